@@ -1,0 +1,86 @@
+# Everything is installed into .venv, in the versions of constraints.txt; nothing else on the machine is touched.
+PYTHON ?= python3.11
+VENV := .venv
+RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip --disable-pip-version-check --quiet
+
+.PHONY: setup test lint demo bench bench-day search search-failovers idle-seeds same-bytes kill failover record conformance-others clean
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@echo "Installing into $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --constraint constraints.txt pip setuptools
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --group dev --editable ".[fast,postgres,pipeline]" \
+	  2> $(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
+	@touch $@
+
+# The tests and the checks that go with them.
+test: setup lint
+	$(RUN) -m pytest -n 2 --dist loadgroup
+
+lint: setup
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+# A group lives through joining, crashing and restarting, live in the terminal.
+demo: setup
+	@$(RUN) -m examples.demo
+
+# Ratios taken in one run; machines differ, ratios travel.
+bench: setup
+	$(RUN) -m benchmarks
+
+# Thousands of random scenarios with random faults; SEEDS=A:B.
+SEEDS ?= 0:5000
+search: setup
+	$(RUN) -m simulation search --seeds $(SEEDS)
+
+# The same, with nodes that lose what they lead, over and over.
+search-failovers: setup
+	$(RUN) -m simulation search --schedule failovers --seeds $(SEEDS)
+
+# The same seed, the same bytes in every Python that is found.
+same-bytes: setup
+	$(RUN) -m tests.simulation.same_bytes
+
+# A day of 1,000 consumers with a deploy every hour, and whether the skipping of idle time changes a fact in it.
+bench-day: setup
+	$(RUN) -m benchmarks.simulation --day
+	$(RUN) -m benchmarks.simulation --same
+
+# A thousand scenarios with and without the skipping of idle time: the facts must be equal.
+idle-seeds: setup
+	REJOIN_IDLE_SEEDS=1000 $(RUN) -m pytest tests/simulation/test_same.py -k skipped -n 2
+
+# kill -9 of a coordinator under load, again and again; ROUNDS=500, SEED=7 for other moments.
+ROUNDS ?= 300
+SEED ?= 1
+kill: setup
+	REJOIN_KILL_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/durability/test_kill.py -n 2
+
+# Three coordinators on one PostgreSQL; each failure, and how long groups had no coordinator.
+failover: setup
+	$(RUN) -m pytest tests/cluster/test_failures.py -s
+
+# Needed by the next two only, so it has a place of its own; they want Maven and Java, the second one Go.
+CONFORMANCE := .venv-conformance
+$(CONFORMANCE)/.installed: pyproject.toml conformance/constraints.txt
+	@echo "Installing into $(CONFORMANCE) ..."
+	@$(PYTHON) -m venv $(CONFORMANCE)
+	@$(CONFORMANCE)/bin/python -m pip --quiet install --constraint conformance/constraints.txt pip pydantic
+	@$(CONFORMANCE)/bin/python -m pip --quiet install --constraint conformance/constraints.txt --group conformance
+	@touch $@
+
+# Starts a real Kafka, plays every script against it and writes tests/golden anew; SETS=name ... for some.
+record: $(CONFORMANCE)/.installed
+	$(CONFORMANCE)/bin/python -m conformance.record $(SETS)
+
+# The same scripts against other emulators; prints a table.
+conformance-others: $(CONFORMANCE)/.installed
+	$(CONFORMANCE)/bin/python -m conformance.emulators
+
+clean:
+	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,278 @@
+"""Commits a second by 64 committers, each of which waits for its answer, with durability on.
+
+Measured in turns, each round all of them, and compared within the round:
+
+- bare: the same bytes, written by a group commit of a few lines that does nothing else: no epochs, no checksums, no
+  books. SQLite: one table and one thread, a transaction for all that wait. PostgreSQL: one connection, and one INSERT
+  for all that wait;
+- log: ``append`` of the offsets log;
+- node: OffsetCommit through ``Runtime.submit``, ``Node.step`` and the offsets log; requests and answers are objects, so
+  HTTP and JSON are not in it. What they cost is in http_heartbeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import queue
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.http_load import loop_factory
+from coordinator.core.inputs import Context
+from coordinator.offsets_log.codec import encode
+from coordinator.offsets_log.postgres import PostgresLog
+from coordinator.offsets_log.postgres_database import Database
+from coordinator.offsets_log.sqlite import SqliteLog
+from coordinator.offsets_log.sqlite_database import SqliteDatabase, connect
+from coordinator.server.app import App, Options, Topic
+from protocol.errors import ErrorCode
+from protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.partitioner import partition_for
+from protocol.records import OffsetCommitValue, offset_record
+from tests.postgres import running_server
+
+COMMITTERS: Final = 64
+SECONDS: Final = 1.5
+ROUNDS: Final = 5
+PARTITIONS: Final = 50
+
+Commit = Callable[[int, int], Awaitable[None]]
+"""Commits an offset for a committer, and comes back when it is durable."""
+
+
+def group(committer: int) -> str:
+    return f"group-{committer}"
+
+
+def records(committer: int, number: int) -> tuple[Any, ...]:
+    value = OffsetCommitValue(offset=number, metadata="", commit_timestamp=1_700_000_000_000)
+    return (offset_record(group(committer), "orders", 0, value),)
+
+
+# --- bare
+
+
+class _BareSqlite:
+    """A group commit, and nothing else."""
+
+    def __init__(self, path: Path) -> None:
+        self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._path = path
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._waiting.put(None)
+        self._thread.join()
+
+    async def commit(self, committer: int, number: int) -> None:
+        entry = encode(records(committer, number)[0])
+        done = self._loop.create_future()
+        self._waiting.put((entry.key, entry.value, done))
+        await done
+
+    def _run(self) -> None:
+        connection = connect(self._path)
+        connection.execute("CREATE TABLE log (position INTEGER PRIMARY KEY, key TEXT, value TEXT)")
+        ended = False
+        while not ended:
+            batch = [self._waiting.get()]
+            with suppress(queue.Empty):
+                while True:
+                    batch.append(self._waiting.get_nowait())
+            ended = None in batch
+            batch = [each for each in batch if each is not None]
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT INTO log (key, value) VALUES (?, ?)", [each[:2] for each in batch])
+            connection.execute("COMMIT")
+            self._loop.call_soon_threadsafe(_set_all, [each[2] for each in batch])
+        connection.close()
+
+
+def _set_all(futures: list[asyncio.Future[None]]) -> None:
+    for future in futures:
+        future.set_result(None)
+
+
+@asynccontextmanager
+async def bare_sqlite(folder: Path) -> AsyncIterator[Commit]:
+    bare = _BareSqlite(folder / "bare.db")
+    yield bare.commit
+    await asyncio.to_thread(bare.stop)
+
+
+@asynccontextmanager
+async def bare_postgres(url: str) -> AsyncIterator[Commit]:
+    database = Database(url)
+    await database.start()
+    connection = await database.connect()
+    await connection.execute("CREATE TABLE bare (position bigserial PRIMARY KEY, key text, value text)")
+    waiting: list[tuple[str, str, asyncio.Future[None]]] = []
+    something = asyncio.Event()
+
+    async def commit(committer: int, number: int) -> None:
+        entry = encode(records(committer, number)[0])
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting.append((entry.key or "", entry.value or "", done))
+        something.set()
+        await done
+
+    async def write() -> None:
+        while True:
+            await something.wait()
+            something.clear()
+            await asyncio.sleep(0)
+            while waiting:
+                keys, values, futures = zip(*waiting, strict=True)
+                waiting.clear()
+                await connection.execute(
+                    "INSERT INTO bare (key, value) SELECT * FROM unnest($1::text[], $2::text[])", keys, values
+                )
+                _set_all(list(futures))
+
+    writing = asyncio.create_task(write())
+    yield commit
+    writing.cancel()
+    await connection.close()
+    await database.close()
+
+
+# --- ours
+
+
+async def _append(log: SqliteLog | PostgresLog, epochs: dict[int, int], committer: int, number: int) -> None:
+    done: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+    partition = partition_for(group(committer), PARTITIONS)
+    log.append(partition, epochs[partition], records(committer, number), done.set_result)
+    error = await done
+    assert error is ErrorCode.NONE, error
+
+
+@asynccontextmanager
+async def log_sqlite(folder: Path) -> AsyncIterator[Commit]:
+    log = SqliteLog(SqliteDatabase(folder / "log"))
+    await log.start()
+    epochs = {partition: log.elect(partition) for partition in range(PARTITIONS)}
+    yield lambda committer, number: _append(log, epochs, committer, number)
+    await log.close()
+
+
+@asynccontextmanager
+async def log_postgres(url: str) -> AsyncIterator[Commit]:
+    database = Database(url)
+    log = PostgresLog(database, 1)
+    await log.start()
+    async with database.acquire() as connection:
+        await connection.execute(f"INSERT INTO leases SELECT n, 0, 1 FROM generate_series(0, {PARTITIONS - 1}) n")
+    yield lambda committer, number: _append(log, dict.fromkeys(range(PARTITIONS), 0), committer, number)
+    await log.close()
+    await database.close()
+
+
+@asynccontextmanager
+async def node(options: Options) -> AsyncIterator[Commit]:
+    app = App(options)
+    await app.start()
+    context = Context(api_version=8)
+
+    async def commit(committer: int, number: int) -> None:
+        place = OffsetCommitRequestPartition(partition_index=0, committed_offset=number, committed_metadata="")
+        request = OffsetCommitRequest(
+            group_id=group(committer),
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            topics=(OffsetCommitRequestTopic(name="orders", partitions=(place,)),),
+        )
+        while True:
+            answer: Any = await app.runtime.submit(request, context).answer()
+            error = answer.topics[0].partitions[0].error_code
+            if error is ErrorCode.NONE:
+                return
+            assert not number, error
+            await asyncio.sleep(0.01)
+
+    for committer in range(COMMITTERS):
+        await commit(committer, 0)
+    yield commit
+    await app.stop()
+
+
+# --- measuring
+
+
+async def per_second(commit: Commit) -> float:
+    """Commits a second of all committers together."""
+    loop = asyncio.get_running_loop()
+    counts = [0] * COMMITTERS
+    end = loop.time() + SECONDS
+
+    async def run(committer: int) -> None:
+        while loop.time() < end:
+            counts[committer] += 1
+            await commit(committer, counts[committer])
+
+    began = time.perf_counter()
+    await asyncio.gather(*(run(committer) for committer in range(COMMITTERS)))
+    return sum(counts) / (time.perf_counter() - began)
+
+
+async def _measure(makers: dict[str, Callable[[int], Any]]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {name: [] for name in makers}
+    for turn in range(ROUNDS):
+        for name, make in makers.items():
+            async with make(turn) as commit:
+                gc.collect()
+                found[name].append(await per_second(commit))
+    return found
+
+
+def main() -> None:
+    """Measure both stores, print a table."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    topics = (Topic("orders", 1),)
+    table = Table(title=f"commits, {COMMITTERS} committers, durable")
+    for column in ("store", "what", "commits/s", "of bare"):
+        table.add_column(column, justify="left" if column in ("store", "what") else "right")
+    with tempfile.TemporaryDirectory() as name, running_server() as server:
+        root = Path(name)
+
+        def folder(turn: int) -> Path:
+            made = root / str(turn)
+            made.mkdir(exist_ok=True)
+            return made
+
+        stores: dict[str, dict[str, Callable[[int], Any]]] = {
+            "SQLite": {
+                "bare": lambda turn: bare_sqlite(folder(turn)),
+                "log": lambda turn: log_sqlite(folder(turn)),
+                "node": lambda turn: node(Options(data=folder(turn) / "node", topics=topics, listen=False)),
+            },
+            "PostgreSQL": {
+                "bare": lambda turn: bare_postgres(server.url(f"bare_{turn}")),
+                "log": lambda turn: log_postgres(server.url(f"log_{turn}")),
+                "node": lambda turn: node(Options(store=server.url(f"node_{turn}"), topics=topics, listen=False)),
+            },
+        }
+        for store, makers in stores.items():
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                found = runner.run(_measure(makers))
+            for what, rates in found.items():
+                ratio = statistics.median(rate / bare for rate, bare in zip(rates, found["bare"], strict=True))
+                table.add_row(store, what, f"{statistics.median(rates):,.0f}", f"{ratio:.2f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

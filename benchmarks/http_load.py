@@ -1,0 +1,184 @@
+"""What the HTTP benchmarks share: servers as processes of their own, and a load that costs less than any of them."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+Start = Callable[[socket.socket], Awaitable[Any]]
+"""Starts a server on a bound socket; what it returns is kept alive."""
+
+_CORES: Final = sorted(os.sched_getaffinity(0))
+_CONTEXT: Final = multiprocessing.get_context("spawn")
+
+
+def loop_factory() -> Any:
+    """uvloop's, where it is installed."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+@contextmanager
+def on_last_core() -> Iterator[None]:
+    """Stay away from the servers meanwhile, where there is more than one core."""
+    os.sched_setaffinity(0, {_CORES[-1]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, _CORES)
+
+
+@dataclass(slots=True)
+class ServerProcess:
+    """A server in a process of its own."""
+
+    pid: int
+    port: int
+
+    def cpu_seconds(self) -> float:
+        """The processor time it has used."""
+        schedstat = Path(f"/proc/{self.pid}/schedstat")
+        if schedstat.exists():
+            return int(schedstat.read_text().split()[0]) / 1e9
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_bytes(self) -> int:
+        """The memory it holds."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def served(start: Start) -> Iterator[ServerProcess]:
+    """Run a server in another process, pinned to the first core."""
+    ours, theirs = _CONTEXT.Pipe()
+    process = _CONTEXT.Process(target=_serve, args=(start, theirs, _CORES[0]), daemon=True)
+    process.start()
+    try:
+        yield ServerProcess(process.pid or 0, ours.recv())
+    finally:
+        ours.send(None)
+        process.join(5)
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def _serve(start: Start, pipe: Connection, core: int) -> None:
+    os.sched_setaffinity(0, {core})
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_serve_until_told(start, pipe))
+
+
+async def _serve_until_told(start: Start, pipe: Connection) -> None:
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(16_384)
+    listener.setblocking(False)
+    kept = await start(listener)
+    pipe.send(listener.getsockname()[1])
+    told = asyncio.Event()
+    asyncio.get_running_loop().add_reader(pipe.fileno(), told.set)
+    await told.wait()
+    del kept
+
+
+def aiohttp_app(handler: Callable[[web.Request], Awaitable[web.StreamResponse]], path: str) -> Start:
+    """The plainest aiohttp application: one route, no access log."""
+
+    async def start(listener: socket.socket) -> web.AppRunner:
+        app = web.Application()
+        app.router.add_post(path, handler)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.SockSite(runner, listener).start()
+        return runner
+
+    return start
+
+
+class _Client(asyncio.Protocol):
+    """Sends the same request again as soon as the answer is whole."""
+
+    def __init__(self, request: bytes, counted: list[int]) -> None:
+        self._request = request
+        self._counted = counted
+        self._answer_size = 0
+        self._received = 0
+        self.transport: Any = None
+        self.first = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._answer_size:
+            self.first += data
+            head, end, body = self.first.partition(b"\r\n\r\n")
+            if not end:
+                return
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            if len(body) < length:
+                return
+            assert head.startswith(b"HTTP/1.1 200 "), self.first
+            self._answer_size = len(self.first)
+            self._received = self._answer_size
+        else:
+            self._received += len(data)
+        if self._received >= self._answer_size:
+            self._received = 0
+            self._counted[0] += 1
+            self.transport.write(self._request)
+
+
+@dataclass(slots=True)
+class Measured:
+    """What one round of load found."""
+
+    per_second: float
+    cpu_micros: float
+    answer: bytes
+
+
+async def _hammer(port: int, request: bytes, connections: int, seconds: float, server: ServerProcess) -> Measured:
+    loop = asyncio.get_running_loop()
+    counted = [0]
+    clients: list[_Client] = []
+    for _ in range(connections):
+        _, client = await loop.create_connection(lambda: _Client(request, counted), "127.0.0.1", port)
+        clients.append(client)
+    await asyncio.sleep(0.2)
+    count, cpu, began = counted[0], server.cpu_seconds(), time.perf_counter()
+    await asyncio.sleep(seconds)
+    answered, used, took = counted[0] - count, server.cpu_seconds() - cpu, time.perf_counter() - began
+    for client in clients:
+        client.transport.abort()
+    await asyncio.sleep(0.05)
+    return Measured(answered / took, used / max(answered, 1) * 1e6, clients[0].first)
+
+
+def hammer(server: ServerProcess, request: bytes, connections: int = 64, seconds: float = 1.0) -> Measured:
+    """Put a server under load from this process, on the other core."""
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(_hammer(server.port, request, connections, seconds, server))
+
+
+def http_post(path: str, body: bytes, headers: str = "") -> bytes:
+    """A request as it travels."""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n{headers}"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

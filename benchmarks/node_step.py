@@ -1,0 +1,111 @@
+"""One heartbeat through ``Node.step``: what it costs, and that it costs the same however many groups there are."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from coordinator.config import Settings
+from coordinator.core.effects import Append, ReadLog
+from coordinator.core.inputs import Broker, ClusterSeen, Context, Elapsed, Elected, Input, LogRead, Received, Stored
+from coordinator.core.node import Node
+from protocol.heartbeat import HeartbeatRequest
+from protocol.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.sync_group import SyncGroupRequest
+
+MEMBERS = 100
+BEATS = 200_000
+ROUNDS = 5
+
+
+class Driven:
+    """A node whose log stores at once."""
+
+    def __init__(self) -> None:
+        counter = itertools.count()
+        settings = Settings(group_initial_rebalance_delay_ms=0)
+        self.node = Node(settings, lambda: str(next(counter)))
+        self.replies: dict[object, object] = {}
+        self.now = 0
+        self.step(ClusterSeen((Broker(1, "localhost", 9095),), dict.fromkeys(range(50), 1)))
+        for partition in range(50):
+            self.step(Elected(partition, 0))
+
+    def step(self, what: Input) -> None:
+        for effect in self.node.step(what, self.now):
+            if isinstance(effect, Append):
+                self.step(Stored(effect.partition, effect.epoch, effect.append_id))
+            elif isinstance(effect, ReadLog):
+                self.step(LogRead(effect.partition, effect.epoch, (), True))
+            elif hasattr(effect, "token"):
+                self.replies[effect.token] = effect.response
+
+
+def beating_groups(count: int) -> tuple[Driven, list[Received]]:
+    """Groups of 100 members, Stable, and one heartbeat of each member of at most 100 groups."""
+    driven = Driven()
+    protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
+    beats = []
+    for number in range(count):
+        group_id = f"group-{number}"
+        for member in range(MEMBERS):
+            request = JoinGroupRequest(
+                group_id=group_id,
+                session_timeout_ms=1_800_000,
+                rebalance_timeout_ms=300_000,
+                member_id="",
+                protocol_type="benchmark",
+                protocols=protocols,
+            )
+            driven.step(Received((number, member), request, Context(3, "c")))
+        driven.step(Elapsed())
+        members = [driven.replies.pop((number, member)) for member in range(MEMBERS)]
+        for index, joined in enumerate(members):
+            sync = SyncGroupRequest(
+                group_id=group_id,
+                generation_id=1,
+                member_id=joined.member_id,
+                assignments=(),  # type: ignore[attr-defined]
+            )
+            driven.step(Received(("sync", index), sync, Context(4, "c")))
+        if number % max(1, count // 100) == 0:
+            beats += [
+                Received(
+                    None,
+                    HeartbeatRequest(group_id=group_id, generation_id=1, member_id=joined.member_id),  # type: ignore[attr-defined]
+                    Context(4, "c"),
+                )
+                for joined in members
+            ]
+    return driven, beats
+
+
+def main() -> None:
+    """Print microseconds a heartbeat for 1, 100 and 10,000 groups of 100 members, and the ratio to one group."""
+    table = Table(title="One heartbeat through Node.step, groups of 100 members")
+    for column in ("groups", "members", "µs a heartbeat (best of 5)", "of one group"):
+        table.add_column(column, justify="right")
+    prepared = {count: beating_groups(count) for count in (1, 100, 10_000)}
+    best = dict.fromkeys(prepared, float("inf"))
+    for _ in range(ROUNDS):
+        for count, (driven, beats) in prepared.items():
+            step = driven.node.step
+            repeats = max(1, BEATS // len(beats) // ROUNDS)
+            now = driven.now
+            began = time.perf_counter()
+            for _ in range(repeats):
+                now += 1
+                for beat in beats:
+                    step(beat, now)
+            best[count] = min(best[count], (time.perf_counter() - began) / (repeats * len(beats)))
+            driven.now = now
+    for count, seconds in best.items():
+        table.add_row(f"{count:,}", f"{count * MEMBERS:,}", f"{seconds * 1e6:.2f}", f"{seconds / best[1]:.2f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

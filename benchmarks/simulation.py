@@ -1,0 +1,157 @@
+"""The laboratory's speed: what is not played costs nothing, and what is played costs little more than a bare heap.
+
+    python -m benchmarks.simulation             everything but the long day
+    python -m benchmarks.simulation --day       1,000 consumers, 10,000 partitions, 24 hours, hourly rolling deploys
+    python -m benchmarks.simulation --same      some minutes of that day with and without skipping: equal facts?
+
+Ratios are taken within one run; machines differ, ratios travel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from hashlib import sha256
+from heapq import heappop, heappush
+from time import process_time
+from typing import Any
+
+from protocol.events import Event
+from simulation.run import play
+from simulation.scenario import Scenario
+from simulation.world import Millis, Party
+
+HOURS = (1, 24, 30 * 24)
+BARE_STEPS = 500_000
+
+
+def quiet(hours: int) -> Scenario:
+    """Ten members that have nothing to do."""
+    return Scenario.model_validate(
+        {
+            "horizon": f"{hours}h",
+            "topics": {"orders": {"partitions": 100}},
+            "groups": {"app": {"topics": ["orders"], "consumers": 10, "commit": "after"}},
+        }
+    )
+
+
+def day(hours: int, groups: int, *, static: bool) -> Scenario:
+    """1,000 consumers and 10,000 partitions; every hour each group is deployed, a quarter at a time."""
+    names = [f"app{number}" for number in range(groups)]
+    size = 1_000 // groups
+    return Scenario.model_validate(
+        {
+            "horizon": f"{hours}h",
+            "topics": {f"t-{name}": {"partitions": 10_000 // groups} for name in names},
+            "groups": {
+                name: {
+                    "topics": [f"t-{name}"],
+                    "consumers": size,
+                    "assignor": ["range"],
+                    "commit": "after",
+                    "static": static,
+                    "session_timeout": "2m",
+                }
+                for name in names
+            },
+            "events": [
+                {
+                    "at": f"{5 + 40 * number // groups}m",
+                    "deploy": {"group": name, "batch": size // 4, "every": "3m", "down": "1m", "repeat": "1h"},
+                }
+                for number, name in enumerate(names)
+            ],
+        }
+    )
+
+
+def timed(scenario: Scenario, *, skip: bool = True) -> tuple[float, Any]:
+    """CPU seconds of a run, and its lab."""
+    began = process_time()
+    lab, _ = play(scenario, skip=skip)
+    return process_time() - began, lab
+
+
+def bare(steps: int) -> float:
+    """CPU seconds of a heap loop that does nothing else: as many things in it as a small world has."""
+    heap: list[tuple[int, int, int, Any, Any]] = [(number, 0, number, None, None) for number in range(100)]
+    began = process_time()
+    for serial in range(steps):
+        when, lane, _, act, argument = heappop(heap)
+        heappush(heap, (when + 97, lane, serial, act, argument))
+    return process_time() - began
+
+
+def fingerprint(scenario: Scenario, *, skip: bool) -> tuple[str, int, Any]:
+    """All facts of a run in their order, with their instants, as one SHA-256; how many there are; and the lab."""
+    told = sha256()
+    count = 0
+
+    def hear(party: Party, fact: Event, now: Millis) -> None:
+        nonlocal count
+        count += 1
+        told.update(f"{now} {party.name} {fact!r}\n".encode())
+
+    lab, _ = play(scenario, skip=skip, listeners=[hear])
+    return told.hexdigest(), count, lab
+
+
+def whole_day(hours: int) -> None:
+    """Print what each kind of membership costs."""
+    for groups, static in ((20, True), (1, True), (20, False), (1, False)):
+        seconds, lab = timed(day(hours, groups, static=static))
+        kind = "static" if static else "dynamic"
+        aim = f", aim < 60: {'met' if seconds < 60 else 'missed'}" if hours >= 24 else ""
+        print(
+            f"{hours} h of 1,000 {kind} consumers and 10,000 partitions in {groups} group{'s' if groups > 1 else ''}: "
+            f"{seconds:.1f} s{aim}; {lab.world.steps} steps",
+            flush=True,
+        )
+
+
+def same_facts(minutes: int) -> bool:
+    """Print whether skipping changes any fact of the day's first minutes."""
+    fine = True
+    for groups, static in ((20, True), (20, False), (1, True)):
+        scenario = day(1, groups, static=static).model_copy(update={"horizon": minutes * 60_000})
+        skipped, count, lab = fingerprint(scenario, skip=True)
+        plain, _, plain_lab = fingerprint(scenario, skip=False)
+        fine = fine and skipped == plain
+        print(
+            f"{minutes} min, 1,000 {'static' if static else 'dynamic'} consumers in {groups} group{'s'[: groups - 1]}: "
+            f"{count} facts in {lab.world.steps} steps, and in {plain_lab.world.steps} with every heartbeat: "
+            f"{'the same, ' + plain[:16] if skipped == plain else 'THEY DIFFER'}",
+            flush=True,
+        )
+    return fine
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--day", action="store_true", help="the day of 1,000 consumers")
+    parser.add_argument("--hours", type=int, default=24, help="hours of that day to play")
+    parser.add_argument("--same", action="store_true", help="compare facts with and without skipping")
+    parser.add_argument("--minutes", type=int, default=12, help="minutes to compare")
+    options = parser.parse_args(arguments)
+    if options.day:
+        whole_day(options.hours)
+        return 0
+    if options.same:
+        return 0 if same_facts(options.minutes) else 1
+    print("a quiet group of 10, heartbeats skipped")
+    for hours in HOURS:
+        seconds, lab = timed(quiet(hours))
+        print(f"  {hours:>4} h  {seconds:7.3f} s  {lab.world.steps:>7} steps")
+    plain, lab = timed(quiet(1), skip=False)
+    reference = bare(BARE_STEPS)
+    rate, bare_rate = lab.world.steps / plain, BARE_STEPS / reference
+    print(f"every heartbeat played, 1 h: {plain:.2f} s, {lab.world.steps} steps, {rate:,.0f} steps/s")
+    print(f"bare heapq loop: {bare_rate:,.0f} steps/s; a step of the laboratory costs {bare_rate / rate:.0f} of its")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,176 @@
+"""How long a test waits for its coordinator, and for the time that it lets pass.
+
+From nothing to the first answered request: on the event loop of the test, without and with a socket, in a thread of its
+own, and as a process. Then a test of 45 seconds of session, five minutes of ``max.poll.interval.ms`` and seven days of
+offset retention, in virtual time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter, sleep
+from typing import Any, Final, cast
+
+from rich.console import Console
+from rich.table import Table
+
+from coordinator.testing import BlockingGroupCoordinator, GroupCoordinator, running, running_in_thread
+from protocol.api_versions import ApiVersionsRequest
+from protocol.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+ROUNDS: Final = 30
+PROCESSES: Final = 5
+WANTED_MS: Final = {"in process": 20.0, "process": 500.0, "time": 200.0}
+_WEEK_MS: Final = 7 * 86_400_000
+_ASK: Final = ApiVersionsRequest(client_software_name="benchmark", client_software_version="1")
+
+
+def _get(port: int, path: str = "/healthz") -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+async def _without_socket() -> float:
+    began = perf_counter()
+    async with running(socket=False) as coordinator:
+        await coordinator.call(_ASK)
+        return perf_counter() - began
+
+
+async def _with_socket() -> float:
+    began = perf_counter()
+    async with running() as coordinator:
+        reader, writer = await asyncio.open_connection("127.0.0.1", coordinator.app.port)
+        writer.write(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert b"ok" in await reader.read()
+        took = perf_counter() - began
+        writer.close()
+        return took
+
+
+def _in_thread() -> float:
+    began = perf_counter()
+    with running_in_thread() as behind:
+        assert b"ok" in _get(BlockingGroupCoordinator(behind).behind.app.port)
+        return perf_counter() - began
+
+
+def _as_process(*arguments: str) -> float:
+    with tempfile.TemporaryDirectory() as directory:
+        port_file = Path(directory) / "port"
+        command = [sys.executable, "-m", "coordinator", "--port", "0", "--port-file", str(port_file)]
+        began = perf_counter()
+        process = subprocess.Popen([*command, "--log-level", "critical", *arguments])
+        try:
+            while not port_file.exists():
+                sleep(0.001)
+            assert b"200 OK" in _get(int(port_file.read_text()))
+            return perf_counter() - began
+        finally:
+            process.terminate()
+            process.wait()
+
+
+async def _join(coordinator: GroupCoordinator, group: str, member_id: str = "", **timeouts: int) -> Any:
+    request = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=timeouts.get("session", 45_000),
+        rebalance_timeout_ms=timeouts.get("rebalance", 300_000),
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+        reason=None,
+    )
+    return asyncio.ensure_future(coordinator.call(request))
+
+
+async def _stable(coordinator: GroupCoordinator, group: str, **timeouts: int) -> str:
+    member_id = cast(JoinGroupResponse, await (await _join(coordinator, group, **timeouts))).member_id
+    joining = await _join(coordinator, group, member_id, **timeouts)
+    await asyncio.sleep(0)
+    await coordinator.advance(3_000)
+    answer = cast(JoinGroupResponse, await joining)
+    assignment = (SyncGroupRequestAssignment(member_id=member_id, assignment=b""),)
+    await coordinator.call(
+        SyncGroupRequest(
+            group_id=group,
+            generation_id=answer.generation_id,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=assignment,
+        )
+    )
+    return member_id
+
+
+async def _time() -> float:
+    """The session, the poll and the retention, each to its very end."""
+    began = perf_counter()
+    async with running(clock="virtual", topics={"orders": 1}, socket=False) as coordinator:
+        await _stable(coordinator, "crashed")
+        fired = (await coordinator.advance(45_000)).fired
+        assert [each.timer for each in fired] == ["session"]
+        await _stable(coordinator, "slow", session=1_800_000)
+        newcomer = cast(JoinGroupResponse, await (await _join(coordinator, "slow"))).member_id
+        joining = await _join(coordinator, "slow", newcomer)
+        await asyncio.sleep(0)
+        await coordinator.advance(299_999)
+        assert not joining.done()
+        await coordinator.advance(1)
+        await joining
+        place = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata=None)
+        topic = OffsetCommitRequestTopic(name="orders", partitions=(place,))
+        await coordinator.call(OffsetCommitRequest(group_id="batch", member_id="", topics=(topic,)))
+        await coordinator.advance(_WEEK_MS + 600_000)
+        assert await coordinator.group("batch") is None
+    return perf_counter() - began
+
+
+def _rounds(one: Callable[[], float], rounds: int) -> list[float]:
+    one()
+    return [one() * 1_000 for _ in range(rounds)]
+
+
+def main() -> None:
+    """Measure and print."""
+    rows: list[tuple[str, list[float], float]] = [
+        (
+            "on the test's loop, no socket",
+            _rounds(lambda: asyncio.run(_without_socket()), ROUNDS),
+            WANTED_MS["in process"],
+        ),
+        ("on the test's loop, HTTP", _rounds(lambda: asyncio.run(_with_socket()), ROUNDS), WANTED_MS["in process"]),
+        ("in a thread of its own, HTTP", _rounds(_in_thread, ROUNDS), WANTED_MS["in process"]),
+        ("python -m coordinator", _rounds(_as_process, PROCESSES), WANTED_MS["process"]),
+        ("python -m coordinator --control", _rounds(lambda: _as_process("--control"), PROCESSES), WANTED_MS["process"]),
+        ("45 s + 5 min + 7 days of virtual time", _rounds(lambda: asyncio.run(_time()), 5), WANTED_MS["time"]),
+    ]
+    table = Table(title="From nothing to the first answered request, and time that passes in no time")
+    for column in ("what", "median ms", "least ms", "wanted"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    for what, took, wanted in rows:
+        table.add_row(what, f"{median(took):.1f}", f"{min(took):.1f}", f"< {wanted:.0f}")
+    Console().print(table)
+    ended = subprocess.run(
+        [sys.executable, "-c", "import sys, json, coordinator.server.cli; print(json.dumps(len(sys.modules)))"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    print(f"modules imported by python -m coordinator: {json.loads(ended.stdout)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""Looking at groups and changing their offsets from outside, over Kafka's own requests.
+
+Source: Kafka's KafkaAdminClient, as far as its consumer group tool needs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final, TypeAlias, TypeVar
+
+from client.config import ConsumerConfig
+from client.core import requests
+from client.core.effects import Endpoint
+from client.core.errors import CodedError, KafkaError, KafkaTimeoutError
+from client.core.inputs import OffsetAndMetadata
+from client.core.positions import listed_offsets
+from client.core.turn import NO_GENERATION
+from client.transport import Transport, TransportError
+from protocol.apis import BY_REQUEST, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
+from protocol.base import Request, Response
+from protocol.consumer_protocol import TopicPartition, decode_assignment
+from protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.errors import ErrorCode
+from protocol.find_coordinator import FindCoordinatorResponse
+from protocol.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from protocol.list_offsets import ListOffsetsResponse
+from protocol.metadata import MetadataResponse
+from protocol.offset_commit import OffsetCommitResponse
+from protocol.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+from protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+
+CLIENT_ID: Final = "adminclient-1"
+BACKOFF_SECONDS: Final = 0.1
+
+MOVED: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Errors after which the coordinator is looked up again and the request repeated."""
+
+R = TypeVar("R", bound=Response)
+T = TypeVar("T")
+Ask: TypeAlias = Callable[[Endpoint], Awaitable[tuple[ErrorCode, T]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as DescribeGroups shows it, with its assignment decoded."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as DescribeGroups shows it."""
+
+    group_id: str
+    state: str
+    assignor: str
+    coordinator: Endpoint
+    members: tuple[Member, ...]
+
+
+class Admin:
+    """Asks on behalf of nobody in particular. Every call gives up after ``timeout_ms`` with KafkaTimeoutError."""
+
+    def __init__(self, transport: Transport, timeout_ms: int = 5_000) -> None:
+        self._transport = transport
+        self._timeout_ms = timeout_ms
+
+    async def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
+        """Every group of the cluster, by id."""
+        request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
+        found: dict[str, ListedGroup] = {}
+        for node in await self._nodes():
+            response = await self._ask(request, ListGroupsResponse, to=node)
+            if response.error_code is not ErrorCode.NONE:
+                raise CodedError(response.error_code)
+            found.update((group.group_id, group) for group in response.groups)
+        # Kafka: the tool lists groups of type consumer, and simple ones.
+        return [found[group_id] for group_id in sorted(found) if found[group_id].protocol_type in {"consumer", ""}]
+
+    async def describe(self, group_id: str) -> Group:
+        """One group; an unknown one is Dead. Raises KafkaError for one that is not of consumers."""
+
+        async def ask(to: Endpoint) -> tuple[ErrorCode, Group]:
+            response = await self._ask(DescribeGroupsRequest(groups=(group_id,)), DescribeGroupsResponse, to=to)
+            described = response.groups[0]
+            if described.error_code is ErrorCode.GROUP_ID_NOT_FOUND:
+                # From v6 on an unknown group is an error; before, it is Dead.
+                return ErrorCode.NONE, Group(group_id, "Dead", "", to, ())
+            return described.error_code, _group(described, to)
+
+        return await self._at_coordinator(group_id, ask)
+
+    async def committed(self, group_id: str) -> dict[TopicPartition, int]:
+        """Everything the group has committed, by topic and partition."""
+        version = OFFSET_FETCH.max_version
+        request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
+
+        async def ask(to: Endpoint) -> tuple[ErrorCode, dict[TopicPartition, int]]:
+            response = await self._ask(request, OffsetFetchResponse, to=to)
+            offsets = {
+                partition: committed.committed_offset
+                for partition, committed in requests.fetched_offsets(response, version)
+                if committed.committed_offset >= 0
+            }
+            return requests.offset_fetch_error(response, version), dict(sorted(offsets.items()))
+
+        return await self._at_coordinator(group_id, ask)
+
+    async def offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """Offsets by time (-1 the end, -2 the beginning); None where the partition is unknown or has none."""
+        if not timestamps:
+            return {}
+        request = requests.list_offsets(dict(sorted(timestamps.items())), "read_uncommitted", LIST_OFFSETS.max_version)
+        response = await self._ask(request, ListOffsetsResponse)
+        return {
+            partition: offset if error is ErrorCode.NONE and offset >= 0 else None
+            for partition, error, offset in listed_offsets(response)
+        }
+
+    async def partitions(self, topics: Iterable[str]) -> dict[str, int | ErrorCode]:
+        """Topic to its number of partitions, or to what is wrong with it."""
+        request = requests.metadata(sorted(topics), create=False, version=METADATA.max_version)
+        response = await self._ask(request, MetadataResponse)
+        return {
+            topic.name or "": len(topic.partitions) if topic.error_code is ErrorCode.NONE else topic.error_code
+            for topic in response.topics
+        }
+
+    async def commit(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set offsets of a group without members. Raises CodedError with the first error of any partition."""
+        config = ConsumerConfig(group_id=group_id)
+        given = {partition: OffsetAndMetadata(offset) for partition, offset in sorted(offsets.items())}
+        request = requests.offset_commit(config, group_id, NO_GENERATION, given, as_member=False)
+
+        async def ask(to: Endpoint) -> tuple[ErrorCode, None]:
+            response = await self._ask(request, OffsetCommitResponse, to=to)
+            errors = [partition.error_code for topic in response.topics for partition in topic.partitions]
+            return next((error for error in errors if error is not ErrorCode.NONE), ErrorCode.NONE), None
+
+        await self._at_coordinator(group_id, ask)
+
+    async def delete_group(self, group_id: str) -> None:
+        """Delete an Empty group. Raises CodedError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+
+        async def ask(to: Endpoint) -> tuple[ErrorCode, None]:
+            response = await self._ask(DeleteGroupsRequest(groups_names=(group_id,)), DeleteGroupsResponse, to=to)
+            return response.results[0].error_code, None
+
+        await self._at_coordinator(group_id, ask)
+
+    async def delete_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode]]:
+        """Forget committed offsets: the error of the group as a whole, and of each partition."""
+        topics: dict[str, list[int]] = {}
+        for topic, partition in sorted(set(partitions)):
+            topics.setdefault(topic, []).append(partition)
+        request = OffsetDeleteRequest(
+            group_id=group_id,
+            topics=tuple(
+                OffsetDeleteRequestTopic(
+                    name=topic,
+                    partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes),
+                )
+                for topic, indexes in topics.items()
+            ),
+        )
+
+        async def ask(to: Endpoint) -> tuple[ErrorCode, OffsetDeleteResponse]:
+            response = await self._ask(request, OffsetDeleteResponse, to=to)
+            return response.error_code if response.error_code in MOVED else ErrorCode.NONE, response
+
+        response = await self._at_coordinator(group_id, ask)
+        return response.error_code, {
+            TopicPartition(topic.name, partition.partition_index): partition.error_code
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+
+    # -- asking
+
+    async def _nodes(self) -> list[Endpoint]:
+        request = requests.metadata((), create=False, version=METADATA.max_version)
+        response = await self._ask(request, MetadataResponse)
+        return [Endpoint(node.node_id, node.host, node.port) for node in response.brokers]
+
+    async def _ask(self, request: Request, kind: type[R], to: Endpoint | None = None) -> R:
+        version = BY_REQUEST[type(request)].max_version
+        until = monotonic() + self._timeout_ms / 1_000
+        while True:
+            left = int((until - monotonic()) * 1_000)
+            try:
+                response = await self._transport.send(to, request, version, timeout_ms=left, client_id=CLIENT_ID)
+            except TransportError as error:
+                if monotonic() + BACKOFF_SECONDS >= until:
+                    raise KafkaTimeoutError(error.detail) from error
+                await asyncio.sleep(BACKOFF_SECONDS)
+                continue
+            assert isinstance(response, kind), "an API has one kind of answer"
+            return response
+
+    async def _at_coordinator(self, group_id: str, ask: Ask[T]) -> T:
+        """Ask the group's coordinator, looking for it again while it is moving. Raises CodedError for other errors."""
+        until = monotonic() + self._timeout_ms / 1_000
+        while True:
+            error, to = await self._find(group_id)
+            if to is not None:
+                error, result = await ask(to)
+                if error is ErrorCode.NONE:
+                    return result
+            if error not in MOVED:
+                raise CodedError(error)
+            if monotonic() + BACKOFF_SECONDS >= until:
+                raise KafkaTimeoutError(f"group {group_id}: {error.name}")
+            await asyncio.sleep(BACKOFF_SECONDS)
+
+    async def _find(self, group_id: str) -> tuple[ErrorCode, Endpoint | None]:
+        version = FIND_COORDINATOR.max_version
+        response = await self._ask(requests.find_coordinator(group_id, version), FindCoordinatorResponse)
+        found = requests.coordinator_found(response, group_id, version)
+        if found.error_code is not ErrorCode.NONE:
+            return found.error_code, None
+        return ErrorCode.NONE, Endpoint(found.node_id, found.host, found.port)
+
+
+def _group(described: DescribedGroup, coordinator: Endpoint) -> Group:
+    if described.protocol_type not in {"consumer", ""}:
+        raise KafkaError(f"GroupId {described.group_id} is not a consumer group ({described.protocol_type}).")
+    members = tuple(
+        Member(
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            _assigned(member.member_assignment),
+        )
+        for member in described.members
+    )
+    return Group(described.group_id, described.group_state, described.protocol_data, coordinator, members)
+
+
+def _assigned(data: bytes) -> tuple[TopicPartition, ...]:
+    if not data:
+        return ()
+    try:
+        return decode_assignment(data).partitions
+    except ValueError:
+        return ()

@@ -1,0 +1,27 @@
+"""Who reads what: Kafka's four assignors, and the way to add one's own."""
+
+from client.assignors.base import (
+    Assignments,
+    Assignor,
+    ClusterView,
+    MemberSubscription,
+    Partition,
+    RebalanceProtocol,
+)
+from client.assignors.checks import BadAssignment, check_assignment, run_assignor
+from client.assignors.registry import UnknownAssignor, assignor_named, assignor_names
+
+__all__ = [
+    "Assignments",
+    "Assignor",
+    "BadAssignment",
+    "ClusterView",
+    "MemberSubscription",
+    "Partition",
+    "RebalanceProtocol",
+    "UnknownAssignor",
+    "assignor_named",
+    "assignor_names",
+    "check_assignment",
+    "run_assignor",
+]

@@ -1,0 +1,45 @@
+"""Kafka's `sticky` assignor, for members that give everything up before they rejoin.
+
+Source: Kafka's StickyAssignor; KIP-54, KIP-341.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from client.assignors.base import Assignments, ClusterView, MemberSubscription
+from client.assignors.claims import Claim
+from client.assignors.index import PartitionIndex
+from client.assignors.sticky_base import StickyBase
+from client.assignors.sticky_user_data import StickyClaimReader, encode_sticky_user_data
+from protocol.consumer_protocol import NO_GENERATION, Assignment, Subscription, TopicPartition
+
+
+class StickyAssignor(StickyBase):
+    """Claims travel in the user data, for an eager member owns nothing by the time it joins."""
+
+    name = "sticky"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._remembered: tuple[TopicPartition, ...] | None = None
+        self._generation = NO_GENERATION
+
+    def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:
+        """The last assignment with its generation; None before the first one."""
+        # Kafka: remembered also after the member was thrown out; the claim then carries the old generation.
+        if self._remembered is None:
+            return None
+        return encode_sticky_user_data(self._remembered, self._generation)
+
+    def on_assignment(self, assignment: Assignment, generation: int) -> None:
+        """Remember what was assigned, and when."""
+        self._remembered = assignment.partitions
+        self._generation = generation
+
+    def assign(self, cluster: ClusterView, members: Mapping[str, MemberSubscription]) -> Assignments:
+        """Assign. Raises AssignorError where Kafka's throws."""
+        return self._assign(cluster, members)[0]
+
+    def _claims(self, index: PartitionIndex, subscriptions: Sequence[Subscription], as_listed: bool) -> list[Claim]:
+        return list(map(StickyClaimReader(index, as_listed).read, subscriptions))

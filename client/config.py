@@ -1,0 +1,130 @@
+"""A consumer's settings, under Kafka's own dotted names and with Kafka's defaults.
+
+In Python the dots are underscores: ``ConsumerConfig(group_id="orders", session_timeout_ms=10_000)``. Dotted names work
+too, so that a properties file can be handed in as a dict. Times are whole milliseconds.
+
+Source: Kafka's ConsumerConfig and CommonClientConfigs of 4.0.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
+"""How much longer than the rebalance timeout a JoinGroup may take before the client gives up on it."""
+
+CLOSE_TIMEOUT_MS: Final = 30_000
+"""How long ``close`` may take unless it is told otherwise. Not a setting in Kafka."""
+
+_INSTANCE_ID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def _dotted(name: str) -> str:
+    return name.replace("_", ".")
+
+
+class ConsumerConfig(BaseModel):
+    """Everything about one consumer that can be set. Frozen."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=_dotted, validate_by_name=True, validate_by_alias=True
+    )
+
+    bootstrap_servers: tuple[str, ...] = Field(
+        default=("127.0.0.1:9095",), min_length=1, description="Nodes to ask first, as HOST:PORT or http://HOST:PORT."
+    )
+    group_id: str | None = Field(default=None, description="The group to join, or none for a consumer without one.")
+    group_instance_id: str | None = Field(
+        default=None, description="Makes this a static member: it keeps its place over a restart (KIP-345)."
+    )
+    client_id: str = Field(
+        default="", description="Name shown in logs and group descriptions, and start of member ids."
+    )
+    client_rack: str = Field(
+        default="", description="Where this consumer is, for assignors that look at racks (KIP-881)."
+    )
+    session_timeout_ms: int = Field(
+        default=45_000, ge=1, description="Without a heartbeat for so long the coordinator removes the member."
+    )
+    heartbeat_interval_ms: int = Field(default=3_000, ge=1, description="Time between heartbeats.")
+    max_poll_interval_ms: int = Field(
+        default=300_000,
+        ge=1,
+        description="Longest time between polls; the group waits so long for this member to rejoin.",
+    )
+    max_poll_records: int = Field(default=500, ge=1, description="Most records that one poll returns.")
+    partition_assignment_strategy: tuple[str, ...] = Field(
+        default=("range", "cooperative-sticky"),
+        description="Assignors this consumer offers, in order of preference: names, or module:Class.",
+    )
+    enable_auto_commit: bool = Field(default=True, description="Commit positions in the background of poll.")
+    auto_commit_interval_ms: int = Field(default=5_000, ge=0, description="Time between automatic commits.")
+    auto_offset_reset: Literal["latest", "earliest", "none"] = Field(
+        default="latest", description="Where to start when the group has committed nothing for a partition."
+    )
+    metadata_max_age_ms: int = Field(
+        default=300_000, ge=0, description="Topics are looked at again after so long, to notice new partitions."
+    )
+    retry_backoff_ms: int = Field(default=100, ge=0, description="Wait before the first retry, and between joins.")
+    retry_backoff_max_ms: int = Field(default=1_000, ge=0, description="Longest wait before a retry (KIP-580).")
+    reconnect_backoff_ms: int = Field(default=50, ge=0, description="Wait before connecting again to a node.")
+    reconnect_backoff_max_ms: int = Field(default=1_000, ge=0, description="Longest wait before connecting again.")
+    request_timeout_ms: int = Field(
+        default=30_000,
+        ge=0,
+        description="A request without an answer for so long has failed; JoinGroup may take longer.",
+    )
+    default_api_timeout_ms: int = Field(
+        default=60_000, ge=0, description="How long a call such as commit may take unless it says itself."
+    )
+    fetch_max_wait_ms: int = Field(
+        default=500, ge=0, description="How long a fetch waits for records: ends of idle partitions are asked so often."
+    )
+    isolation_level: Literal["read_uncommitted", "read_committed"] = Field(
+        default="read_uncommitted", description="Whether records of open transactions are read."
+    )
+    exclude_internal_topics: bool = Field(default=True, description="Keep internal topics out of a pattern's matches.")
+    allow_auto_create_topics: bool = Field(
+        default=True, description="Let the coordinator create a subscribed topic that does not exist."
+    )
+    group_protocol: Literal["classic"] = Field(
+        default="classic", description="The protocol spoken with the coordinator."
+    )
+    internal_leave_group_on_close: bool = Field(
+        default=True, description="Whether close leaves the group; Kafka Streams sets it to false."
+    )
+
+    @field_validator("bootstrap_servers", "partition_assignment_strategy", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("group_instance_id")
+    @classmethod
+    def _named_as_kafka_allows(cls, value: str | None) -> str | None:
+        # Kafka: JoinGroupRequest.validateGroupInstanceId. The coordinator does not check it.
+        if value is not None and (not _INSTANCE_ID.fullmatch(value) or value in {".", ".."}):
+            raise ValueError("1 to 249 of the characters a-z A-Z 0-9 . _ - and neither '.' nor '..'")
+        return value
+
+    @model_validator(mode="after")
+    def _beats_within_the_session(self) -> Self:
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ValueError("heartbeat.interval.ms must be lower than session.timeout.ms")
+        if self.group_instance_id is not None and self.group_id is None:
+            raise ValueError("group.instance.id without group.id")
+        return self
+
+    @property
+    def is_static(self) -> bool:
+        """True when this consumer is a static member."""
+        return self.group_instance_id is not None
+
+    @property
+    def join_timeout_ms(self) -> int:
+        """How long a JoinGroup may be parked before the client gives up on it."""
+        # Kafka: AbstractCoordinator.sendJoinGroupRequest.
+        return max(self.request_timeout_ms, self.max_poll_interval_ms + JOIN_GROUP_TIMEOUT_LAPSE_MS)

@@ -1,0 +1,100 @@
+"""What a consumer wants done, in the order in which it came about; a driver carries it out in that order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from client.core.errors import KafkaError
+from client.core.inputs import RecordRange, Token
+from protocol.base import Request
+from protocol.consumer_protocol import TopicPartition
+from protocol.events import Event
+
+
+class Endpoint(NamedTuple):
+    """A node as FindCoordinator names it."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(slots=True)
+class Send:
+    """Send a request to the coordinator at ``to``, or to any node (None).
+
+    Exactly one ``Answered`` or ``Failed`` comes back, unless a ``Cancel`` is met first. After ``timeout_ms`` without an
+    answer the driver says ``Failed(TIMEOUT)``; 0 and below means that it should not wait at all.
+    """
+
+    request_id: int
+    to: Endpoint | None
+    request: Request
+    version: int
+    timeout_ms: int
+
+
+@dataclass(slots=True)
+class Cancel:
+    """Nobody waits for this request any more; whatever comes for it is ignored."""
+
+    request_id: int
+
+
+CallbackKind: TypeAlias = Literal["revoked", "assigned", "lost"]
+
+
+@dataclass(slots=True)
+class CallListener:
+    """Call the user's rebalance listener, and say ``CallbackDone`` afterwards; at once where there is no listener.
+
+    Until then the consumer's poll stands still, while heartbeats go on. The listener may commit.
+    """
+
+    kind: CallbackKind
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(slots=True)
+class PollReturned:
+    """The poll ends with these records, or with none."""
+
+    ranges: tuple[RecordRange, ...] = ()
+
+
+@dataclass(slots=True)
+class Raised:
+    """The poll ends with an error."""
+
+    error: KafkaError
+
+
+@dataclass(slots=True)
+class CommitDone:
+    """A commit ended. An error of an asynchronous commit is of the kind that Kafka hands to its callback."""
+
+    token: Token
+    error: KafkaError | None = None
+
+
+@dataclass(slots=True)
+class OffsetsFound:
+    """The answer to a question for offsets."""
+
+    token: Token
+    offsets: Mapping[TopicPartition, int | None]
+    metadata: Mapping[TopicPartition, str]
+    error: KafkaError | None = None
+
+
+@dataclass(slots=True)
+class CallDone:
+    """Subscribe, assign, unsubscribe or close is done, or failed."""
+
+    token: Token
+    error: KafkaError | None = None
+
+
+Effect: TypeAlias = Send | Cancel | CallListener | PollReturned | Raised | CommitDone | OffsetsFound | CallDone | Event

@@ -1,0 +1,182 @@
+"""What a consumer's calls can raise, with the names Kafka gives them.
+
+The core carries these as values, in effects; only the Python API raises them. ``java_name`` is the simple name of
+Kafka's exception class, which travels to the coordinator in the reason of the next JoinGroup (KIP-800).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from protocol.consumer_protocol import TopicPartition
+from protocol.errors import ErrorCode
+
+_IRREGULAR = {
+    ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
+    ErrorCode.MESSAGE_TOO_LARGE: "RecordTooLargeException",
+    ErrorCode.REQUEST_TIMED_OUT: "TimeoutException",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "InvalidTopicException",
+    ErrorCode.RECORD_LIST_TOO_LARGE: "RecordBatchTooLargeException",
+    ErrorCode.OFFSET_METADATA_TOO_LARGE: "OffsetMetadataTooLarge",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "TopicExistsException",
+    ErrorCode.INVALID_CONFIG: "InvalidConfigurationException",
+    ErrorCode.NON_EMPTY_GROUP: "GroupNotEmptyException",
+    ErrorCode.INVALID_FETCH_SIZE: "InvalidFetchSizeException",
+}
+
+
+def java_name(error: ErrorCode) -> str:
+    """The simple name of Kafka's exception class for an error code."""
+    name = _IRREGULAR.get(error)
+    return name or "".join(part.capitalize() for part in error.name.split("_")) + "Exception"
+
+
+class KafkaError(Exception):
+    """The base of everything a consumer raises on purpose. ``retriable``: the same call may succeed later."""
+
+    java_name: str = "KafkaException"
+    retriable: bool = False
+
+
+class CodedError(KafkaError):
+    """An error code that the coordinator answered, where Kafka raises the code's own exception."""
+
+    def __init__(self, error: ErrorCode, message: str = "") -> None:
+        super().__init__(message or f"{error.name} ({error.value})")
+        self.error = error
+        self.retriable = error.retriable
+        self.java_name = java_name(error)
+
+
+class DisconnectError(KafkaError):
+    """The connection was lost, or the answer took too long: nobody knows whether the request arrived."""
+
+    java_name = "DisconnectException"
+    retriable = True
+
+
+class CoordinatorNotAvailableError(KafkaError):
+    """The coordinator is not known at the moment."""
+
+    java_name = "CoordinatorNotAvailableException"
+    retriable = True
+
+
+class KafkaTimeoutError(KafkaError):
+    """A call did not get done in its time."""
+
+    java_name = "TimeoutException"
+    retriable = True
+
+
+class CommitFailedError(KafkaError):
+    """Offsets cannot be committed: this consumer is not part of the group any more and rejoins at the next poll."""
+
+    java_name = "CommitFailedException"
+
+
+class RetriableCommitFailedError(KafkaError):
+    """An asynchronous commit failed and was not repeated; the cause says why."""
+
+    java_name = "RetriableCommitFailedException"
+    retriable = True
+
+
+class RebalanceInProgressError(KafkaError):
+    """Offsets cannot be committed now: poll until the rebalance is over, then commit again."""
+
+    java_name = "RebalanceInProgressException"
+
+
+class FencedInstanceIdError(KafkaError):
+    """Another consumer joined with the same group instance id. Do not go on."""
+
+    java_name = "FencedInstanceIdException"
+
+
+class GroupAuthorizationError(KafkaError):
+    """No right to use this group."""
+
+    java_name = "GroupAuthorizationException"
+
+
+class TopicAuthorizationError(KafkaError):
+    """No right to use these topics."""
+
+    java_name = "TopicAuthorizationException"
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        self.topics = tuple(topics)
+        super().__init__(f"not authorized for topics: {', '.join(self.topics)}")
+
+
+class InvalidTopicError(KafkaError):
+    """A topic name that Kafka does not allow."""
+
+    java_name = "InvalidTopicException"
+
+
+class InvalidGroupIdError(KafkaError):
+    """The call needs a group, and this consumer has none."""
+
+    java_name = "InvalidGroupIdException"
+
+
+class NoOffsetForPartitionError(KafkaError):
+    """Nothing is committed for these partitions, and ``auto.offset.reset`` is none."""
+
+    java_name = "NoOffsetForPartitionException"
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self.partitions = tuple(partitions)
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in self.partitions)
+        super().__init__(f"no committed offset and no reset policy for: {names}")
+
+
+class OffsetOutOfRangeError(KafkaError):
+    """A position lies outside its partition, and ``auto.offset.reset`` is none."""
+
+    java_name = "OffsetOutOfRangeException"
+
+
+class WakeupError(KafkaError):
+    """``wakeup`` was called."""
+
+    java_name = "WakeupException"
+
+
+class UnjoinedGroupError(KafkaError):
+    """JoinGroup was answered after the heartbeat had taken the member out of the group."""
+
+    java_name = "UnjoinedGroupException"
+    retriable = True
+
+
+class ListenerError(KafkaError):
+    """A rebalance listener raised; its exception is the cause. The consumer's state is in order."""
+
+
+class AssignorFailedError(KafkaError):
+    """The assignor of this leader raised, or its answer breaks a rule. The group rejoins at the next poll.
+
+    ``partition`` and ``member_id`` say where, None where the fault has no such place.
+    """
+
+    def __init__(self, message: str, partition: TopicPartition | None = None, member_id: str | None = None) -> None:
+        super().__init__(message)
+        self.partition = partition
+        self.member_id = member_id
+
+
+class IllegalStateError(KafkaError):
+    """The call makes no sense in the state the consumer is in, or the coordinator said something impossible."""
+
+    java_name = "IllegalStateException"
+
+
+class UnexpectedError(KafkaError):
+    """The coordinator answered an error that this request should never get."""
+
+    def __init__(self, what: str, error: ErrorCode) -> None:
+        super().__init__(f"unexpected error in {what}: {error.name} ({error.value})")
+        self.error = error

@@ -1,0 +1,228 @@
+"""What can happen to a consumer: all that it learns arrives as one of these, with the time, through its one door.
+
+A token is whoever waits for an answer: the core keeps it and gives it back, the very object, in exactly one effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from protocol.base import Response
+from protocol.consumer_protocol import TopicPartition
+
+Millis: TypeAlias = int
+"""Whole milliseconds: an instant since 1970, or a length."""
+
+Token: TypeAlias = object
+
+
+class RecordRange(NamedTuple):
+    """Records of one partition: from ``start`` up to, and not including, ``end``."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed offset: the next one to read, with words of the committer's own."""
+
+    offset: int
+    metadata: str = ""
+
+
+class OffsetReset(Enum):
+    """Where a partition without a position starts; the value is the timestamp that ListOffsets understands."""
+
+    LATEST = -1
+    EARLIEST = -2
+
+
+class Failure(Enum):
+    """Why a request has no answer."""
+
+    DISCONNECT = "disconnect"
+    TIMEOUT = "timeout"
+
+
+@dataclass(slots=True)
+class Subscribed:
+    """Read these topics, or all whose whole name matches a pattern. No topics at all means: unsubscribe."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    token: Token = None
+
+
+@dataclass(slots=True)
+class Unsubscribed:
+    """Read nothing any more. Answered by ``CallDone``."""
+
+    token: Token = None
+
+
+@dataclass(slots=True)
+class Assigned:
+    """Read exactly these partitions, without any group's help. None at all means: unsubscribe."""
+
+    partitions: tuple[TopicPartition, ...]
+    token: Token = None
+
+
+@dataclass(slots=True)
+class Polled:
+    """The user asks for records and waits at most so long. Answered by ``PollReturned`` or ``Raised``."""
+
+    timeout_ms: int
+    max_records: int | None = None
+    partitions: frozenset[TopicPartition] | None = None
+
+
+@dataclass(slots=True)
+class Processed:
+    """The user is done with these records: a fact for the journal, of no consequence for the consumer."""
+
+    ranges: tuple[RecordRange, ...]
+
+
+@dataclass(slots=True)
+class Answered:
+    """A request was answered."""
+
+    request_id: int
+    response: Response
+
+
+@dataclass(slots=True)
+class Failed:
+    """A request will not be answered."""
+
+    request_id: int
+    failure: Failure
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class CallbackDone:
+    """The listener returned, or raised."""
+
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class CommitAsked:
+    """Commit these offsets, or every position. Answered by ``CommitDone``.
+
+    A synchronous commit is repeated until it succeeds, fails for good, or its time is over; an asynchronous one is
+    tried once, and its answer comes during a later poll, commit or close.
+    """
+
+    token: Token
+    offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None
+    sync: bool = True
+    timeout_ms: int | None = None
+
+
+@dataclass(slots=True)
+class CommittedAsked:
+    """Ask for committed offsets. Answered by ``OffsetsFound``; None where nothing is committed."""
+
+    token: Token
+    partitions: tuple[TopicPartition, ...]
+    timeout_ms: int | None = None
+
+
+@dataclass(slots=True)
+class OffsetsAsked:
+    """Ask for offsets by time: ms since 1970, -1 the end, -2 the beginning. Answered by ``OffsetsFound``."""
+
+    token: Token
+    timestamps: Mapping[TopicPartition, int]
+    timeout_ms: int | None = None
+
+
+@dataclass(slots=True)
+class PositionAsked:
+    """Ask for the position of an assigned partition, waiting until it has one. Answered by ``OffsetsFound``."""
+
+    token: Token
+    partition: TopicPartition
+    timeout_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Sought:
+    """Go on from this offset, or from where a reset leads."""
+
+    partitions: tuple[TopicPartition, ...]
+    to: int | OffsetReset
+
+
+@dataclass(slots=True)
+class Paused:
+    """Return no records of these partitions until they are resumed; the group is not told."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(slots=True)
+class Resumed:
+    """The opposite of ``Paused``."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(slots=True)
+class RebalanceEnforced:
+    """Join again at the next poll, for a reason of the user's (KIP-800)."""
+
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Closed:
+    """Commit if auto-commit is on, give everything up, leave the group if dynamic. Answered by ``CallDone``.
+
+    ``leave`` false is how a process ends that means to come back: nothing is said to the group.
+    """
+
+    token: Token = None
+    timeout_ms: int | None = None
+    leave: bool = True
+
+
+@dataclass(slots=True)
+class Woken:
+    """The poll that runs now, or else the next one, raises ``WakeupError``."""
+
+
+@dataclass(slots=True)
+class Elapsed:
+    """Nothing but time: do what is due."""
+
+
+Input: TypeAlias = (
+    Subscribed
+    | Unsubscribed
+    | Assigned
+    | Polled
+    | Processed
+    | Answered
+    | Failed
+    | CallbackDone
+    | CommitAsked
+    | CommittedAsked
+    | OffsetsAsked
+    | PositionAsked
+    | Sought
+    | Paused
+    | Resumed
+    | RebalanceEnforced
+    | Closed
+    | Woken
+    | Elapsed
+)

@@ -1,0 +1,89 @@
+"""What a leader does between JoinGroup and SyncGroup: read the members' subscriptions and run the assignor.
+
+Source: Kafka's ConsumerCoordinator.onLeaderElected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from client.assignors import Assignor, BadAssignment, MemberSubscription, RebalanceProtocol, run_assignor
+from client.core.errors import AssignorFailedError
+from client.core.events import AssignmentComputed, AssignorFailed
+from client.core.membership import Membership
+from client.core.metadata import Metadata
+from client.core.turn import Turn
+from protocol.consumer_protocol import TopicPartition, decode_subscription, encode_partitions
+from protocol.join_group import JoinGroupResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The members as they described themselves, in the coordinator's order, and the topics any of them wants."""
+
+    members: dict[str, MemberSubscription]
+    topics: tuple[str, ...]
+
+
+def read_members(response: JoinGroupResponse) -> Candidates:
+    """Decode every member's subscription. Raises AssignorFailedError naming a member whose bytes are none."""
+    members: dict[str, MemberSubscription] = {}
+    topics: dict[str, None] = {}
+    for member in response.members:
+        try:
+            subscription = decode_subscription(member.metadata)
+        except ValueError as error:
+            raise AssignorFailedError(
+                f"the subscription of {member.member_id} cannot be read: {error}", member_id=member.member_id
+            ) from error
+        members[member.member_id] = MemberSubscription(subscription, member.group_instance_id)
+        topics.update(dict.fromkeys(subscription.topics))
+    return Candidates(members, tuple(sorted(topics)))
+
+
+def compute_assignment(
+    turn: Turn,
+    membership: Membership,
+    metadata: Metadata,
+    assignor: Assignor,
+    protocol: RebalanceProtocol,
+    candidates: Candidates,
+) -> dict[str, bytes]:
+    """Member id to its assignment's bytes. Raises AssignorFailedError, naming partition and member where it can."""
+    cluster = metadata.cluster()
+    try:
+        given = run_assignor(assignor, cluster, candidates.members, protocol)
+    except BadAssignment as bad:
+        place = _place(bad.partition)
+        turn.effects.append(
+            AssignorFailed(
+                assignor=assignor.name,
+                problem=bad.reason,
+                topic=place.topic if place else None,
+                partition=place.partition if place else None,
+                culprit=bad.member_id,
+                **membership.shown,
+            )
+        )
+        raise AssignorFailedError(bad.reason, place, bad.member_id) from bad
+    total = sum(cluster.partition_counts.get(topic, 0) for topic in candidates.topics)
+    assigned = sum(len(partitions) for partitions in given.values())
+    turn.effects.append(
+        AssignmentComputed(
+            assignor=assignor.name,
+            members=len(candidates.members),
+            partitions=total,
+            unassigned=max(0, total - assigned),
+            **membership.shown,
+        )
+    )
+    return {member_id: encode_partitions(partitions) for member_id, partitions in given.items()}
+
+
+def _place(partition: object) -> TopicPartition | None:
+    """The partition a fault is about, where an assignor's answer has one."""
+    match partition:
+        case (str(topic), int(number)):
+            return TopicPartition(topic, number)
+        case _:
+            return None

@@ -1,0 +1,157 @@
+"""What a consumer does about each error of each request: one table a request, and the code runs on the tables.
+
+Source: the response handlers of Kafka's AbstractCoordinator and ConsumerCoordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Final
+
+from protocol.errors import ErrorCode as E
+
+
+class Reaction(Enum):
+    """One way to react. Which of them a request knows is in its table."""
+
+    BACK_OFF = auto()
+    """Nothing is wrong with us: wait ``retry.backoff.ms`` and try again."""
+
+    FORGET_COORDINATOR = auto()
+    """Look the coordinator up again, then go on as with BACK_OFF. The member id is kept."""
+
+    LOOP = auto()
+    """Go round the join loop at once."""
+
+    TAKE_MEMBER_ID = auto()
+    """The answer carries the member id to join with; go round at once."""
+
+    FORGET_MEMBERSHIP = auto()
+    """Not a member any more: forget generation and member id if they are still those of the request."""
+
+    FORGET_GENERATION = auto()
+    """As FORGET_MEMBERSHIP, but the member id is kept: it may still be good."""
+
+    REJOIN = auto()
+    """The group rebalances: join again."""
+
+    FENCED = auto()
+    """Somebody else has our instance id."""
+
+    RAISE = auto()
+    """Hand the error to the user as what it is."""
+
+    RAISE_TOPICS = auto()
+    """Hand the error to the user, with all the topics that have it."""
+
+    RAISE_UNEXPECTED = auto()
+    """Hand it to the user as an error that nobody expected here."""
+
+    IGNORE = auto()
+    """It counts as a failed attempt and nothing else; the next one comes after a backoff."""
+
+
+ON_FIND_COORDINATOR: Final[Mapping[E, Reaction]] = {
+    # Kafka: FindCoordinatorResponseHandler. What is retriable is tried again, the rest is raised from poll.
+    E.COORDINATOR_NOT_AVAILABLE: Reaction.BACK_OFF,
+    E.COORDINATOR_LOAD_IN_PROGRESS: Reaction.BACK_OFF,
+    E.NOT_COORDINATOR: Reaction.BACK_OFF,
+    E.NETWORK_EXCEPTION: Reaction.BACK_OFF,
+    E.REQUEST_TIMED_OUT: Reaction.BACK_OFF,
+    E.GROUP_AUTHORIZATION_FAILED: Reaction.RAISE,
+    E.INVALID_GROUP_ID: Reaction.RAISE,
+    E.INVALID_REQUEST: Reaction.RAISE,
+}
+
+ON_JOIN_GROUP: Final[Mapping[E, Reaction]] = {
+    E.COORDINATOR_LOAD_IN_PROGRESS: Reaction.BACK_OFF,
+    E.COORDINATOR_NOT_AVAILABLE: Reaction.FORGET_COORDINATOR,
+    E.NOT_COORDINATOR: Reaction.FORGET_COORDINATOR,
+    E.NETWORK_EXCEPTION: Reaction.FORGET_COORDINATOR,
+    E.UNKNOWN_MEMBER_ID: Reaction.FORGET_MEMBERSHIP,
+    E.REBALANCE_IN_PROGRESS: Reaction.LOOP,
+    E.MEMBER_ID_REQUIRED: Reaction.TAKE_MEMBER_ID,
+    E.FENCED_INSTANCE_ID: Reaction.RAISE,
+    E.GROUP_MAX_SIZE_REACHED: Reaction.RAISE,
+    E.INCONSISTENT_GROUP_PROTOCOL: Reaction.RAISE,
+    E.INVALID_SESSION_TIMEOUT: Reaction.RAISE,
+    E.INVALID_GROUP_ID: Reaction.RAISE,
+    E.UNSUPPORTED_VERSION: Reaction.RAISE,
+    E.GROUP_AUTHORIZATION_FAILED: Reaction.RAISE,
+}
+
+ON_SYNC_GROUP: Final[Mapping[E, Reaction]] = {
+    # Kafka: COORDINATOR_LOAD_IN_PROGRESS is not expected here, so it is fatal.
+    E.COORDINATOR_NOT_AVAILABLE: Reaction.FORGET_COORDINATOR,
+    E.NOT_COORDINATOR: Reaction.FORGET_COORDINATOR,
+    E.NETWORK_EXCEPTION: Reaction.FORGET_COORDINATOR,
+    E.UNKNOWN_MEMBER_ID: Reaction.FORGET_MEMBERSHIP,
+    E.ILLEGAL_GENERATION: Reaction.FORGET_GENERATION,
+    E.REBALANCE_IN_PROGRESS: Reaction.LOOP,
+    E.FENCED_INSTANCE_ID: Reaction.RAISE,
+    E.GROUP_AUTHORIZATION_FAILED: Reaction.RAISE,
+}
+
+ON_HEARTBEAT: Final[Mapping[E, Reaction]] = {
+    E.COORDINATOR_NOT_AVAILABLE: Reaction.FORGET_COORDINATOR,
+    E.NOT_COORDINATOR: Reaction.FORGET_COORDINATOR,
+    E.NETWORK_EXCEPTION: Reaction.FORGET_COORDINATOR,
+    E.UNKNOWN_MEMBER_ID: Reaction.FORGET_MEMBERSHIP,
+    E.ILLEGAL_GENERATION: Reaction.FORGET_GENERATION,
+    E.REBALANCE_IN_PROGRESS: Reaction.REJOIN,
+    E.FENCED_INSTANCE_ID: Reaction.FENCED,
+}
+
+ON_OFFSET_COMMIT: Final[Mapping[E, Reaction]] = {
+    E.COORDINATOR_LOAD_IN_PROGRESS: Reaction.BACK_OFF,
+    E.UNKNOWN_TOPIC_OR_PARTITION: Reaction.BACK_OFF,
+    E.COORDINATOR_NOT_AVAILABLE: Reaction.FORGET_COORDINATOR,
+    E.NOT_COORDINATOR: Reaction.FORGET_COORDINATOR,
+    E.REQUEST_TIMED_OUT: Reaction.FORGET_COORDINATOR,
+    E.NETWORK_EXCEPTION: Reaction.FORGET_COORDINATOR,
+    E.UNKNOWN_MEMBER_ID: Reaction.FORGET_MEMBERSHIP,
+    E.ILLEGAL_GENERATION: Reaction.FORGET_GENERATION,
+    E.REBALANCE_IN_PROGRESS: Reaction.REJOIN,
+    E.FENCED_INSTANCE_ID: Reaction.FENCED,
+    E.GROUP_AUTHORIZATION_FAILED: Reaction.RAISE,
+    E.OFFSET_METADATA_TOO_LARGE: Reaction.RAISE,
+    E.INVALID_COMMIT_OFFSET_SIZE: Reaction.RAISE,
+    E.TOPIC_AUTHORIZATION_FAILED: Reaction.RAISE_TOPICS,
+}
+
+ON_OFFSET_FETCH: Final[Mapping[E, Reaction]] = {
+    E.COORDINATOR_LOAD_IN_PROGRESS: Reaction.BACK_OFF,
+    E.UNSTABLE_OFFSET_COMMIT: Reaction.BACK_OFF,
+    E.COORDINATOR_NOT_AVAILABLE: Reaction.FORGET_COORDINATOR,
+    E.NOT_COORDINATOR: Reaction.FORGET_COORDINATOR,
+    E.NETWORK_EXCEPTION: Reaction.FORGET_COORDINATOR,
+    E.REQUEST_TIMED_OUT: Reaction.BACK_OFF,
+    E.GROUP_AUTHORIZATION_FAILED: Reaction.RAISE,
+    E.UNKNOWN_TOPIC_OR_PARTITION: Reaction.RAISE_UNEXPECTED,
+    E.TOPIC_AUTHORIZATION_FAILED: Reaction.RAISE_TOPICS,
+}
+
+TABLES: Final[Mapping[str, Mapping[E, Reaction]]] = {
+    "FindCoordinator": ON_FIND_COORDINATOR,
+    "JoinGroup": ON_JOIN_GROUP,
+    "SyncGroup": ON_SYNC_GROUP,
+    "Heartbeat": ON_HEARTBEAT,
+    "OffsetCommit": ON_OFFSET_COMMIT,
+    "OffsetFetch": ON_OFFSET_FETCH,
+}
+
+OTHERWISE: Final[Mapping[str, Reaction]] = {
+    # What is not in a request's table.
+    "FindCoordinator": Reaction.RAISE_UNEXPECTED,
+    "JoinGroup": Reaction.RAISE_UNEXPECTED,
+    "SyncGroup": Reaction.RAISE_UNEXPECTED,
+    "Heartbeat": Reaction.IGNORE,
+    "OffsetCommit": Reaction.RAISE_UNEXPECTED,
+    "OffsetFetch": Reaction.RAISE_UNEXPECTED,
+}
+
+
+def reaction(api: str, error: E) -> Reaction:
+    """What to do about an error that this API answered; a lost connection or a timeout is NETWORK_EXCEPTION."""
+    return TABLES[api].get(error, OTHERWISE[api])

@@ -1,0 +1,177 @@
+"""What the user wants to read, what this consumer owns, and how far it has come in each partition.
+
+Always true: partitions are kept in a dict whose order is the order in which they take turns in giving records.
+
+Source: Kafka's SubscriptionState.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from enum import Enum, auto
+
+from client.core.errors import IllegalStateError
+from client.core.inputs import Millis, OffsetAndMetadata, OffsetReset
+from protocol.consumer_protocol import TopicPartition
+
+
+class Kind(Enum):
+    """How the user chose what to read; the ways exclude one another until ``unsubscribe``."""
+
+    NONE = auto()
+    TOPICS = auto()
+    PATTERN = auto()
+    ASSIGNED = auto()
+
+
+class PartitionState:
+    """One partition this consumer owns. ``position`` is the next record to hand out, none while it is looked up."""
+
+    __slots__ = ("end", "paused", "pending_revocation", "position", "reset", "retry_at")
+
+    def __init__(self) -> None:
+        self.position: int | None = None
+        self.end: int | None = None
+        """End of the partition's log as far as it is known."""
+        self.reset: OffsetReset | None = None
+        """Set while the position has to come from the log's beginning or end."""
+        self.retry_at: Millis = 0
+        self.paused = False
+        self.pending_revocation = False
+
+    def seek(self, position: int) -> None:
+        self.position = position
+        self.reset = None
+
+    def ask_reset(self, reset: OffsetReset) -> None:
+        self.position = None
+        self.reset = reset
+        self.retry_at = 0
+
+    @property
+    def fetchable(self) -> bool:
+        return self.position is not None and not self.paused and not self.pending_revocation
+
+
+class SubscriptionState:
+    """The subscription and the assignment."""
+
+    def __init__(self) -> None:
+        self.kind = Kind.NONE
+        self.topics: tuple[str, ...] = ()
+        """Subscribed topics in ascending order; with a pattern, those known to match it."""
+        self.pattern: re.Pattern[str] | None = None
+        self.group_topics: tuple[str, ...] = ()
+        """As leader: the topics of the whole group, which are watched too."""
+        self.assignment: dict[TopicPartition, PartitionState] = {}
+        self.serial = 0
+        """Grows with each change of the assignment."""
+
+    @property
+    def automatic(self) -> bool:
+        """True when the group decides what this consumer reads."""
+        return self.kind in {Kind.TOPICS, Kind.PATTERN}
+
+    def _choose(self, kind: Kind) -> None:
+        if self.kind not in {Kind.NONE, kind}:
+            raise IllegalStateError(
+                "subscription to topics, partitions and pattern are mutually exclusive; unsubscribe first"
+            )
+        self.kind = kind
+
+    def subscribe(self, topics: Iterable[str]) -> bool:
+        """Subscribe to topics; true when that changes anything."""
+        self._choose(Kind.TOPICS)
+        return self.change_topics(topics)
+
+    def subscribe_pattern(self, pattern: str) -> None:
+        """Subscribe to all topics whose whole name matches. Raises IllegalStateError for a bad pattern."""
+        try:
+            compiled = re.compile(pattern)
+        except re.error as error:
+            raise IllegalStateError(f"bad pattern {pattern!r}: {error}") from error
+        self._choose(Kind.PATTERN)
+        self.pattern = compiled
+
+    def change_topics(self, topics: Iterable[str]) -> bool:
+        changed = tuple(sorted(set(topics)))
+        if changed == self.topics:
+            return False
+        self.topics = changed
+        return True
+
+    def assign_manually(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Own exactly these; true when the topics changed."""
+        self._choose(Kind.ASSIGNED)
+        wanted = sorted(set(partitions))
+        if wanted == sorted(self.assignment):
+            return False
+        self._replace(wanted)
+        return self.change_topics(topic for topic, _ in wanted)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Own what the group gave us; positions of partitions that stay survive."""
+        self._replace(sorted(partitions))
+
+    def _replace(self, partitions: Iterable[TopicPartition]) -> None:
+        before = self.assignment
+        self.assignment = {partition: before.get(partition) or PartitionState() for partition in partitions}
+        self.serial += 1
+
+    def unsubscribe(self) -> None:
+        self.kind = Kind.NONE
+        self.topics = self.group_topics = ()
+        self.pattern = None
+        self._replace(())
+
+    def matches(self, topic: str) -> bool:
+        """True when the pattern matches a topic's whole name."""
+        return self.pattern is not None and self.pattern.fullmatch(topic) is not None
+
+    def accepts(self, partitions: Iterable[TopicPartition]) -> bool:
+        """True when an assignment holds nothing but topics this consumer subscribes to."""
+        # Kafka: SubscriptionState.checkAssignmentMatchedSubscription.
+        topics = dict.fromkeys(topic for topic, _ in partitions)
+        if self.pattern is not None:
+            return all(self.matches(topic) for topic in topics)
+        return all(topic in self.topics for topic in topics)
+
+    def watch_group_topics(self, topics: Collection[str]) -> bool:
+        """As leader, watch the topics of the whole group; true when some of them are not our own."""
+        self.group_topics = tuple(sorted(topics))
+        return not set(self.group_topics) <= set(self.topics)
+
+    def metadata_topics(self) -> tuple[str, ...]:
+        """The topics this consumer must know about."""
+        if not self.group_topics:
+            return self.topics
+        return tuple(sorted({*self.group_topics, *self.topics}))
+
+    def owned(self) -> list[TopicPartition]:
+        """What this consumer owns, by topic and partition."""
+        return sorted(self.assignment)
+
+    def of(self, partition: TopicPartition) -> PartitionState:
+        """The state of an owned partition. Raises IllegalStateError for another."""
+        state = self.assignment.get(partition)
+        if state is None:
+            raise IllegalStateError(f"no current assignment for partition {partition[0]}-{partition[1]}")
+        return state
+
+    def mark_pending_revocation(self) -> None:
+        """Return no more records: what is owned is about to be given up."""
+        for state in self.assignment.values():
+            state.pending_revocation = True
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Every position: what a commit without offsets commits."""
+        return {
+            partition: OffsetAndMetadata(self.assignment[partition].position or 0)
+            for partition in self.owned()
+            if self.assignment[partition].position is not None
+        }
+
+    def move_to_end(self, partition: TopicPartition) -> None:
+        """Let the other partitions go first next time."""
+        self.assignment[partition] = self.assignment.pop(partition)

@@ -1,0 +1,67 @@
+"""How long the user's code takes for a record or a poll: a number, or a distribution to draw from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+_UNITS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "m": 60_000.0}
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m)?")
+_CALL = re.compile(r"([a-z]+)\(([^()]*)\)")
+
+_DRAWS: dict[str, tuple[int, Callable[[Random, list[float]], float]]] = {
+    "exp": (1, lambda random, given: random.expovariate(1 / given[0]) if given[0] else 0.0),
+    "uniform": (2, lambda random, given: random.uniform(given[0], given[1])),
+    "normal": (2, lambda random, given: random.gauss(given[0], given[1])),
+    "pareto": (2, lambda random, given: given[0] * random.paretovariate(given[1])),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessingTime:
+    """Milliseconds for each record, or for each poll that returned some."""
+
+    draw: Callable[[Random], float]
+    per_poll: bool
+    text: str
+
+    def of(self, records: int, random: Random) -> float:
+        """How many milliseconds this many records of one poll take."""
+        if self.per_poll:
+            return max(0.0, self.draw(random))
+        return sum(max(0.0, self.draw(random)) for _ in range(records))
+
+
+def parse_processing_time(text: str) -> ProcessingTime:
+    """``2`` or ``2ms`` or ``250us`` for each record, ``1s/poll`` for each poll; instead of a number ``exp(MEAN)``,
+    ``uniform(LOW,HIGH)``, ``normal(MEAN,DEVIATION)`` or ``pareto(LEAST,SHAPE)``.
+
+    Raises ValueError saying what was expected.
+    """
+    what, slash, unit = text.strip().partition("/")
+    if slash and unit not in {"poll", "record"}:
+        raise ValueError(f"{text!r}: expected /poll or /record after the time, not /{unit}")
+    return ProcessingTime(_draw(text, what.strip()), unit == "poll", text)
+
+
+def _draw(text: str, what: str) -> Callable[[Random], float]:
+    number = _milliseconds(what)
+    if number is not None:
+        return lambda random: number
+    called = _CALL.fullmatch(what)
+    if called is None or called[1] not in _DRAWS:
+        known = ", ".join(_DRAWS)
+        raise ValueError(f"{text!r}: expected a time such as 5, 5ms or 1s/poll, or one of {known} as in exp(5ms)")
+    arguments, draw = _DRAWS[called[1]]
+    given = [_milliseconds(part.strip()) for part in called[2].split(",")]
+    if len(given) != arguments or None in given:
+        raise ValueError(f"{text!r}: {called[1]} takes {arguments} time{'' if arguments == 1 else 's'}")
+    numbers = [number for number in given if number is not None]
+    return lambda random: draw(random, numbers)
+
+
+def _milliseconds(text: str) -> float | None:
+    match = _NUMBER.fullmatch(text)
+    return float(match[1]) * _UNITS[match[2] or "ms"] if match else None

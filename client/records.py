@@ -1,0 +1,66 @@
+"""Records, made up when somebody looks at them: a topic's log holds offsets and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from client.core.inputs import RecordRange
+from protocol.consumer_protocol import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRecord:
+    """A record. Key and value are made from its place; ``timestamp`` is when it was handed out, ms since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes
+    value: bytes
+
+
+def record(topic: str, partition: int, offset: int, timestamp: int) -> ConsumerRecord:
+    """The record at a place; the same at each reading, but for its timestamp."""
+    return ConsumerRecord(
+        topic, partition, offset, timestamp, f"key-{offset % 1000}".encode(), f"{topic}-{partition}@{offset}".encode()
+    )
+
+
+class Records(Sequence[ConsumerRecord]):
+    """What one poll returned, by partition and offset. Records are made as they are looked at."""
+
+    __slots__ = ("_length", "ranges", "timestamp")
+
+    def __init__(self, ranges: Sequence[RecordRange], timestamp: int) -> None:
+        self.ranges = tuple(ranges)
+        self.timestamp = timestamp
+        self._length = sum(taken.end - taken.start for taken in self.ranges)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        for topic, partition, start, end in self.ranges:
+            for offset in range(start, end):
+                yield record(topic, partition, offset, self.timestamp)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        if isinstance(index, slice):
+            return list(self)[index]
+        at = index + self._length if index < 0 else index
+        if at >= 0:
+            for topic, partition, start, end in self.ranges:
+                if at < end - start:
+                    return record(topic, partition, start + at, self.timestamp)
+                at -= end - start
+        raise IndexError(index)
+
+    def partitions(self) -> list[TopicPartition]:
+        """The partitions that gave records, in the order in which they did."""
+        return [TopicPartition(taken.topic, taken.partition) for taken in self.ranges]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{t}-{p}[{start},{end})" for t, p, start, end in self.ranges)
+        return f"Records({shown})"

@@ -1,0 +1,309 @@
+"""Drives consumers' cores on an event loop: many of them over one transport, with one wakeup for all.
+
+A driver is its core's only caller. It keeps a queue of what happened, so that a listener may call its consumer while
+its consumer is calling the listener.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic, time
+from typing import Any, Protocol, TypeAlias
+
+from client.core.consumer import ConsumerCore
+from client.core.effects import (
+    CallDone,
+    CallListener,
+    Cancel,
+    CommitDone,
+    Effect,
+    OffsetsFound,
+    PollReturned,
+    Raised,
+    Send,
+)
+from client.core.errors import KafkaError
+from client.core.inputs import Answered, CallbackDone, Elapsed, Failed, Input, Millis
+from client.transport import Transport, TransportError
+from protocol.base import Request
+from protocol.events import Event
+from protocol.join_group import JoinGroupRequest
+from protocol.leave_group import LeaveGroupRequest
+from protocol.offset_commit import OffsetCommitRequest
+
+Publish: TypeAlias = Callable[[Event, Millis], None]
+"""Who is told each fact, with its instant."""
+
+_WAITED_FOR: tuple[type[Request], ...] = (OffsetCommitRequest, LeaveGroupRequest)
+
+
+class SystemClock:
+    """Milliseconds since 1970 that never go back, and go on while the process is stopped."""
+
+    def __init__(self) -> None:
+        self._offset = time() - monotonic()
+
+    def now(self) -> Millis:
+        return int((monotonic() + self._offset) * 1_000)
+
+
+class ListenerCaller(Protocol):
+    """Finds what to call for a rebalance; see :mod:`client.consumer`."""
+
+    def __call__(self, effect: CallListener) -> Any: ...
+
+
+class Runtime:
+    """Drivers that share a transport, a clock and one wakeup."""
+
+    def __init__(self, transport: Transport, publish: Publish | None = None) -> None:
+        self.transport = transport
+        self.clock = SystemClock()
+        self.publish = publish
+        self._queue: list[tuple[Millis, int, Driver]] = []
+        self._count = count()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_at: Millis | None = None
+
+    def wake_at(self, at: Millis, driver: Driver) -> None:
+        """Ring a driver at ``at``; it is asked again then whether anything is due."""
+        heappush(self._queue, (at, next(self._count), driver))
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        if not self._queue:
+            return
+        at = self._queue[0][0]
+        if self._alarm_at is not None and self._alarm_at <= at:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_at = at
+        delay = max(0, at - self.clock.now()) / 1_000
+        self._alarm = asyncio.get_running_loop().call_later(delay, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = self._alarm_at = None
+        now = self.clock.now()
+        due: list[Driver] = []
+        while self._queue and self._queue[0][0] <= now:
+            due.append(heappop(self._queue)[2])
+        for driver in due:
+            driver.ring(now)
+        self._set_alarm()
+
+    def stop(self) -> None:
+        """Ring nobody any more."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._alarm_at = None
+        self._queue.clear()
+
+
+class Driver:
+    """One consumer's core and all that it waits for."""
+
+    def __init__(self, runtime: Runtime, core: ConsumerCore, call_listener: ListenerCaller) -> None:
+        self.core = core
+        self._runtime = runtime
+        self._call_listener = call_listener
+        self._inbox: deque[Input] = deque()
+        self._draining = False
+        self._queued_at: Millis | None = None
+        self._requests: dict[int, asyncio.Task[None]] = {}
+        self._callbacks: set[asyncio.Task[None]] = set()
+        self._in_order: asyncio.Task[None] | None = None
+        self._poll: asyncio.Future[PollReturned] | None = None
+        self._tokens: set[asyncio.Future[Any]] = set()
+        self.broken: BaseException | None = None
+        """What no consumer survives: a fault in the core, or a node that does not understand us."""
+
+    # -- calls
+
+    async def call(self, make: Callable[[asyncio.Future[Any]], Input]) -> Any:
+        """Hand in what ``make`` makes with a token, and wait for its answer; raises what the answer says."""
+        if self.broken is not None:
+            raise self.broken
+        token: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._tokens.add(token)
+        self.step(make(token))
+        try:
+            return await token
+        finally:
+            self._tokens.discard(token)
+
+    async def poll(self, polled: Input) -> PollReturned:
+        """Hand in a ``Polled`` and wait for its end."""
+        if self.broken is not None:
+            raise self.broken
+        if self._poll is not None:
+            raise KafkaError("another task is polling this consumer")
+        poll: asyncio.Future[PollReturned] = asyncio.get_running_loop().create_future()
+        self._poll = poll
+        self.step(polled)
+        try:
+            if poll.done():
+                # Records were there already: let the others, and our own heartbeats, have their turn.
+                await asyncio.sleep(0)
+            return await poll
+        finally:
+            self._poll = None
+
+    @property
+    def polling(self) -> bool:
+        return self._poll is not None
+
+    # -- driving
+
+    def ring(self, now: Millis) -> None:
+        """Something may be due."""
+        self._queued_at = None
+        deadline = self.core.next_deadline()
+        if deadline is None:
+            return
+        if deadline <= now:
+            self.step(Elapsed())
+        else:
+            self._queue(deadline)
+
+    def step(self, what: Input) -> None:
+        """Hand something in, and carry out what the core wants done."""
+        self._inbox.append(what)
+        if self._draining or self.broken is not None:
+            return
+        self._draining = True
+        try:
+            while self._inbox:
+                now = self._runtime.clock.now()
+                for effect in self.core.step(self._inbox.popleft(), now):
+                    self._apply(effect, now)
+        except Exception as error:
+            self._break(error)
+        finally:
+            self._draining = False
+        deadline = self.core.next_deadline()
+        if deadline is not None:
+            self._queue(deadline)
+
+    def _queue(self, deadline: Millis) -> None:
+        # A wakeup that comes too early finds the later deadline; only an earlier one needs another entry.
+        if self._queued_at is None or deadline < self._queued_at:
+            self._queued_at = deadline
+            self._runtime.wake_at(deadline, self)
+
+    def _apply(self, effect: Effect, now: Millis) -> None:
+        match effect:
+            case Event():
+                if self._runtime.publish is not None:
+                    self._runtime.publish(effect, now)
+            case Send():
+                self._send(effect)
+            case Cancel():
+                task = self._requests.pop(effect.request_id, None)
+                if task is not None:
+                    task.cancel()
+            case PollReturned():
+                if self._poll is not None and not self._poll.done():
+                    self._poll.set_result(effect)
+            case Raised():
+                if self._poll is not None and not self._poll.done():
+                    self._poll.set_exception(effect.error)
+            case CallListener():
+                self._listen(effect)
+            case CommitDone() | CallDone():
+                self._resolve(effect.token, None, effect.error)
+            case OffsetsFound():
+                self._resolve(effect.token, effect, effect.error)
+
+    @staticmethod
+    def _resolve(token: object, value: object, error: KafkaError | None) -> None:
+        if isinstance(token, asyncio.Future):
+            if token.done():
+                return
+            if error is None:
+                token.set_result(value)
+            else:
+                token.set_exception(error)
+        elif callable(token):
+            token(error)
+
+    # -- requests
+
+    def _send(self, send: Send) -> None:
+        task = asyncio.get_running_loop().create_task(self._request(send, self._in_order))
+        self._requests[send.request_id] = task
+        if isinstance(send.request, _WAITED_FOR):
+            self._in_order = task
+
+    async def _request(self, send: Send, after: asyncio.Task[None] | None) -> None:
+        """Ask, and hand in what comes of it.
+
+        Kafka's client sends everything to the coordinator over one connection. Requests over HTTP can overtake one
+        another, so commits, leaving and joining wait until the commit or leave before them is answered.
+        """
+        if after is not None and not after.done() and isinstance(send.request, (JoinGroupRequest, *_WAITED_FOR)):
+            await asyncio.wait([after])
+        what: Input
+        try:
+            response = await self._runtime.transport.send(
+                send.to,
+                send.request,
+                send.version,
+                timeout_ms=send.timeout_ms,
+                client_id=self.core.config.client_id,
+            )
+            what = Answered(send.request_id, response)
+        except TransportError as error:
+            what = Failed(send.request_id, error.failure, error.detail)
+        except KafkaError as error:
+            self._requests.pop(send.request_id, None)
+            self._break(error)
+            return
+        if self._requests.pop(send.request_id, None) is not None:
+            self.step(what)
+
+    # -- the listener
+
+    def _listen(self, effect: CallListener) -> None:
+        try:
+            result = self._call_listener(effect)
+        except Exception as error:
+            self._inbox.append(CallbackDone(error))
+            return
+        if inspect.isawaitable(result):
+            task = asyncio.ensure_future(self._await_listener(result))
+            self._callbacks.add(task)
+            task.add_done_callback(self._callbacks.discard)
+        else:
+            self._inbox.append(CallbackDone())
+
+    async def _await_listener(self, awaitable: Any) -> None:
+        try:
+            await awaitable
+        except Exception as error:
+            self.step(CallbackDone(error))
+        else:
+            self.step(CallbackDone())
+
+    # -- the end
+
+    def _break(self, error: BaseException) -> None:
+        self.broken = error
+        if self._poll is not None and not self._poll.done():
+            self._poll.set_exception(error)
+        for token in list(self._tokens):
+            if not token.done():
+                token.set_exception(error)
+
+    async def stop(self) -> None:
+        """Give up on everything that is still on its way."""
+        tasks: list[asyncio.Task[None]] = [*self._requests.values(), *self._callbacks]
+        self._requests.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,111 @@
+"""One client's connections to brokers: requests go out, answers come back by correlation id.
+
+A broker takes the next request of a connection only when it has answered the last one. A client that asks while its
+JoinGroup waits therefore needs a second connection, and gets one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from conformance import wire
+
+API_VERSIONS: Final = 18
+"""The one request that is answered in an unknown version, too: in the oldest one."""
+
+Address: TypeAlias = tuple[str, int]
+
+
+class Closed(Exception):
+    """The broker closed the connection instead of answering."""
+
+
+@dataclass
+class _Connection:
+    """A connection with at most one request on its way."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    busy: bool = False
+
+
+@dataclass
+class Asked:
+    """A request that was sent, and its answer once it is there."""
+
+    number: int
+    client: str
+    broker: int
+    api_key: int
+    version: int
+    answer: asyncio.Task[wire.Json]
+    answered_at: float = 0.0
+    told: bool = field(default=False)
+
+
+class Wire:
+    """Connections of all clients to all brokers."""
+
+    def __init__(self, addresses: dict[int, Address], clock: Callable[[], float]) -> None:
+        self.addresses: Final = addresses
+        self._clock = clock
+        self._free: dict[tuple[str, int], list[_Connection]] = {}
+        self._all: list[_Connection] = []
+        self._correlation_ids = itertools.count(1)
+
+    async def send(
+        self,
+        number: int,
+        client: str,
+        broker: int,
+        key: int,
+        version: int,
+        body: wire.Json,
+        claimed: int | None = None,
+    ) -> Asked:
+        """Send a request; returns once it is written."""
+        correlation_id = next(self._correlation_ids)
+        frame = wire.encode(key, version, correlation_id, client, body, claimed)
+        connection = await self._connection(client, broker)
+        connection.busy = True
+        connection.writer.write(struct.pack(">i", len(frame)) + frame)
+        await connection.writer.drain()
+        readable = version if claimed in (None, version) or key != API_VERSIONS else 0
+        asked = Asked(number, client, broker, key, readable, asyncio.Future())  # type: ignore[arg-type]
+        asked.answer = asyncio.create_task(self._answer(connection, asked, correlation_id))
+        return asked
+
+    async def close(self) -> None:
+        """Close every connection; nobody waits any more."""
+        for connection in self._all:
+            connection.writer.close()
+
+    async def _answer(self, connection: _Connection, asked: Asked, correlation_id: int) -> wire.Json:
+        try:
+            (length,) = struct.unpack(">i", await connection.reader.readexactly(4))
+            frame = await connection.reader.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            asked.answered_at = self._clock()
+            raise Closed from None
+        asked.answered_at = self._clock()
+        (got,) = struct.unpack(">i", frame[:4])
+        if got != correlation_id:
+            raise Closed(f"answer {got} to request {correlation_id}")
+        self._free[asked.client, asked.broker].append(connection)
+        return wire.decode(asked.api_key, asked.version, frame)
+
+    async def _connection(self, client: str, broker: int) -> _Connection:
+        free = self._free.setdefault((client, broker), [])
+        while free:
+            connection = free.pop()
+            if not connection.reader.at_eof():
+                return connection
+        reader, writer = await asyncio.open_connection(*self.addresses[broker])
+        connection = _Connection(reader, writer)
+        self._all.append(connection)
+        return connection

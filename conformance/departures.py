@@ -1,0 +1,141 @@
+"""Where the emulator departs from the recorded broker, and why. Everything else must be equal.
+
+A difference that no entry explains fails the replay; an entry that explains nothing fails, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.compare import CLOSED, NO_ANSWER, REFUSED, Difference
+from protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True)
+class Departure:
+    """One way of being different: which differences it explains, and the reason."""
+
+    name: str
+    why: str
+    explains: Callable[[Difference], bool]
+
+
+def _error(answer: Any) -> Any:
+    return answer.get("errorCode") if isinstance(answer, dict) else None
+
+
+def _superseded(one: Difference) -> bool:
+    waits = one.api in {"JoinGroup", "SyncGroup"} and one.kafka == NO_ANSWER
+    return waits and bool(_error(one.other) == ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def _listed_twice(one: Difference) -> bool:
+    if one.api != "JoinGroup" or one.kafka != NO_ANSWER:
+        return False
+    names = [protocol["name"] for protocol in one.request["protocols"]]
+    return len(set(names)) < len(names)
+
+
+def _removed_while_it_waited(one: Difference) -> bool:
+    return one.api == "SyncGroup" and one.kafka == NO_ANSWER and _error(one.other) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def _words(one: Difference) -> bool:
+    return one.path.endswith("errorMessage") and one.other not in (None, "")
+
+
+def _no_words(one: Difference) -> bool:
+    return one.api == "DeleteTopics" and one.path == "responses.errorMessage" and one.other is None
+
+
+def _refused(one: Difference) -> bool:
+    told_off = one.kafka == CLOSED or _error(one.kafka) == ErrorCode.UNSUPPORTED_VERSION
+    return bool(told_off and one.other == REFUSED)
+
+
+def _still_offered(one: Difference) -> bool:
+    return one.kafka == CLOSED and isinstance(one.other, dict)
+
+
+def _versions(one: Difference) -> bool:
+    features = {"supportedFeatures", "finalizedFeatures", "finalizedFeaturesEpoch"}
+    return one.api == "ApiVersions" and one.path in {"apiKeys", *features}
+
+
+def _topic_settings(one: Difference) -> bool:
+    return one.api == "CreateTopics" and one.path == "topics.configs"
+
+
+def _denied_topic(one: Difference) -> bool:
+    asks = one.api in {"CreateTopics", "DeleteTopics"}
+    return asks and any("secret" in topic["name"] for topic in one.request["topics"])
+
+
+def _behind_a_write(one: Difference) -> bool:
+    return one.api == "Heartbeat" and (one.path == "at" or one.kafka == ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+DEPARTURES: Final = (
+    Departure(
+        "superseded",
+        "A parked JoinGroup or SyncGroup that the member's next one replaces is answered REBALANCE_IN_PROGRESS; Kafka "
+        "never answers it. A request must not leak.",
+        _superseded,
+    ),
+    Departure(
+        "removed-while-it-waited",
+        "A parked SyncGroup of a member that is removed is answered UNKNOWN_MEMBER_ID; Kafka never answers it.",
+        _removed_while_it_waited,
+    ),
+    Departure(
+        "listed-twice",
+        "A protocol that a member lists twice counts once; Kafka counts it twice, finds that not all members have it, "
+        "and the join phase fails without an answer.",
+        _listed_twice,
+    ),
+    Departure("words", "The text of an error is ours; Kafka's sentences are its own.", _words),
+    Departure(
+        "no-words",
+        "DeleteTopics has no text for an error; Kafka has for UNKNOWN_TOPIC_OR_PARTITION.",
+        _no_words,
+    ),
+    Departure(
+        "refused",
+        "What is no request of its version is refused with what is wrong; Kafka closes the connection, "
+        "but for ApiVersions, which it answers in the oldest version.",
+        _refused,
+    ),
+    Departure(
+        "still-offered",
+        "The oldest versions, which Kafka 4 has given up (it closes the connection), are still answered.",
+        _still_offered,
+    ),
+    Departure("versions", "ApiVersions tells the versions that are offered here, and no features.", _versions),
+    Departure(
+        "topic-settings",
+        "A topic's only setting is the rate of its records; Kafka answers CreateTopics with some forty about its logs.",
+        _topic_settings,
+    ),
+    Departure(
+        "cluster-id",
+        "The id of the cluster is fixed.",
+        lambda one: one.api == "Metadata" and one.path == "clusterId",
+    ),
+    Departure(
+        "denied-topic",
+        "Whoever is denied a topic cannot create or delete it; in Kafka the right to do so anywhere comes first.",
+        _denied_topic,
+    ),
+    Departure(
+        "behind-a-write",
+        "A Heartbeat is answered at once; Kafka lets it wait for what is being written, and fail with it.",
+        _behind_a_write,
+    ),
+)
+
+
+def departure(one: Difference) -> Departure | None:
+    """The entry that explains a difference, if one does."""
+    return next((known for known in DEPARTURES if known.explains(one)), None)

@@ -1,0 +1,217 @@
+"""Plays the scripts against other emulators, and tells how many each passes: ``python -m conformance.emulators``.
+
+They are asked like Kafka was, in the newest version that both speak unless a script says which, and what they answer is
+laid beside the recording. Times are not compared, nor what is a cluster's own (``ITS_OWN``). Only scripts of the set
+``plain`` are played: the others need settings or brokers that not everybody has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from conformance import wire
+from conformance.compare import ABSENT, Difference, differences, exchanges
+from conformance.connection import Address, Wire
+from conformance.player import NOT_SPOKEN, Player, ScriptFailed, Target
+from conformance.record import GOLDEN
+from conformance.replay import Emulator, Recording, read
+from conformance.script import SCRIPTS, Script, load_set
+from protocol.apis import BY_KEY, BY_NAME
+
+Start: TypeAlias = Callable[[], AbstractAsyncContextManager[dict[int, Address]]]
+"""Starts an emulator, and stops it afterwards."""
+
+HERE: Final = Path(__file__).parent
+SET: Final = "plain"
+AT_ONCE: Final = 12
+PATIENCE_SECONDS: Final = 8.0
+OFFSETS_PARTITIONS: Final = 50
+
+ITS_OWN: Final = frozenset(
+    {"errorMessage", "clusterId", "configs", "apiKeys", "supportedFeatures", "finalizedFeatures"}
+    | {"finalizedFeaturesEpoch", "port", "host", "nodeId", "leaderId", "controllerId", "replicaNodes", "isrNodes"}
+    | {"topicId", "clientHost", "authorizedOperations", "topicAuthorizedOperations", "leaderEpoch"}
+)
+"""Fields that another cluster may well have otherwise."""
+
+
+@dataclass
+class Tally:
+    """What became of the scripts."""
+
+    played: int = 0
+    not_spoken: int = 0
+    same_errors: int = 0
+    same: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def count(self, name: str, found: Iterable[Difference] | None, problem: str = "") -> None:
+        """One script: its differences, or none when it could not be played to its end."""
+        self.played += 1
+        if found is None:
+            self.not_spoken += NOT_SPOKEN in problem or wire.NoSuchField.__name__ in problem
+            self.failed[name] = problem
+            return
+        telling = [one for one in found if one.path.rsplit(".", 1)[-1] not in ITS_OWN]
+        wrong = [one for one in telling if one.path.endswith("errorCode") or not one.path]
+        self.same_errors += not wrong
+        self.same += not telling
+        if telling:
+            self.failed[name] = str((wrong or telling)[0])
+
+
+def recorded() -> dict[str, Recording]:
+    """The recordings of the set, by subject and name."""
+    paths = sorted((GOLDEN / SET).glob("*/*.jsonl"))
+    return {f"{path.parent.name}/{path.stem}": read(path) for path in paths}
+
+
+def play_here() -> Tally:
+    """The same scripts on this emulator's core."""
+    tally = Tally()
+    for name, recording in recorded().items():
+        answers = Emulator(recording).play()
+        found = [
+            one
+            for asked in recording.exchanges
+            if asked.api in BY_NAME
+            for one in differences(asked, answers.get(asked.number))
+        ]
+        tally.count(name, found)
+    return tally
+
+
+async def play_there(start: Start, only: str) -> Tally:
+    """The scripts, each on an emulator of its own: some requests bring one down."""
+    golden = recorded()
+    tally = Tally()
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def one(script: Script) -> None:
+        name = f"{script.subject}/{script.name}"
+        async with turns:
+            try:
+                async with start() as addresses:
+                    target = await look(addresses)
+                    lines = await asyncio.wait_for(Player(script, target).play(), 60)
+            except Exception as problem:  # whatever it is, the script was not passed
+                tally.count(name, None, f"{type(problem).__name__}: {problem}")
+                return
+        tally.count(name, list(_beside(golden[name], lines)))
+
+    scripts = [script for script in load_set(SCRIPTS / SET).scripts if only in f"{script.subject}/{script.name}"]
+    await asyncio.gather(*(one(script) for script in scripts))
+    return tally
+
+
+def _beside(recording: Recording, lines: list[wire.Json]) -> Iterable[Difference]:
+    """Differences; fields that the version spoken there does not have are left out of Kafka's answer."""
+    theirs = {asked.number: asked for asked in exchanges(lines)}
+    for asked in recording.exchanges:
+        if asked.api not in BY_NAME or asked.number not in theirs:
+            continue
+        other = theirs[asked.number]
+        for one in differences(asked, other.answer, times=False):
+            another = other.version != asked.version
+            if not another or (ABSENT not in (one.kafka, one.other) and (one.kafka or one.other)):
+                yield one
+
+
+async def look(addresses: dict[int, Address]) -> Target:
+    """Who is there, and which versions are spoken."""
+    first = next(iter(addresses))
+    connections = Wire(addresses, time.monotonic)
+
+    async def ask(key: int, version: int, body: wire.Json) -> wire.Json:
+        return await (await connections.send(0, "cluster", first, key, version, body)).answer
+
+    versions = {one["apiKey"]: (one["minVersion"], one["maxVersion"]) for one in (await ask(18, 0, {}))["apiKeys"]}
+    topics = {"orders": 4, "payments": 2}
+    known = await ask(3, 1, {"topics": [{"name": name} for name in topics]})
+    await connections.close()
+    nodes = {one["nodeId"]: (one["host"], one["port"]) for one in known["brokers"]}
+    spoken = {key: versions[key] for key in versions if key in BY_KEY or key in (22, 25, 26)}
+    return Target(nodes, spoken, topics, OFFSETS_PARTITIONS, lenient=True, patience=PATIENCE_SECONDS)
+
+
+def served_by(*command: str) -> Start:
+    """A program that prints its address and serves until its standard input ends."""
+
+    @asynccontextmanager
+    async def start() -> AsyncIterator[dict[int, Address]]:
+        server = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        assert server.stdout is not None
+        assert server.stdin is not None
+        try:
+            host, _, port = (await server.stdout.readline()).decode().strip().rpartition(":")
+            yield {0: (host, int(port))}
+        finally:
+            server.stdin.close()
+            await server.wait()
+
+    return start
+
+
+async def build_kfake(folder: str) -> Start:
+    """franz-go's fake, in the small program beside this one; Go fetches and builds it in a temporary folder."""
+    for path in (HERE / "kfake").iterdir():
+        shutil.copy(path, folder)
+    build = await asyncio.create_subprocess_exec("go", "build", "-o", "server", ".", cwd=folder)
+    if await build.wait() != 0:
+        raise ScriptFailed("kfake could not be built")
+    return served_by(os.path.join(folder, "server"))
+
+
+def table(tallies: dict[str, Tally]) -> str:
+    """The tallies as Markdown."""
+    rows = ["| | scripts | of these not spoken | same errors | same in every field |", "|---|---|---|---|---|"]
+    for name, tally in tallies.items():
+        rows.append(f"| {name} | {tally.played} | {tally.not_spoken} | {tally.same_errors} | {tally.same} |")
+    return "\n".join(rows)
+
+
+async def run(only: str, verbose: bool) -> None:
+    """Play everything everywhere and print the table."""
+    count = len(recorded())
+    tallies = {"Apache Kafka": Tally(count, 0, count, count), "Rejoin": play_here()}
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        others = {
+            "kfake (franz-go)": await build_kfake(folder),
+            "mock cluster (librdkafka)": served_by(sys.executable, "-m", "conformance.mock_cluster"),
+        }
+        for name, start in others.items():
+            tallies[name] = await play_there(start, only)
+    print(table(tallies))
+    if verbose:
+        for name, tally in tallies.items():
+            for script, problem in sorted(tally.failed.items()):
+                print(f"{name}: {script}: {problem[:300]}")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Play the scripts against other emulators.")
+    parser.add_argument("--only", default="", help="only scripts whose subject and name contain this")
+    parser.add_argument("--verbose", action="store_true", help="tell the first difference of each script")
+    given = parser.parse_args()
+    asyncio.run(run(given.only, given.verbose))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Records every script from a broker that it starts: ``python -m conformance.record [SET ...] [--only TEXT]``.
+
+One file for each script below ``tests/golden/kafka-4.x/SET/SUBJECT/``, and beside them the lines that the broker's
+group coordinator has logged meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from conformance import wire
+from conformance.broker import Cluster, class_path, kafka_version
+from conformance.connection import Address, Wire
+from conformance.player import Player, ScriptFailed, Target, find_coordinator, loaded
+from conformance.script import Script, ScriptSet, load_all
+from conformance.surroundings import KafkaSurroundings
+
+GOLDEN: Final = Path(__file__).parent.parent / "tests" / "golden" / "kafka-4.x"
+WARM_UP: Final = Script(
+    name="everything-once",
+    subject="warm-up",
+    steps=(
+        {"a": "JoinGroup"},
+        {"a": "JoinGroup"},
+        {"a": "SyncGroup", "give": {"a": "orders-0"}},
+        {"a": "Heartbeat"},
+        {"a": "OffsetCommit"},
+        {"a": "OffsetFetch"},
+        {"a": "DescribeGroups"},
+        {"a": "LeaveGroup"},
+    ),
+)
+"""Played before the others and not recorded: what a broker does for the first time takes it long."""
+
+AT_ONCE: Final = 6
+"""Scripts that are played at the same time on one broker."""
+
+
+async def ready(
+    addresses: dict[int, Address], topics: dict[str, int], replicas: int, groups: int
+) -> dict[int, tuple[int, int]]:
+    """Make the topics, wait until groups can be coordinated, and return the versions by API key."""
+    connections = Wire(addresses, time.monotonic)
+    first = next(iter(addresses))
+
+    async def ask(broker: int, key: int, version: int, body: wire.Json) -> wire.Json:
+        return await (await connections.send(0, "cluster", broker, key, version, body)).answer
+
+    wanted = [
+        {"name": name, "numPartitions": count, "replicationFactor": replicas, "assignments": [], "configs": []}
+        for name, count in topics.items()
+    ]
+    await ask(first, 19, 2, {"topics": wanted, "timeoutMs": 10_000, "validateOnly": False})
+    for broker in addresses:
+        while True:
+            known = await ask(broker, 3, 1, {"topics": [{"name": name} for name in topics]})
+            if all(len(topic["partitions"]) == topics[topic["name"]] for topic in known["topics"]):
+                break
+            await asyncio.sleep(0.05)
+    for number in range(3 * groups):
+        group = f"ready-{number}"
+        await loaded(connections, group, await find_coordinator(connections, group, first))
+    while (await ask(first, 10, 1, {"key": "ready", "keyType": 1}))["errorCode"]:
+        await asyncio.sleep(0.05)
+    while (await ask(first, 22, 1, {"transactionalId": None, "transactionTimeoutMs": 1000}))["errorCode"]:
+        await asyncio.sleep(0.05)
+    versions = await ask(first, 18, 0, {})
+    await connections.close()
+    return {one["apiKey"]: (one["minVersion"], one["maxVersion"]) for one in versions["apiKeys"]}
+
+
+class Recorder:
+    """Records one set."""
+
+    def __init__(self, wanted: ScriptSet, jars: str, folder: Path) -> None:
+        self._set = wanted
+        self._jars = jars
+        self._folder = folder
+        self.failed: list[str] = []
+
+    async def record(self, scripts: Iterable[Script]) -> int:
+        """Play these scripts; returns how many were recorded."""
+        scripts = list(scripts)
+        wanted = self._set
+        partitions = int(wanted.settings.get("offsets.topic.num.partitions", "50"))
+        async with Cluster(self._jars, wanted.brokers, wanted.settings) as cluster:
+            topics = {**wanted.topics, **{name: count for script in scripts for name, count in script.topics.items()}}
+            versions = await ready(cluster.addresses, topics, wanted.brokers, partitions)
+            surroundings = KafkaSurroundings(cluster)
+            if wanted.deny:
+                await surroundings.deny(wanted.deny)
+            target = Target(cluster.addresses, versions, wanted.topics, partitions, surroundings)
+            await Player(WARM_UP, target).play()
+            turns = asyncio.Semaphore(1 if wanted.alone else AT_ONCE)
+
+            async def one(script: Script) -> None:
+                async with turns:
+                    await self._one(script, target)
+                    if wanted.alone:
+                        await surroundings.restore()
+
+            await asyncio.gather(*(one(script) for script in scripts))
+            log = cluster.group_log()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if scripts == list(wanted.scripts):
+            (self._folder / "group-coordinator.log").write_text(log)
+        return len(scripts) - len(self.failed)
+
+    async def _one(self, script: Script, target: Target) -> None:
+        try:
+            lines = await Player(script, target).play()
+        except (ScriptFailed, TimeoutError, ValueError, LookupError, TypeError, OSError) as problem:
+            self.failed.append(f"{self._set.name}/{script.subject}/{script.name}: {problem!r}")
+            return
+        header = {
+            "script": f"{self._set.name}/{script.subject}/{script.name}",
+            "kafka": kafka_version(),
+            "brokers": self._set.brokers,
+            "settings": self._set.settings,
+            "deny": self._set.deny,
+            "topics": {**self._set.topics, **script.topics},
+        }
+        write(self._folder / script.subject / f"{script.name}.jsonl", [header, *lines])
+
+
+def write(path: Path, lines: Iterable[wire.Json]) -> None:
+    """One JSON object a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(line, ensure_ascii=False, separators=(',', ':'))}\n" for line in lines))
+
+
+async def record(names: list[str], only: str, folder: Path) -> int:
+    """Record sets by name, or all of them. Returns the number of scripts that failed."""
+    jars = await class_path()
+    failed = 0
+    for wanted in load_all():
+        if names and wanted.name not in names:
+            continue
+        scripts = [script for script in wanted.scripts if only in f"{script.subject}/{script.name}"]
+        if not scripts:
+            continue
+        if not only:
+            shutil.rmtree(folder / wanted.name, ignore_errors=True)
+        started = time.monotonic()
+        recorder = Recorder(wanted, jars, folder / wanted.name)
+        count = await recorder.record(scripts)
+        print(f"{wanted.name}: {count} of {len(scripts)} scripts recorded in {time.monotonic() - started:.0f} s")
+        for problem in recorder.failed:
+            print(f"  {problem}")
+        failed += len(recorder.failed)
+    return failed
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Record scripts from a real Kafka.")
+    parser.add_argument("sets", nargs="*", help="sets to record; all without any")
+    parser.add_argument("--only", default="", help="only scripts whose subject and name contain this")
+    parser.add_argument("--into", type=Path, default=GOLDEN, help="the folder to write to")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that brokers are stopped in this case, too
+    sys.exit(1 if asyncio.run(record(given.sets, given.only, given.into)) else 0)
+
+
+if __name__ == "__main__":
+    main()

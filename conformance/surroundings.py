@@ -1,0 +1,122 @@
+"""What a script can do to a real cluster besides asking: move a group's coordinator, stop a broker, start it again."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from conformance import wire
+from conformance.broker import Cluster
+from conformance.connection import Wire
+from protocol.partitioner import partition_for
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+METADATA: Final = 3
+OFFSET_COMMIT: Final = 8
+ELECT_LEADERS: Final = 43
+ALTER_PARTITION_REASSIGNMENTS: Final = 45
+CREATE_ACLS: Final = 30
+PREFERRED: Final = 0
+FILLERS: Final = 50
+SETTLED_SECONDS: Final = 0.1
+
+_RESOURCES: Final = {"topic": 2, "group": 3, "transactional-id": 5}
+_LITERAL, _PREFIXED = 3, 4
+_ALL_OPERATIONS: Final = 2
+_DENY: Final = 2
+
+
+class KafkaSurroundings:
+    """Acts on a cluster of this machine."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def move(self, partition: int, broker: int, begins: Callable[[], None]) -> None:
+        """Make a broker the leader of an offsets partition: it becomes the first replica, and is elected."""
+        others = [number for number in self._cluster.ports if number != broker]
+        replicas = [broker, *others]
+        body = {
+            "timeoutMs": 10_000,
+            "topics": [
+                {"name": OFFSETS_TOPIC, "partitions": [{"partitionIndex": partition, "replicas": replicas}]},
+            ],
+        }
+        await self._ask(broker, ALTER_PARTITION_REASSIGNMENTS, 0, body)
+        chosen = [{"topic": OFFSETS_TOPIC, "partitions": [partition]}]
+        await asyncio.sleep(SETTLED_SECONDS)
+        begins()
+        async with asyncio.timeout(20):
+            while await self._leader(broker, partition) != broker:
+                await self._ask(
+                    broker, ELECT_LEADERS, 2, {"electionType": PREFERRED, "topicPartitions": chosen, "timeoutMs": 5_000}
+                )
+                await asyncio.sleep(0.02)
+
+    async def deny(self, what: Iterable[str]) -> None:
+        """Let nobody do anything with resources such as ``group=secret-*``."""
+        entries = []
+        for one in what:
+            kind, _, name = one.partition("=")
+            entries.append(
+                {
+                    "resourceType": _RESOURCES[kind],
+                    "resourceName": name.rstrip("*"),
+                    "resourcePatternType": _PREFIXED if name.endswith("*") else _LITERAL,
+                    "principal": "User:*",
+                    "host": "*",
+                    "operation": _ALL_OPERATIONS,
+                    "permissionType": _DENY,
+                }
+            )
+        await self._ask(next(iter(self._cluster.ports)), CREATE_ACLS, 3, {"creations": entries})
+        await asyncio.sleep(1.0)
+
+    async def stop(self, broker: int, gently: bool) -> None:
+        """Kill a broker, as a crash would, or let it hand over first."""
+        await self._cluster.stop(broker, signal.SIGTERM if gently else signal.SIGKILL)
+
+    async def restore(self) -> None:
+        """Start every broker that a script has left stopped."""
+        for broker in self._cluster.stopped:
+            await self._cluster.start(broker)
+
+    async def start(self, broker: int) -> None:
+        await self._cluster.start(broker)
+
+    async def fill(self, partition: int, partitions: int, broker: int, commits: int) -> None:
+        """Write one commit after the other into an offsets partition, by a group that nobody looks at."""
+        names = (f"filler-{number}" for number in itertools.count())
+        group = next(name for name in names if partition_for(name, partitions) == partition)
+        metadata = {"committedMetadata": "", "partitionIndex": 0, "committedOffset": 1}
+        body = {
+            "groupId": group,
+            "generationIdOrMemberEpoch": -1,
+            "memberId": "",
+            "topics": [{"name": "orders", "partitions": [metadata]}],
+        }
+        connections = Wire(self._cluster.addresses, time.monotonic)
+
+        async def some(client: str) -> None:
+            for _ in range(commits // FILLERS):
+                await (await connections.send(0, client, broker, OFFSET_COMMIT, 5, body)).answer
+
+        await asyncio.gather(*(some(f"filler-{number}") for number in range(FILLERS)))
+        await connections.close()
+
+    async def _leader(self, broker: int, partition: int) -> int:
+        answer = await self._ask(broker, METADATA, 1, {"topics": [{"name": OFFSETS_TOPIC}]})
+        partitions = {one["partitionIndex"]: one["leaderId"] for one in answer["topics"][0]["partitions"]}
+        leader: int = partitions[partition]
+        return leader
+
+    async def _ask(self, broker: int, key: int, version: int, body: wire.Json) -> wire.Json:
+        connections = Wire(self._cluster.addresses, time.monotonic)
+        try:
+            return await (await connections.send(0, "cluster", broker, key, version, body)).answer
+        finally:
+            await connections.close()

@@ -1,0 +1,180 @@
+"""Kafka's messages in their own JSON, to and from the bytes on the wire. The schemas are those of ``kio``.
+
+``kio`` names fields in Python's way, counts timeouts as timedeltas and gives error codes as an enum; here everything is
+as Kafka's message definitions have it: camelCase, milliseconds, numbers, base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import typing
+import uuid
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+
+Json: TypeAlias = dict[str, Any]
+
+ZERO_UUID: Final = "A" * 22
+
+
+class NoSuchField(ValueError):
+    """A field that this version of the message does not have, or one that it must have."""
+
+
+def encode(
+    key: int, version: int, correlation_id: int, client_id: str, body: Json, claimed: int | None = None
+) -> bytes:
+    """A request with its header, without the length in front. It may claim to be of another version than it is."""
+    schema = load_request_schema(key, version)
+    header_schema = schema.__header_schema__
+    header = header_schema(
+        request_api_key=key,
+        request_api_version=version if claimed is None else claimed,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    buffer = io.BytesIO()
+    entity_writer(header_schema)(buffer, header)
+    entity_writer(schema)(buffer, _build(schema, body, schema.__name__))
+    return buffer.getvalue()
+
+
+def decode(key: int, version: int, frame: bytes) -> Json:
+    """The body of an answer."""
+    schema = load_response_schema(key, version)
+    _, at = entity_reader(schema.__header_schema__)(frame, 0)
+    message, _ = entity_reader(schema)(frame, at)
+    plain: Json = _plain(message)
+    return plain
+
+
+def newest(key: int) -> int:
+    """The newest version of a request that can be written here."""
+    version = 0
+    for candidate in range(30):
+        try:
+            load_request_schema(key, candidate)
+        except Exception:
+            continue
+        version = candidate
+    return version
+
+
+def has_field(key: int, version: int, *path: str) -> bool:
+    """Whether a request of this version carries a field, named from the top: ``"topics", "topicId"``."""
+    schema: Any = load_request_schema(key, version)
+    for name in path:
+        found = next((one for one in _fields(schema) if one.json_name == name), None)
+        if found is None:
+            return False
+        schema = found.inner
+    return True
+
+
+class _Known(typing.NamedTuple):
+    json_name: str
+    field: Field[Any]
+    kind: str | None
+    inner: Any
+    many: bool
+
+
+@cache
+def _fields(schema: type[Any]) -> tuple[_Known, ...]:
+    hints = typing.get_type_hints(schema)
+    known = []
+    for one in fields(schema):
+        kind = one.metadata.get("kafka_type")
+        first, *rest = one.name.split("_")
+        name = first + "".join(part.capitalize() for part in rest)
+        if kind is not None and kind.startswith("timedelta"):
+            name += "Ms"
+        hint = hints[one.name]
+        known.append(_Known(name, one, kind, _dataclass_in(hint), _is_tuple(hint)))
+    return tuple(known)
+
+
+def _dataclass_in(hint: Any) -> Any:
+    if is_dataclass(hint):
+        return hint
+    return next((found for part in typing.get_args(hint) if (found := _dataclass_in(part)) is not None), None)
+
+
+def _is_tuple(hint: Any) -> bool:
+    return typing.get_origin(hint) is tuple or any(typing.get_origin(part) is tuple for part in typing.get_args(hint))
+
+
+def _build(schema: Any, body: Json, path: str) -> Any:
+    known = _fields(schema)
+    surplus = body.keys() - {one.json_name for one in known}
+    if surplus:
+        raise NoSuchField(f"{path} v{schema.__version__} has no field {', '.join(sorted(surplus))}")
+    values = {}
+    for one in known:
+        where = f"{path}.{one.json_name}"
+        if one.json_name in body:
+            values[one.field.name] = _value(one, body[one.json_name], where)
+        elif one.field.default is MISSING and one.field.default_factory is MISSING:
+            raise NoSuchField(f"{where} is missing")
+    return schema(**values)
+
+
+def _value(one: _Known, value: Any, where: str) -> Any:
+    if value is None:
+        return None
+    if one.many:
+        return tuple(_scalar(one, item, f"{where}.{index}") for index, item in enumerate(value))
+    return _scalar(one, value, where)
+
+
+def _scalar(one: _Known, value: Any, where: str) -> Any:
+    if one.inner is not None:
+        return _build(one.inner, value, where)
+    match one.kind:
+        case "timedelta_i32" | "timedelta_i64":
+            return timedelta(milliseconds=value)
+        case "bytes":
+            return base64.b64decode(value)
+        case "uuid":
+            return None if value == ZERO_UUID else uuid.UUID(bytes=base64.urlsafe_b64decode(value + "=="))
+        case "error_code":
+            return ErrorCode(value)
+    return value
+
+
+def _plain(message: Any) -> Any:
+    return {one.json_name: _plain_value(one, getattr(message, one.field.name)) for one in _fields(message.__class__)}
+
+
+def _plain_value(one: _Known, value: Any) -> Any:
+    if one.many and value is not None:
+        return [_plain_scalar(one, item) for item in value]
+    return _plain_scalar(one, value)
+
+
+def _plain_scalar(one: _Known, value: Any) -> Any:
+    if value is None:
+        return ZERO_UUID if one.kind == "uuid" else None
+    if one.inner is not None:
+        return _plain(value)
+    match one.kind:
+        case "timedelta_i32" | "timedelta_i64":
+            return round(value / timedelta(milliseconds=1))
+        case "bytes":
+            return base64.b64encode(value).decode("ascii")
+        case "uuid":
+            return base64.urlsafe_b64encode(value.bytes).decode("ascii")[:22]
+        case "error_code":
+            return int(value.value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    return str(value) if isinstance(value, str) else value

@@ -1,0 +1,107 @@
+"""Settings, under Kafka's own dotted names where Kafka has one, with Kafka's defaults.
+
+Names that begin with ``emulator.`` are ours. Every setting can be given as ``-c NAME=VALUE`` or as an environment
+variable: the name in capitals with underscores, ``GROUP_INITIAL_REBALANCE_DELAY_MS``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
+"""How long a member that was just added may wait in the join phase before it is given up. Not a setting in Kafka."""
+
+
+def _dotted(name: str) -> str:
+    return name.replace("_", ".")
+
+
+class Settings(BaseModel):
+    """Everything that can be set. Frozen; times are whole milliseconds unless the name says minutes."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=_dotted, validate_by_name=True, validate_by_alias=True
+    )
+
+    group_min_session_timeout_ms: int = Field(default=6_000, ge=0, description="Shortest session timeout allowed.")
+    group_max_session_timeout_ms: int = Field(default=1_800_000, ge=0, description="Longest session timeout allowed.")
+    group_initial_rebalance_delay_ms: int = Field(
+        default=3_000,
+        ge=0,
+        description="How long a group that was Empty waits for members; one that comes meanwhile brings another wait.",
+    )
+    group_max_size: int = Field(default=2**31 - 1, ge=1, description="Most members that a group may have.")
+    offsets_topic_num_partitions: int = Field(
+        default=50, ge=1, le=10_000, description="Number of offsets partitions; groups are spread over them by hash."
+    )
+    offset_metadata_max_bytes: int = Field(
+        default=4_096, ge=0, description="Longest metadata of a committed offset, counted in UTF-16 units."
+    )
+    offsets_commit_timeout_ms: int = Field(
+        default=5_000, ge=1, description="How long an append to the offsets log may take before it counts as failed."
+    )
+    offsets_retention_minutes: int = Field(
+        default=10_080,
+        ge=1,
+        description="How long offsets outlive their group, or their commit where there is no group.",
+    )
+    offsets_retention_check_interval_ms: int = Field(
+        default=600_000, ge=1, description="How often expired offsets and empty groups are looked for."
+    )
+    offsets_topic_replication_factor: int = Field(
+        default=3,
+        ge=1,
+        description="Taken so that a broker's settings fit; how many copies there are is the log's affair.",
+    )
+    group_coordinator_threads: int = Field(
+        default=1, ge=1, description="Taken so that a broker's settings fit; one event loop does everything here."
+    )
+    group_coordinator_append_linger_ms: int = Field(
+        default=10, ge=0, description="Taken so that a broker's settings fit; appends are handed to the log at once."
+    )
+    group_coordinator_rebalance_protocols: str = Field(
+        default="classic",
+        pattern="^classic$",
+        description="Only the classic protocol is here; another value is refused.",
+    )
+    num_partitions: int = Field(default=1, ge=1, description="Partitions of a topic that is created without a number.")
+    auto_create_topics_enable: bool = Field(
+        default=True, description="Create a topic when metadata for it is asked for and the client allows that."
+    )
+    broker_id: int = Field(default=1, ge=0, description="Number of this node.")
+    broker_session_timeout_ms: int = Field(
+        default=9_000,
+        ge=300,
+        description="With several nodes: how long a silent node is taken to be alive, and keeps what it leads.",
+    )
+    emulator_records_per_second: float = Field(
+        default=0.0,
+        ge=0.0,
+        description="Records that each partition of a new topic gets a second, unless it says itself.",
+    )
+    emulator_member_order: Literal["join", "hashmap"] = Field(
+        default="join",
+        description="Order of members where Kafka has none: by joining, or that of a Java HashMap as in a broker.",
+    )
+    emulator_sync_while_loading: Literal["rebalance-in-progress", "load-in-progress"] = Field(
+        default="rebalance-in-progress",
+        description="Answer to SyncGroup while loading: what consumers survive (27), or what Kafka 4 sends (14).",
+    )
+    emulator_deny: tuple[str, ...] = Field(
+        default=(),
+        description="Who may not do what: User:NAME:OPERATION:KIND=NAME, as in User:*:READ:group=secret-*.",
+    )
+
+    @model_validator(mode="after")
+    def _check_session_timeouts(self) -> Self:
+        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
+            raise ValueError(
+                f"group.min.session.timeout.ms ({self.group_min_session_timeout_ms}) is more than "
+                f"group.max.session.timeout.ms ({self.group_max_session_timeout_ms}): no member could join"
+            )
+        return self
+
+
+DEFAULTS: Final = Settings()

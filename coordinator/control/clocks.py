@@ -1,0 +1,176 @@
+"""Clocks that can be driven: one that stands still until told, and one that runs, at any speed.
+
+Both ring every alarm at its very instant, even when the process is late, so that what a node does depends on what it is
+told and not on how busy the machine is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Final
+
+from coordinator.core.inputs import Millis
+
+START: Final = 1_700_000_000_000
+"""Where virtual time begins unless told otherwise: the same in every run."""
+
+_SHORTEST_DELAY: Final = 0.001
+
+
+class DrivenAlarm:
+    """A call that was ordered for an instant."""
+
+    __slots__ = ("_call", "when")
+
+    def __init__(self, when: Millis, call: Callable[[], None]) -> None:
+        self.when = when
+        self._call: Callable[[], None] | None = call
+
+    @property
+    def is_set(self) -> bool:
+        return self._call is not None
+
+    def cancel(self) -> None:
+        """Do not call."""
+        self._call = None
+
+    def ring(self) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+
+class VirtualClock:
+    """Stands still. ``jump`` sets it, and ``catch_up`` rings what is due by then."""
+
+    def __init__(self, start: Millis = START) -> None:
+        self._now = start
+        self._alarms: list[tuple[Millis, int, DrivenAlarm]] = []
+        self._count = itertools.count()
+
+    @property
+    def kind(self) -> str:
+        """The clock as it is named on the command line."""
+        return "virtual"
+
+    def now(self) -> Millis:
+        return self._now
+
+    def call_at(self, when: Millis, call: Callable[[], None]) -> DrivenAlarm:
+        alarm = DrivenAlarm(when, call)
+        heappush(self._alarms, (when, next(self._count), alarm))
+        if when <= self._now:
+            # Due already: no time has to pass for it, only whatever goes on has to end.
+            asyncio.get_running_loop().call_soon(self.catch_up)
+        return alarm
+
+    def next_alarm(self) -> Millis | None:
+        """The instant of the first alarm, or none."""
+        while self._alarms and not self._alarms[0][2].is_set:
+            heappop(self._alarms)
+        return self._alarms[0][0] if self._alarms else None
+
+    def jump(self, to: Millis) -> None:
+        """Make it another instant. Nothing rings by that."""
+        self._now = to
+
+    def catch_up(self) -> None:
+        """Ring what is due, each at its own instant."""
+        while (when := self.next_alarm()) is not None and when <= self._now:
+            heappop(self._alarms)[2].ring()
+
+    def stop(self) -> None:
+        """Ring nothing any more."""
+        self._alarms.clear()
+
+
+class RunningClock(VirtualClock):
+    """Runs by itself, so many times as fast as the machine's. It can be jumped as well."""
+
+    def __init__(self, speed: float = 1.0, start: Millis | None = None) -> None:
+        super().__init__(time.time_ns() // 1_000_000 if start is None else start)
+        self.speed = speed
+        self._begun_ns = time.monotonic_ns()
+        self._held: Millis | None = None
+        self._knock: asyncio.TimerHandle | None = None
+        self._knock_at: Millis = 0
+
+    @property
+    def kind(self) -> str:
+        return "real" if self.speed == 1.0 else f"fast:{self.speed:g}"
+
+    def now(self) -> Millis:
+        if self._held is not None:
+            return self._held
+        return self._now + int((time.monotonic_ns() - self._begun_ns) * self.speed) // 1_000_000
+
+    def call_at(self, when: Millis, call: Callable[[], None]) -> DrivenAlarm:
+        alarm = super().call_at(when, call)
+        self._order_knock()
+        return alarm
+
+    def jump(self, to: Millis) -> None:
+        self._now = to
+        self._begun_ns = time.monotonic_ns()
+        self._cancel_knock()
+        self._order_knock()
+
+    def catch_up(self) -> None:
+        if self._held is not None:
+            return
+        now = self.now()
+        try:
+            while (when := self.next_alarm()) is not None and when <= now:
+                # While an alarm rings it is the instant that it was set for.
+                self._held = when
+                heappop(self._alarms)[2].ring()
+        finally:
+            self._held = None
+        self._order_knock()
+
+    def stop(self) -> None:
+        super().stop()
+        self._cancel_knock()
+
+    def _order_knock(self) -> None:
+        when = self.next_alarm()
+        if when is None or self._held is not None:
+            return
+        if self._knock is not None:
+            if self._knock_at <= when:
+                return
+            self._cancel_knock()
+        seconds = max((when - self.now()) / 1_000 / self.speed, _SHORTEST_DELAY)
+        self._knock_at = when
+        self._knock = asyncio.get_running_loop().call_later(seconds, self._knocked)
+
+    def _knocked(self) -> None:
+        self._knock = None
+        self.catch_up()
+        self._order_knock()
+
+    def _cancel_knock(self) -> None:
+        if self._knock is not None:
+            self._knock.cancel()
+            self._knock = None
+
+
+def clock_named(name: str) -> VirtualClock:
+    """The clock that ``real``, ``virtual`` or ``fast:SPEED`` means. Raises ``ValueError`` for anything else."""
+    kind, colon, speed = name.partition(":")
+    if name == "virtual":
+        return VirtualClock()
+    if name == "real":
+        return RunningClock()
+    if kind == "fast" and colon:
+        try:
+            times = float(speed)
+        except ValueError:
+            times = 0.0
+        if 0.0 < times <= 1e6:
+            return RunningClock(times)
+    raise ValueError(f"--clock {name}: expected real, virtual, or fast:SPEED, as fast:60; at most a million times")

@@ -1,0 +1,70 @@
+"""What happened since a mark, for people: as a transcript, and in the forms of Kafka's own logs.
+
+The writers are imported when they are first asked: most tests pass, and should not wait for them when they start.
+"""
+
+from __future__ import annotations
+
+from coordinator.config import Settings
+from coordinator.control.recorder import Forgotten, Recorder, Step
+from coordinator.server.problems import Problem, one_error
+from coordinator.server.runtime import Runtime
+from protocol.events import Event
+
+
+class Evidence:
+    """Writes it from the recording."""
+
+    def __init__(self, settings: Settings, runtime: Runtime, recorder: Recorder) -> None:
+        self._settings = settings
+        self._runtime = runtime
+        self._recorder = recorder
+
+    def transcript(self, since: int = 0, group_id: str | None = None, claim: str = "") -> str:
+        """Since a mark; what came before stands there as quiet commands, so that the whole can be replayed."""
+        from coordinator.control.transcript import write_transcript  # noqa: PLC0415
+
+        steps = self._all(since)
+        return write_transcript(steps, self._settings, self._recorder.began_at, since, group_id, claim)
+
+    def broker_log(self, kafka: str, since: int = 0, group_id: str | None = None) -> str:
+        """The lines of ``server.log`` in a Kafka version's words."""
+        from coordinator.control.broker_log import BrokerLog  # noqa: PLC0415
+        from coordinator.control.kafka_versions import kafka_version  # noqa: PLC0415
+
+        version = kafka_version(kafka)
+        log = BrokerLog(version, self._settings.broker_id, self._settings.offsets_topic_num_partitions)
+        lines: list[str] = []
+        for step in self._all(since):
+            for fact in step.effects:
+                if isinstance(fact, Event):
+                    said = log.lines(fact, step.at)
+                    if step.number > since and group_id in (None, getattr(fact, "group_id", None)):
+                        lines += said
+        return _text(lines)
+
+    def request_log(self, kafka: str, since: int = 0, group_id: str | None = None) -> str:
+        """The lines of ``kafka-request.log``, one for each answer."""
+        from coordinator.control.kafka_versions import kafka_version  # noqa: PLC0415
+        from coordinator.control.request_log import SINCE, RequestLog  # noqa: PLC0415
+
+        version = kafka_version(kafka, SINCE, "; older request logs are not JSON")
+        lines = RequestLog(version, self._runtime.broker).lines(self._all(since), since, group_id)
+        return _text(lines)
+
+    def _all(self, since: int) -> list[Step]:
+        """The whole recording, if what came behind the mark is all there."""
+        recorder = self._recorder
+        if since > recorder.mark:
+            reason = f"expected a mark of this recording, up to {recorder.mark}"
+            raise Problem(400, "invalid-parameter", f"since: {reason}, not {since}", one_error("since", reason, since))
+        try:
+            recorder.since(since)
+        except Forgotten as problem:
+            expected = f"expected {problem.first} or more"
+            raise Problem(410, "steps-gone", str(problem), one_error("since", expected, since)) from None
+        return recorder.since(recorder.first)
+
+
+def _text(lines: list[str]) -> str:
+    return "".join(line + "\n" for line in lines)

@@ -1,0 +1,316 @@
+"""Faults: rules that requests are held against, in the order in which the rules were made. The first that matches acts.
+
+A rule's fields are AND-ed, and a field that is not given matches anything. Names are those of franz-go's ``kfake``
+where it has them: ``keys`` (``ControlKey``), ``node`` (``CurrentNode``), ``count`` -1 keeps a rule (``KeepControl``),
+``pause`` sleeps (``SleepControl``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from coordinator.control.traits import Traits, traits_of
+from coordinator.core.inputs import Context, Millis
+from protocol.apis import BY_KEY, BY_NAME, BY_REQUEST
+from protocol.base import Request
+from protocol.errors import ErrorCode
+
+UNTIL_REMOVED: Final = -1
+LONGEST_LATENCY_MS: Final = 86_400_000
+
+When = Literal["before", "after", "drop_request", "drop_response", "delay"]
+
+
+def _listed(value: object) -> object:
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def _api(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise ValueError("expected the name or number of an API, as JoinGroup or 11")
+    if isinstance(value, str):
+        folded = {name.lower(): name for name in BY_NAME}
+        found = folded.get(value.replace("_", "").lower())
+        if found is None:
+            raise ValueError(f"there is no API {value!r}; expected one of {', '.join(BY_NAME)}")
+        return found
+    if value not in BY_KEY:
+        raise ValueError(f"there is no API number {value}; expected one of {', '.join(map(str, BY_KEY))}")
+    return BY_KEY[value].name
+
+
+def _error(value: object) -> object:
+    if isinstance(value, ErrorCode) or value is None:
+        return value
+    names = ErrorCode.__members__
+    if isinstance(value, str):
+        if value not in names:
+            raise ValueError(f"there is no error {value!r}; expected one of {', '.join(names)}")
+        return names[value]
+    if isinstance(value, int) and not isinstance(value, bool) and value in set(ErrorCode):
+        return ErrorCode(value)
+    raise ValueError(f"there is no error {value!r}; expected a name or a number of Kafka's")
+
+
+_Several = BeforeValidator(_listed)
+Texts = Annotated[tuple[str, ...], _Several]
+Numbers = Annotated[tuple[int, ...], _Several]
+ApiNames = Annotated[tuple[Annotated[str, BeforeValidator(_api)], ...], _Several]
+Latency = Annotated[float, Field(ge=0, le=LONGEST_LATENCY_MS)]
+
+
+class Body(BaseModel):
+    """What is posted to the control API: nothing unknown, nothing of another type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Distribution(Body):
+    """Latencies in ms, drawn anew for each request; exactly one of the four is given."""
+
+    uniform: Annotated[tuple[Latency, Latency], _Several] | None = Field(default=None, description="least and most")
+    normal: Annotated[tuple[Latency, Latency], _Several] | None = Field(default=None, description="mean and deviation")
+    exponential: Latency | None = Field(default=None, description="mean")
+    values: Annotated[tuple[Latency, ...], _Several] | None = Field(
+        default=None, min_length=1, description="one after the other, and again from the first"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            raise ValueError("expected exactly one of uniform, normal, exponential and values")
+        return self
+
+    def draw(self, random: Random, drawn: int) -> float:
+        """One latency; ``drawn`` is how many there were before."""
+        if self.uniform is not None:
+            return random.uniform(*self.uniform)
+        if self.normal is not None:
+            return max(0.0, random.gauss(*self.normal))
+        if self.exponential is not None:
+            return random.expovariate(1 / self.exponential) if self.exponential else 0.0
+        assert self.values is not None, "one of the four is given"
+        return self.values[drawn % len(self.values)]
+
+
+def _kind_of_latency(value: object) -> str:
+    return "distribution" if isinstance(value, (dict, Distribution)) else "number"
+
+
+LatencyOrDistribution = Annotated[
+    Annotated[Latency, Tag("number")] | Annotated[Distribution, Tag("distribution")], Discriminator(_kind_of_latency)
+]
+
+
+class FaultRule(Body):
+    """Which requests a fault strikes, and what becomes of them. One value may stand for a list of one."""
+
+    keys: ApiNames | None = Field(default=None, description="APIs by name or number, as JoinGroup or 11")
+    group: Texts | None = Field(default=None, description="group ids")
+    member: Texts | None = Field(default=None, description="member ids")
+    instance: Texts | None = Field(default=None, description="group instance ids")
+    client_id: Texts | None = Field(default=None, description="client ids")
+    node: Numbers | None = Field(default=None, description="numbers of nodes that are asked")
+    topic: Texts | None = Field(default=None, description="topics named in the request or its subscription")
+    partitions: Numbers | None = Field(default=None, description="partitions named in the request, of these topics")
+    version: Numbers | None = Field(default=None, description="versions of the request")
+    count: int = Field(default=0, ge=-1, description="how many requests: 0 or 1 one, n so many, -1 until removed")
+    when: When | None = Field(
+        default=None,
+        description="before: not applied; after: applied, then failed; drop_request: not applied, no answer; "
+        "drop_response: applied, no answer; delay: applied later. Default: before with an error, else delay",
+    )
+    error: Annotated[ErrorCode | None, BeforeValidator(_error)] = Field(
+        default=None, description="answer with this error, by name or number"
+    )
+    latency_ms: LatencyOrDistribution | None = Field(default=None, description="how long, on the node's clock")
+    pause: bool = Field(default=False, description="hold every request that matches until the rule is released")
+    seed: int = Field(default=0, description="of the latencies that are drawn")
+
+    @model_validator(mode="after")
+    def _sense(self) -> Self:
+        when = self.effective_when
+        held = self.pause or self.latency_ms is not None
+        if self.error is ErrorCode.NONE:
+            raise ValueError("error: NONE is none; leave it out")
+        if when == "before" and self.error is None:
+            raise ValueError("when before needs an error to answer with")
+        if when == "after" and self.error is None and not held:
+            raise ValueError("when after needs an error to answer with, or a latency_ms or pause to hold the answer")
+        if when == "delay" and not held:
+            raise ValueError("when delay needs latency_ms or pause; nothing would come of this rule")
+        if when in ("drop_request", "drop_response", "delay") and self.error is not None:
+            raise ValueError(f"when {when} answers with no error; leave error out, or say before or after")
+        return self
+
+    @property
+    def effective_when(self) -> When:
+        """``when``, or what its absence means."""
+        if self.when is not None:
+            return self.when
+        return "before" if self.error is not None else "delay"
+
+    @property
+    def limit(self) -> int | None:
+        """How many requests it strikes at most, or none."""
+        return None if self.count == UNTIL_REMOVED else max(self.count, 1)
+
+    def matches(self, request: Request, traits: Traits, context: Context, node_id: int) -> bool:
+        """Whether a request is one of those meant."""
+        return (
+            (self.keys is None or BY_REQUEST[type(request)].name in self.keys)
+            and (self.group is None or not traits.groups.isdisjoint(self.group))
+            and (self.member is None or not traits.members.isdisjoint(self.member))
+            and (self.instance is None or not traits.instances.isdisjoint(self.instance))
+            and (self.client_id is None or context.client_id in self.client_id)
+            and (self.node is None or node_id in self.node)
+            and (self.version is None or context.api_version in self.version)
+            and self._matches_places(traits)
+        )
+
+    def _matches_places(self, traits: Traits) -> bool:
+        if self.partitions is not None:
+            return any(
+                partition in self.partitions and (self.topic is None or topic in self.topic)
+                for topic, partition in traits.places
+            )
+        return self.topic is None or not traits.topics.isdisjoint(self.topic)
+
+
+class Fault:
+    """A rule at work. ``hits`` is how many requests it struck; ``held`` how many wait at it now."""
+
+    def __init__(self, fault_id: str, rule: FaultRule) -> None:
+        self.id = fault_id
+        self.rule = rule
+        self.hits = 0
+        self.held = 0
+        self.removed = False
+        self.released = False
+        self._barrier: list[asyncio.Future[None]] = []
+        self._random = Random(rule.seed)
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it strikes nothing any more."""
+        return self.removed or (self.rule.limit is not None and self.hits >= self.rule.limit)
+
+    def strike(self) -> None:
+        """Count a request, and tell who waits for that."""
+        self.hits += 1
+        for hits, future in self._waiting:
+            if self.hits >= hits and not future.done():
+                future.set_result(None)
+
+    def latency_ms(self) -> Millis:
+        """How long to hold the request that was struck last."""
+        latency = self.rule.latency_ms
+        if isinstance(latency, Distribution):
+            latency = latency.draw(self._random, self.hits - 1)
+        return round(latency or 0.0)
+
+    async def wait(self, hits: int, timeout_ms: int) -> bool:
+        """Return when it has struck so often; false when it has not in this (real) time, or was removed."""
+        future = asyncio.get_running_loop().create_future()
+        entry = (hits, future)
+        self._waiting.append(entry)
+        try:
+            if self.hits < hits and not self.removed:
+                async with asyncio.timeout(timeout_ms / 1_000):
+                    await future
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.remove(entry)
+        return self.hits >= hits
+
+    def at_barrier(self) -> asyncio.Future[None]:
+        """What a request waits for that is held until the release."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._barrier.append(future)
+        return future
+
+    def release(self) -> int:
+        """Open the barrier for good, and let go of what waits there; returns how many that were."""
+        self.released = True
+        waiting = [future for future in self._barrier if not future.done()]
+        self._barrier.clear()
+        for future in waiting:
+            future.set_result(None)
+        return len(waiting)
+
+    def remove(self) -> None:
+        """Strike no more, and let go of what is held."""
+        self.removed = True
+        self.release()
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def shown(self) -> dict[str, Any]:
+        """The rule as it was given, and how it fares."""
+        rule = self.rule.model_dump(mode="json", exclude_unset=True, exclude={"error"})
+        if self.rule.error is not None:
+            rule["error"] = self.rule.error.name
+        rule["when"] = self.rule.effective_when
+        return {
+            "id": self.id,
+            "rule": rule,
+            "hits": self.hits,
+            "held": self.held,
+            "released": self.released,
+            "spent": self.is_spent,
+        }
+
+
+class Faults:
+    """All rules, in the order in which they were made. Spent ones are kept until removed, for their ``hits``."""
+
+    def __init__(self) -> None:
+        self._faults: dict[str, Fault] = {}
+        self._active: list[Fault] = []
+        self._made = 0
+
+    def add(self, rule: FaultRule) -> Fault:
+        """Make a rule, behind all others."""
+        self._made += 1
+        fault = Fault(str(self._made), rule)
+        self._faults[fault.id] = fault
+        self._active.append(fault)
+        return fault
+
+    def find(self, fault_id: str) -> Fault | None:
+        return self._faults.get(fault_id)
+
+    def all(self) -> list[Fault]:
+        return list(self._faults.values())
+
+    def strike(self, request: Request, context: Context, node_id: int) -> Fault | None:
+        """The first rule that matches a request, which thereby is struck; none for most requests."""
+        if not self._active:
+            return None
+        traits = traits_of(request, context.api_version)
+        for fault in self._active:
+            if fault.rule.matches(request, traits, context, node_id):
+                fault.strike()
+                if fault.is_spent:
+                    self._active.remove(fault)
+                return fault
+        return None
+
+    def remove(self, fault: Fault) -> None:
+        """Forget a rule; what it holds goes on."""
+        fault.remove()
+        self._faults.pop(fault.id, None)
+        if fault in self._active:
+            self._active.remove(fault)
+
+    def clear(self) -> None:
+        """Forget every rule."""
+        for fault in self.all():
+            self.remove(fault)

@@ -1,0 +1,131 @@
+"""What went into the node and what came out, in order: the one source of all evidence.
+
+A mark is how many steps there were. Old steps are dropped when there are too many, and asking for them is refused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+from typing import Final, TypeAlias
+
+from coordinator.config import Settings
+from coordinator.core.effects import Effect
+from coordinator.core.inputs import Context, Input, Millis, Received
+from coordinator.core.node import Node
+from protocol.base import Request
+
+KEPT_STEPS: Final = 200_000
+
+
+@dataclass(slots=True)
+class Noted:
+    """Something that the node did not see: a request that a rule refused or lost, a request to move the world."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Overruled:
+    """A request that a rule answered in the node's place."""
+
+    request: Request
+    context: Context
+    error: str
+    text: str
+
+
+Happening: TypeAlias = Input | Noted | Overruled
+
+
+@dataclass(slots=True)
+class Step:
+    """One input with its instant and all that came of it at once. ``took_ms`` is real time."""
+
+    number: int
+    at: Millis
+    what: Happening
+    effects: list[Effect]
+    took_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A recording as it was at some instant."""
+
+    steps: tuple[Step, ...]
+    mark: int
+
+
+class Forgotten(Exception):
+    """Steps were asked for that are not kept any more."""
+
+    def __init__(self, since: int, first: int) -> None:
+        super().__init__(f"what happened since mark {since} is not kept any more; the oldest mark that is, is {first}")
+        self.first = first
+
+
+class Recorder:
+    """Keeps the newest steps. ``began_at`` is the instant at which the node was ready."""
+
+    def __init__(self, kept_steps: int = KEPT_STEPS) -> None:
+        self._steps: deque[Step] = deque(maxlen=kept_steps)
+        self.mark = 0
+        self.began_at: Millis = 0
+        self.recording = False
+
+    def begin(self, now: Millis) -> None:
+        """Start anew: what came before does not count."""
+        self._steps.clear()
+        self.mark = 0
+        self.began_at = now
+        self.recording = True
+
+    def add(self, at: Millis, what: Happening, effects: list[Effect], took_ms: float = 0.0) -> None:
+        """Take in a step; one of which nothing came is not worth keeping, unless somebody asked for it."""
+        if self.recording and (effects or isinstance(what, (Received, Noted, Overruled))):
+            self.mark += 1
+            self._steps.append(Step(self.mark, at, what, effects, took_ms))
+
+    @property
+    def first(self) -> int:
+        """The oldest mark whose followers are all kept."""
+        return self.mark - len(self._steps)
+
+    def since(self, mark: int) -> list[Step]:
+        """The steps behind a mark. Raises :class:`Forgotten` when some of them are not kept."""
+        if mark < self.first:
+            raise Forgotten(mark, self.first)
+        return list(islice(self._steps, mark - self.first, None))
+
+    def keep(self) -> Kept:
+        """The recording up to now."""
+        return Kept(tuple(self._steps), self.mark)
+
+    def go_back(self, kept: Kept) -> None:
+        """Forget what came after."""
+        self._steps.clear()
+        self._steps.extend(kept.steps)
+        self.mark = kept.mark
+
+
+class RecordedNode(Node):
+    """A node that has every step recorded."""
+
+    def __init__(
+        self, settings: Settings, new_id: Callable[[], str], recorder: Recorder, *, topics_logged: bool = False
+    ) -> None:
+        super().__init__(settings, new_id, topics_logged=topics_logged)
+        self._recorder = recorder
+
+    def step(self, what: Input, now: Millis) -> list[Effect]:
+        began = perf_counter()
+        effects = super().step(what, now)
+        self._recorder.add(now, what, effects, (perf_counter() - began) * 1_000)
+        return effects
+
+    def shared(self) -> tuple[object, ...]:
+        return (*super().shared(), self._recorder)

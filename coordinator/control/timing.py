@@ -1,0 +1,141 @@
+"""Driving the clock over the network: on by so much, to the next thing that happens, or until nothing is left to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from coordinator.control.clocks import VirtualClock
+from coordinator.control.faults import Body
+from coordinator.control.gate import Gate
+from coordinator.control.recorder import Recorder
+from coordinator.core.inputs import Millis
+from coordinator.core.views import TimerView
+from coordinator.server.runtime import Runtime
+from coordinator.telling import tell
+from protocol.events import Event
+
+LONGEST_MS: Final = 10 * 365 * 86_400_000
+_DAY_MS: Final = 86_400_000
+_BACKGROUND: Final = "expiry"
+"""The timer that always comes back: a look at old offsets, every ten minutes, for each offsets partition."""
+_TURNS_OF_THE_LOOP: Final = 3
+
+
+class Advance(Body):
+    """How far the clock shall go: ``advance_ms`` or ``until``, one of the two."""
+
+    advance_ms: int | None = Field(default=None, ge=0, le=LONGEST_MS, description="go on by so many ms")
+    until: Literal["next", "idle"] | None = Field(
+        default=None,
+        description="next: until a timer fires; idle: until no timer is left but the look at old offsets",
+    )
+    at_most_ms: int = Field(default=_DAY_MS, ge=0, le=LONGEST_MS, description="with until: go no further than this")
+    settle_ms: int = Field(
+        default=0, ge=0, le=60_000, description="real ms to wait whenever something fired, so that clients can react"
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.advance_ms is None) == (self.until is None):
+            raise ValueError("expected advance_ms or until, one of the two")
+        return self
+
+
+class Timing:
+    """The clock's driver."""
+
+    def __init__(self, clock: VirtualClock, runtime: Runtime, gate: Gate, recorder: Recorder) -> None:
+        self._clock = clock
+        self._runtime = runtime
+        self._gate = gate
+        self._recorder = recorder
+        self._one_at_a_time = asyncio.Lock()
+
+    def shown(self) -> dict[str, Any]:
+        """The clock, and when something is due."""
+        now = self._clock.now()
+        due = self._runtime.node.next_deadline()
+        return {"clock": self._clock.kind, "now_ms": now, "next_in_ms": None if due is None else max(due - now, 0)}
+
+    async def advance(self, how: Advance) -> dict[str, Any]:
+        """Go on; answers which timers fired, and what came of it in plain words."""
+        async with self._one_at_a_time:
+            self._clock.catch_up()
+            return await self._advance(how)
+
+    async def _advance(self, how: Advance) -> dict[str, Any]:
+        clock = self._clock
+        began, mark = clock.now(), self._recorder.mark
+        end = began + (how.at_most_ms if how.advance_ms is None else how.advance_ms)
+        fired: list[dict[str, Any]] = []
+        reached = how.until is None
+        while (when := clock.next_alarm()) is not None and when <= end:
+            if how.until == "idle" and self._is_idle():
+                reached = True
+                break
+            found = self._ring(max(when, clock.now()), began)
+            fired += found
+            if self._gate.passed or found:
+                await self._let_others_run(how.settle_ms)
+            fired += self._latencies(began)
+            if how.until == "next" and fired:
+                reached = True
+                break
+        if how.advance_ms is not None:
+            clock.jump(max(end, clock.now()))
+        elif how.until == "idle":
+            reached = reached or self._is_idle()
+        steps = self._recorder.since(max(mark, self._recorder.first))
+        told = [
+            {"at_ms": step.at, "after_ms": step.at - began, "event": fact.name, "text": tell(fact)}
+            for step in steps
+            for fact in step.effects
+            if isinstance(fact, Event)
+        ]
+        now = clock.now()
+        return {"now_ms": now, "advanced_ms": now - began, "reached": reached, "fired": fired, "told": told}
+
+    def _ring(self, when: Millis, began: Millis) -> list[dict[str, Any]]:
+        """Make it that instant, and ring; returns the timers that fired."""
+        node = self._runtime.node
+        deadline = node.next_deadline()
+        due = node.due(when) if deadline is not None and deadline <= when else []
+        self._clock.jump(when)
+        self._clock.catch_up()
+        looks = [timer for timer in due if timer.timer == _BACKGROUND]
+        fired = [_fired(timer, began) for timer in due if timer.timer != _BACKGROUND]
+        if looks:
+            at = looks[0].at
+            fired.append({"timer": _BACKGROUND, "at_ms": at, "after_ms": at - began, "partitions": len(looks)})
+        return fired
+
+    def _latencies(self, began: Millis) -> list[dict[str, Any]]:
+        passed, self._gate.passed = self._gate.passed, []
+        return [
+            {"timer": "latency", "at_ms": each.at, "after_ms": each.at - began, "fault": each.fault_id}
+            for each in passed
+        ]
+
+    def _is_idle(self) -> bool:
+        due = self._runtime.node.due(self._clock.now() + LONGEST_MS)
+        return not self._gate.is_holding_for_a_while and all(timer.timer == _BACKGROUND for timer in due)
+
+    async def _let_others_run(self, settle_ms: int) -> None:
+        if settle_ms:
+            await asyncio.sleep(settle_ms / 1_000)
+        elif self._gate.passed:
+            # What a latency held is handed in by a task of its own; let it, at this very instant.
+            for _ in range(_TURNS_OF_THE_LOOP):
+                await asyncio.sleep(0)
+
+
+def _fired(timer: TimerView, began: Millis) -> dict[str, Any]:
+    shown: dict[str, Any] = {"timer": timer.timer, "at_ms": timer.at, "after_ms": timer.at - began}
+    if timer.group_id:
+        shown["group"] = timer.group_id
+    if timer.member_id:
+        shown["member"] = timer.member_id
+    return {**shown, "partition": timer.partition}

@@ -1,0 +1,133 @@
+"""Waiting until a group is as somebody wants it, and saying how it was when it did not get there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
+
+from coordinator.control.faults import Body
+from coordinator.core.group_state import GroupState
+from coordinator.core.views import GroupView
+from coordinator.server.feed import Feed
+from coordinator.server.problems import Problem
+from coordinator.server.runtime import Runtime
+
+DEFAULT_TIMEOUT_MS: Final = 10_000
+LONGEST_TIMEOUT_MS: Final = 600_000
+TIMED_OUT: Final = 409
+
+Timeout = Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT_MS, description="real ms to wait at the most")]
+
+
+def _state(value: object) -> object:
+    states = {state.value.lower(): state.value for state in GroupState}
+    if not isinstance(value, str) or value.lower() not in states:
+        raise ValueError(f"there is no state {value!r}; expected one of {', '.join(states.values())}")
+    return states[value.lower()]
+
+
+class GroupWanted(Body):
+    """What is waited for; fields are AND-ed. A group that does not exist counts as Dead, without members."""
+
+    group: str = Field(description="the group's id")
+    state: Annotated[str, BeforeValidator(_state)] | None = Field(
+        default=None, description="Empty, PreparingRebalance, CompletingRebalance, Stable or Dead"
+    )
+    members: int | None = Field(default=None, ge=0, description="exactly so many members")
+    assigned: int | None = Field(default=None, ge=0, description="exactly so many partitions assigned in all")
+    generation: int | None = Field(default=None, ge=0, description="this generation or a later one")
+    waiting: int | None = Field(default=None, ge=0, description="so many JoinGroups and SyncGroups parked, or more")
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
+
+    def is_met_by(self, view: GroupView | None) -> bool:
+        """Whether the group is so."""
+        state = GroupState.DEAD.value if view is None else view.state
+        return (
+            (self.state is None or self.state == state)
+            and (self.members is None or self.members == (0 if view is None else len(view.members)))
+            and (self.assigned is None or self.assigned == _assigned(view))
+            and (self.generation is None or (view is not None and view.generation >= self.generation))
+            and (self.waiting is None or _waiting(view) >= self.waiting)
+        )
+
+    def in_words(self) -> str:
+        """What is wanted, as a sentence goes on."""
+        words = [self.state] if self.state is not None else []
+        words += [
+            f"with {count} {name}" for name in ("members", "assigned") if (count := getattr(self, name)) is not None
+        ]
+        if self.generation is not None:
+            words.append(f"in generation {self.generation} or later")
+        if self.waiting is not None:
+            words.append(f"with {self.waiting} waiting")
+        return " ".join(words) or "anything"
+
+
+def looks(group_id: str, view: GroupView | None, now: int) -> str:
+    """A group in one sentence."""
+    if view is None:
+        return f"there is no group {group_id!r}"
+    words = [f"it is {view.state} in generation {view.generation}"]
+    if view.members:
+        parts = []
+        for member in view.members:
+            notes = [member.group_instance_id or "", "leads" if member.is_leader else ""]
+            notes += [
+                "waits in JoinGroup" if member.awaiting_join else "",
+                "waits in SyncGroup" if member.awaiting_sync else "",
+            ]
+            owned = sum(len(partitions) for partitions in (member.assignment or {}).values())
+            notes.append(f"{owned} assigned" if owned else "")
+            said = ", ".join(note for note in notes if note)
+            parts.append(f"{member.member_id} ({said})" if said else member.member_id)
+        words.append(f"{len(view.members)} members: {'; '.join(parts)}")
+    else:
+        words.append("no members")
+    if view.pending_members:
+        words.append(f"ids handed out: {' '.join(view.pending_members)}")
+    if view.deadlines:
+        words.append("due: " + ", ".join(f"{name} in {at - now} ms" for name, at in view.deadlines.items()))
+    return "; ".join(words)
+
+
+class Waiting:
+    """Answers when a group is so."""
+
+    def __init__(self, runtime: Runtime, feed: Feed) -> None:
+        self._runtime = runtime
+        self._feed = feed
+
+    async def wait(self, wanted: GroupWanted) -> GroupView | None:
+        """The group, once it is as wanted. Raises :class:`Problem` with how it was at the end of the time."""
+        view = self._view(wanted.group)
+        try:
+            async with asyncio.timeout(wanted.timeout_ms / 1_000):
+                while not wanted.is_met_by(view):
+                    if self._feed.closed:
+                        raise self._not_reached(wanted, "before the node stopped")
+                    await self._feed.wait(self._feed.head)
+                    view = self._view(wanted.group)
+        except TimeoutError:
+            raise self._not_reached(wanted, f"within {wanted.timeout_ms} ms") from None
+        return view
+
+    def _view(self, group_id: str) -> GroupView | None:
+        return self._runtime.node.describe_group(group_id, self._runtime.clock.now())
+
+    def _not_reached(self, wanted: GroupWanted, when: str) -> Problem:
+        view = self._view(wanted.group)
+        seen = looks(wanted.group, view, self._runtime.clock.now())
+        shown: dict[str, Any] | None = None if view is None else view.model_dump(mode="json")
+        detail = f"group {wanted.group!r} was not {wanted.in_words()} {when}; {seen}"
+        return Problem(TIMED_OUT, "not-reached", detail, more={"group": shown})
+
+
+def _assigned(view: GroupView | None) -> int:
+    members = [] if view is None else view.members
+    return sum(len(partitions) for member in members for partitions in (member.assignment or {}).values())
+
+
+def _waiting(view: GroupView | None) -> int:
+    return 0 if view is None else sum(member.awaiting_join + member.awaiting_sync for member in view.members)

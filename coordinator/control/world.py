@@ -1,0 +1,344 @@
+"""Moving the world: members that vanish or are thrown out, partitions that move, topics that grow, time machines."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final, Self, cast
+
+from pydantic import Field, model_validator
+
+from coordinator.control.clocks import VirtualClock
+from coordinator.control.faults import Body, Faults
+from coordinator.control.gate import Gate
+from coordinator.control.recorder import Kept, Recorder
+from coordinator.core.answers import refusal
+from coordinator.core.inputs import Context, Millis, Received, RecordsWritten, SessionLost, Token
+from coordinator.core.node import Node
+from coordinator.core.views import GroupView, MemberView, TopicView
+from coordinator.offsets_log.base import OffsetsLog
+from coordinator.offsets_log.memory import Contents, MemoryLog
+from coordinator.server.problems import Problem
+from coordinator.server.runtime import Runtime, Ticket
+from protocol.apis import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
+from protocol.base import Response
+from protocol.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
+from protocol.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
+from protocol.errors import ErrorCode
+from protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.partitioner import partition_for
+
+ADMIN: Final = "admin"
+_RATE: Final = "emulator.records.per.second"
+
+
+class WhichMember(Body):
+    """A member, by its member id, its group instance id, or the client id that nobody else has."""
+
+    group: str = Field(description="the group's id")
+    member: str | None = Field(default=None, description="a member id, also one that was only handed out")
+    instance: str | None = Field(default=None, description="a group instance id")
+    client_id: str | None = Field(default=None, description="a client id; exactly one member must have it")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(each is not None for each in (self.member, self.instance, self.client_id)) != 1:
+            raise ValueError("expected member, instance or client_id, one of the three")
+        return self
+
+
+class WhichPartition(Body):
+    """An offsets partition, by its number or by a group in it."""
+
+    partition: int | None = Field(default=None, ge=0, description="the offsets partition")
+    group: str | None = Field(default=None, description="a group that belongs there")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.partition is None) == (self.group is None):
+            raise ValueError("expected partition or group, one of the two")
+        return self
+
+
+class TopicWanted(Body):
+    """A topic as it shall be: it is created, or grown to so many partitions."""
+
+    topic: str = Field(description="the topic's name")
+    partitions: int = Field(ge=1, le=100_000, description="how many it shall have")
+    records_per_second: float | None = Field(default=None, ge=0, le=1e9, description="of each partition of a new topic")
+
+
+class Produced(Body):
+    """Records that somebody wrote: end offsets move on."""
+
+    topic: str = Field(description="the topic's name")
+    partition: int | None = Field(default=None, ge=0, description="one partition; all of them unless given")
+    records: int = Field(ge=0, le=10**15, description="how many in each")
+
+
+class WhichSnapshot(Body):
+    """A snapshot, by the name that making it answered with."""
+
+    snapshot: str = Field(description="its name")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A node's whole state at one instant. ``tokens`` are those that waited then."""
+
+    name: str
+    at: Millis
+    node: Node
+    leading: dict[int, int]
+    log: Contents
+    recording: Kept
+
+
+class World:
+    """Everything that can be done to a node that it does not do by itself."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        clock: VirtualClock,
+        log: OffsetsLog,
+        gate: Gate,
+        faults: Faults,
+        recorder: Recorder,
+        new_node: Callable[[], Node],
+        furnish: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._log = log
+        self._gate = gate
+        self._faults = faults
+        self._recorder = recorder
+        self._new_node = new_node
+        self._furnish = furnish
+        self._snapshots: dict[str, Snapshot] = {}
+        self._made = 0
+
+    # --- members
+
+    def expire(self, which: WhichMember) -> dict[str, Any]:
+        """Let a member's session run out now: what a client that vanishes looks like after its session timeout."""
+        self._clock.catch_up()
+        view, member = self._find(which)
+        member_id = member if isinstance(member, str) else member.member_id
+        if not isinstance(member, str) and not member.is_new and (member.awaiting_join or member.awaiting_sync):
+            parked = "JoinGroup" if member.awaiting_join else "SyncGroup"
+            detail = f"{member_id} waits in {parked}, which stands in for heartbeats: its session does not end; kick it"
+            raise Problem(409, "cannot-expire", detail)
+        self._runtime.hand_in(SessionLost(view.group_id, member_id))
+        return {"group": view.group_id, "member": member_id}
+
+    async def kick(self, which: WhichMember) -> dict[str, Any]:
+        """Remove a member as an administrator does: by a LeaveGroup from outside."""
+        self._clock.catch_up()
+        view, member = self._find(which)
+        member_id = member if isinstance(member, str) else member.member_id
+        request = LeaveGroupRequest(group_id=view.group_id, members=(MemberIdentity(member_id=member_id),))
+        answer = cast(LeaveGroupResponse, await self._ask(request, LEAVE_GROUP.max_version))
+        error = answer.members[0].error_code if answer.members else answer.error_code
+        if error is not ErrorCode.NONE:
+            raise Problem(409, "not-kicked", f"{member_id} cannot be removed from {view.group_id!r}: {error.name}")
+        return {"group": view.group_id, "member": member_id}
+
+    def _find(self, which: WhichMember) -> tuple[GroupView, MemberView | str]:
+        """The group and the member that is meant; an id that was only handed out is given as it is."""
+        view = self._runtime.node.describe_group(which.group, self._clock.now())
+        if view is None:
+            raise self._unknown("group", which.group, self._runtime.node.group_ids())
+        if which.member is not None and which.member in view.pending_members:
+            return view, which.member
+        found = [
+            member
+            for member in view.members
+            if which.member in (None, member.member_id)
+            and which.instance in (None, member.group_instance_id)
+            and which.client_id in (None, member.client_id)
+        ]
+        if len(found) == 1:
+            return view, found[0]
+        there = ", ".join(f"{m.member_id} (client id {m.client_id})" for m in view.members) or "nobody"
+        wanted = which.member or which.instance or which.client_id
+        how_many = f"{len(found)} members are" if found else "no member is"
+        detail = f"{how_many} {wanted!r} in group {which.group!r}, expected one; in it: {there}"
+        raise Problem(409 if found else 404, "unknown-member", detail)
+
+    # --- offsets partitions
+
+    def resign(self, which: WhichPartition) -> dict[str, Any]:
+        """Stop leading an offsets partition: its groups are somewhere else now, and who waits there is told so."""
+        partition = self._partition(which)
+        if partition not in self._runtime.leading:
+            raise Problem(409, "not-leading", f"this node does not lead offsets partition {partition}; elect it first")
+        self._clock.catch_up()
+        self._runtime.resign(partition)
+        return {"partition": partition, "leading": False}
+
+    def elect(self, which: WhichPartition) -> dict[str, Any]:
+        """Lead an offsets partition, in a new epoch: its groups are loaded from the offsets log."""
+        partition = self._partition(which)
+        self._clock.catch_up()
+        if not self._runtime.elect(partition):
+            detail = "several nodes share the offsets partitions and take what is free by themselves; resign it instead"
+            raise Problem(409, "not-alone", detail)
+        return {"partition": partition, "leading": True}
+
+    def _partition(self, which: WhichPartition) -> int:
+        count = self._runtime.node.settings.offsets_topic_num_partitions
+        if which.group is not None:
+            return partition_for(which.group, count)
+        assert which.partition is not None, "one of the two is given"
+        if which.partition >= count:
+            detail = f"there is no offsets partition {which.partition}; expected 0 to {count - 1}"
+            raise Problem(404, "unknown-partition", detail)
+        return which.partition
+
+    # --- topics
+
+    async def set_topic(self, wanted: TopicWanted) -> dict[str, Any]:
+        """Create a topic, or let it grow."""
+        self._clock.catch_up()
+        before = self._topics().get(wanted.topic)
+        result: Any
+        if before is None:
+            rate = wanted.records_per_second
+            configs = () if rate is None else (CreatableTopicConfig(name=_RATE, value=str(rate)),)
+            creatable = CreatableTopic(
+                name=wanted.topic,
+                num_partitions=wanted.partitions,
+                replication_factor=-1,
+                assignments=(),
+                configs=configs,
+            )
+            created = await self._ask(CreateTopicsRequest(topics=(creatable,)), CREATE_TOPICS.max_version)
+            result = cast(CreateTopicsResponse, created).topics[0]
+        elif before.partitions == wanted.partitions:
+            return before.model_dump(mode="json")
+        else:
+            grown = CreatePartitionsTopic(name=wanted.topic, count=wanted.partitions, assignments=None)
+            request = CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)
+            answer = await self._ask(request, CREATE_PARTITIONS.max_version)
+            result = cast(CreatePartitionsResponse, answer).results[0]
+        if result.error_code is not ErrorCode.NONE:
+            raise Problem(
+                409, "topic-refused", f"topic {wanted.topic!r}: {result.error_code.name}: {result.error_message}"
+            )
+        return self._topics()[wanted.topic].model_dump(mode="json")
+
+    async def produce(self, produced: Produced) -> dict[str, Any]:
+        """Move end offsets on, as if somebody had written so many records."""
+        self._clock.catch_up()
+        topic = self._topics().get(produced.topic)
+        if topic is None:
+            raise self._unknown("topic", produced.topic, list(self._topics()))
+        if produced.partition is not None and produced.partition >= topic.partitions:
+            detail = (
+                f"topic {produced.topic!r} has no partition {produced.partition}; expected 0 to {topic.partitions - 1}"
+            )
+            raise Problem(404, "unknown-partition", detail)
+        everywhere = range(topic.partitions)
+        for partition in everywhere if produced.partition is None else (produced.partition,):
+            self._runtime.hand_in(RecordsWritten(produced.topic, partition, produced.records))
+        await self._runtime.topics_settled()
+        return self._topics()[produced.topic].model_dump(mode="json")
+
+    def _topics(self) -> dict[str, TopicView]:
+        return {topic.topic: topic for topic in self._runtime.node.describe_topics(self._clock.now())}
+
+    # --- time machines
+
+    def snapshot(self) -> dict[str, Any]:
+        """Keep the whole state: groups, offsets, topics, timers, log, recording, and the instant."""
+        log = self._memory()
+        self._clock.catch_up()
+        self._made += 1
+        name = str(self._made)
+        node = self._runtime.node.copy(lambda token: token)
+        self._snapshots[name] = Snapshot(
+            name, self._clock.now(), node, self._runtime.leading, log.contents(), self._recorder.keep()
+        )
+        return {"snapshot": name, "at_ms": self._clock.now(), "mark": self._recorder.mark}
+
+    def restore(self, which: WhichSnapshot) -> dict[str, Any]:
+        """Go back to a snapshot, in time too. Requests that began to wait since then are told to look elsewhere.
+
+        Requests that waited then and still do go on waiting; those that were answered since are answered to nobody.
+        """
+        kept = self._snapshots.get(which.snapshot)
+        if kept is None:
+            raise self._unknown("snapshot", which.snapshot, list(self._snapshots))
+        log = self._memory()
+        waited = {id(token) for token in kept.node.waiting()}
+        self._send_away(waited)
+        self._go_on_with(kept.node.copy(_or_nobody), kept.leading, kept.at)
+        log.go_back(kept.log)
+        self._recorder.go_back(kept.recording)
+        return {"snapshot": kept.name, "at_ms": kept.at, "mark": self._recorder.mark}
+
+    async def reset(self) -> dict[str, Any]:
+        """Begin anew: no groups, no offsets, no rules, no recording; topics as at the start. Time goes on."""
+        log = self._memory()
+        self._faults.clear()
+        self._send_away(set())
+        self._recorder.recording = False
+        self._snapshots.clear()
+        self._clock.catch_up()
+        log.go_back(Contents({}, {}))
+        self._go_on_with(self._new_node(), {}, None)
+        self._runtime.lead_everything()
+        self._recorder.begin(self._clock.now())
+        await self._furnish()
+        return {"at_ms": self._clock.now(), "mark": self._recorder.mark}
+
+    def _go_on_with(self, node: Node, leading: dict[int, int], at: Millis | None) -> None:
+        if at is not None:
+            self._clock.jump(at)
+        self._runtime.go_on_with(node, leading)
+
+    def _send_away(self, but: set[int]) -> None:
+        """Answer those that wait: for them, this node is not the coordinator any more."""
+        self._gate.drop_held()
+        asked = {
+            id(s.what.token): s.what for s in self._recorder.since(self._recorder.first) if isinstance(s.what, Received)
+        }
+        for token in self._runtime.node.waiting():
+            if id(token) in but or not isinstance(token, Ticket):
+                continue
+            received = asked.get(id(token))
+            if received is None:
+                token.failed = True
+            else:
+                token.response = refusal(received.request, received.context.api_version, ErrorCode.NOT_COORDINATOR)
+            token.settle()
+
+    def _memory(self) -> MemoryLog:
+        if not isinstance(self._log, MemoryLog):
+            detail = "snapshots and resets need an offsets log in memory; this one is shared with other nodes"
+            raise Problem(409, "log-not-in-memory", detail)
+        return self._log
+
+    async def _ask(self, request: Any, version: int) -> Response:
+        answer = await self._runtime.submit(request, Context(version, ADMIN)).answer()
+        if answer is None:
+            raise Problem(500, "internal-error", f"{type(request).__name__} failed")
+        return answer
+
+    @staticmethod
+    def _unknown(what: str, name: str, known: list[str]) -> Problem:
+        near = get_close_matches(name, known, n=1)
+        hint = (
+            f"; is it {near[0]!r}?" if near else f"; there are {', '.join(known[:10])}" if known else "; there is none"
+        )
+        return Problem(404, f"unknown-{what}", f"there is no {what} {name[:249]!r}{hint}")
+
+
+def _or_nobody(token: Token) -> Token:
+    """The token, if whoever it stands for still waits; else nobody's."""
+    assert isinstance(token, Ticket)
+    gone = token.response is not None or token.failed or (token.future is not None and token.future.done())
+    return Ticket() if gone else token

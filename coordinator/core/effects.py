@@ -1,0 +1,56 @@
+"""What a node wants done, in the order in which it came about; a driver carries it out in that order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from coordinator.core.inputs import Token, TopicsRecords
+from protocol.base import Response
+from protocol.events import Event
+from protocol.records import Record
+
+
+@dataclass(slots=True)
+class Reply:
+    """Answer a request."""
+
+    token: Token
+    response: Response
+
+
+@dataclass(slots=True)
+class Append:
+    """Write records to an offsets partition, all or none, and say how it ended with ``Stored``.
+
+    A log whose partition has moved on to a newer epoch must refuse with ``NOT_LEADER_OR_FOLLOWER``. No records means:
+    say when everything before is stored.
+    """
+
+    append_id: int
+    partition: int
+    epoch: int
+    records: tuple[Record, ...]
+
+
+@dataclass(slots=True)
+class ReadLog:
+    """Read an offsets partition from its start and hand it in with ``LogRead``."""
+
+    partition: int
+    epoch: int
+
+
+@dataclass(slots=True)
+class AppendTopics:
+    """Write a change to the topics log if its newest version is still ``version``; its end comes as ``TopicsStored``.
+
+    Only a node that was made with a topics log asks for this, and never for two at a time.
+    """
+
+    append_id: int
+    version: int
+    records: TopicsRecords
+
+
+Effect: TypeAlias = Reply | Append | ReadLog | AppendTopics | Event

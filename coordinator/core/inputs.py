@@ -1,0 +1,150 @@
+"""What can happen to a node: all that it ever learns arrives as one of these, with the time, through ``Node.step``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from protocol.base import Request
+from protocol.errors import ErrorCode
+from protocol.records import Record
+from protocol.topic_records import PartitionRecord, RemoveTopicRecord, TopicRecord
+
+Millis: TypeAlias = int
+"""Whole milliseconds: an instant since 1970, or a length."""
+
+Token: TypeAlias = object
+"""Whoever waits for an answer. The core keeps it and gives it back, the very object, in exactly one ``Reply``."""
+
+TopicsRecords: TypeAlias = tuple[TopicRecord | PartitionRecord | RemoveTopicRecord, ...]
+"""What one change of the topics consists of; it is stored whole or not at all."""
+
+
+@dataclass(slots=True, frozen=True)
+class Context:
+    """Who asks, and in which version. ``client_host`` is printed as Kafka prints it, ``/127.0.0.1``."""
+
+    api_version: int
+    client_id: str = ""
+    client_host: str = "/127.0.0.1"
+    principal: str = "User:ANONYMOUS"
+
+
+@dataclass(slots=True)
+class Received:
+    """A request arrived, already checked to be one of ``context.api_version``."""
+
+    token: Token
+    request: Request
+    context: Context
+
+
+@dataclass(slots=True)
+class Elapsed:
+    """Nothing but time: fire what is due."""
+
+
+@dataclass(slots=True)
+class Stored:
+    """An append ended: durable (``NONE``), or failed with the log's own error. Every ``Append`` is answered by one."""
+
+    partition: int
+    epoch: int
+    append_id: int
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(slots=True)
+class Elected:
+    """This node leads an offsets partition from now on, in this epoch."""
+
+    partition: int
+    epoch: int
+
+
+@dataclass(slots=True)
+class Resigned:
+    """This node does not lead an offsets partition any more."""
+
+    partition: int
+
+
+@dataclass(slots=True)
+class LogRead:
+    """A piece of the log asked for by ``ReadLog``, in log order; ``end`` is true with the last piece."""
+
+    partition: int
+    epoch: int
+    records: tuple[Record, ...]
+    end: bool
+
+
+@dataclass(slots=True, frozen=True)
+class Broker:
+    """A node as clients reach it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(slots=True)
+class ClusterSeen:
+    """The cluster as far as it is known: the live nodes, and who leads each offsets partition (missing: nobody)."""
+
+    brokers: tuple[Broker, ...]
+    leaders: dict[int, int]
+
+
+@dataclass(slots=True)
+class TopicsStored:
+    """An ``AppendTopics`` ended: stored as ``version``, failed, or ``overtaken`` by a change that was stored before.
+
+    Whoever is overtaken is handed the other changes first, with ``TopicsChanged``, and decides again.
+    """
+
+    append_id: int
+    version: int = 0
+    error: ErrorCode = ErrorCode.NONE
+    overtaken: bool = False
+
+
+@dataclass(slots=True)
+class TopicsChanged:
+    """Changes from the topics log, in log order, each with its version; those that are known already do no harm.
+
+    ``version`` is that of the log behind them. ``whole`` says that they are all that there is: other topics are gone.
+    """
+
+    changes: tuple[tuple[int, TopicsRecords], ...]
+    version: int
+    whole: bool = False
+
+
+class Managed:
+    """Something that does not happen by itself: a test makes it so. Whoever hands it in has checked that it can be."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True)
+class SessionLost(Managed):
+    """A member's session, or the time in which a handed-out id may be used, is over now, whenever it was due."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(slots=True)
+class RecordsWritten(Managed):
+    """Somebody produced: a partition's end offset has moved on by so many records at once."""
+
+    topic: str
+    partition: int
+    records: int
+
+
+Input: TypeAlias = (
+    Received | Elapsed | Stored | Elected | Resigned | LogRead | ClusterSeen | TopicsStored | TopicsChanged | Managed
+)

@@ -1,0 +1,285 @@
+"""The one door: a node of the cluster, which owns some offsets partitions and routes each request to its shard.
+
+A recorded list of inputs with their times replays a node exactly. There is no other way in and no other way out.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Self, TypeAlias
+
+from coordinator.config import Settings
+from coordinator.core import pictures
+from coordinator.core.answers import refusal
+from coordinator.core.authorizer import Authorizer
+from coordinator.core.cluster_requests import ClusterRequests
+from coordinator.core.effects import Effect, Reply
+from coordinator.core.events import CoreFailed
+from coordinator.core.group_requests import GroupRequests
+from coordinator.core.inputs import (
+    ClusterSeen,
+    Context,
+    Elapsed,
+    Elected,
+    Input,
+    LogRead,
+    Millis,
+    Received,
+    RecordsWritten,
+    Resigned,
+    SessionLost,
+    Stored,
+    Token,
+    TopicsChanged,
+    TopicsRecords,
+    TopicsStored,
+)
+from coordinator.core.offset_requests import OffsetRequests
+from coordinator.core.shard import Shard
+from coordinator.core.shards import Shards
+from coordinator.core.topic_changes import TopicChanges
+from coordinator.core.topic_requests import TopicRequests
+from coordinator.core.topics import Topics
+from coordinator.core.turn import Turn
+from coordinator.core.views import GroupView, NodeView, OffsetView, TimerView, TopicView
+from protocol.api_versions import ApiVersionsRequest
+from protocol.apis import BY_REQUEST
+from protocol.base import Request
+from protocol.create_partitions import CreatePartitionsRequest
+from protocol.create_topics import CreateTopicsRequest
+from protocol.delete_groups import DeleteGroupsRequest
+from protocol.delete_topics import DeleteTopicsRequest
+from protocol.describe_groups import DescribeGroupsRequest
+from protocol.errors import ErrorCode
+from protocol.find_coordinator import FindCoordinatorRequest
+from protocol.heartbeat import HeartbeatRequest
+from protocol.join_group import JoinGroupRequest
+from protocol.leave_group import LeaveGroupRequest
+from protocol.list_groups import ListGroupsRequest
+from protocol.list_offsets import ListOffsetsRequest
+from protocol.metadata import MetadataRequest
+from protocol.offset_commit import OffsetCommitRequest
+from protocol.offset_delete import OffsetDeleteRequest
+from protocol.offset_fetch import OffsetFetchRequest
+from protocol.sync_group import SyncGroupRequest
+from protocol.txn_offset_commit import TxnOffsetCommitRequest
+from protocol.write_txn_markers import WriteTxnMarkersRequest
+
+Handler: TypeAlias = Callable[[Token, Any, Context], None]
+
+
+class Node:
+    """A coordinator node. ``new_id`` gives a fresh UUID as text each time it is called.
+
+    With ``topics_logged`` changes of topics are asked for with ``AppendTopics``; otherwise they are true at once.
+
+    Raises ``ValueError`` when a denial in the settings cannot be read.
+    """
+
+    def __init__(self, settings: Settings, new_id: Callable[[], str], *, topics_logged: bool = False) -> None:
+        self.settings = settings
+        self._turn = Turn(settings, new_id)
+        self._shards = Shards(self._turn)
+        self._topics = Topics(settings, new_id, self._turn.tell)
+        authorizer = Authorizer(settings.emulator_deny)
+        groups = GroupRequests(self._turn, self._shards, authorizer)
+        offsets = OffsetRequests(self._turn, self._shards, self._topics, authorizer)
+        self._changes = TopicChanges(self._turn, self._topics, self._shards, logged=topics_logged)
+        topics = TopicRequests(self._turn, self._shards, self._topics, self._changes, authorizer)
+        self._topic_requests = topics
+        cluster = ClusterRequests(self._turn, self._shards, self._topics, topics, authorizer)
+        self._handlers: dict[type[Request], Handler] = {
+            HeartbeatRequest: groups.heartbeat,
+            JoinGroupRequest: groups.join,
+            SyncGroupRequest: groups.sync,
+            LeaveGroupRequest: groups.leave,
+            ListGroupsRequest: groups.list_groups,
+            DescribeGroupsRequest: groups.describe_groups,
+            DeleteGroupsRequest: groups.delete_groups,
+            OffsetCommitRequest: offsets.commit,
+            TxnOffsetCommitRequest: offsets.txn_commit,
+            OffsetFetchRequest: offsets.fetch,
+            OffsetDeleteRequest: offsets.delete,
+            WriteTxnMarkersRequest: offsets.write_markers,
+            FindCoordinatorRequest: cluster.find_coordinator,
+            ApiVersionsRequest: cluster.api_versions,
+            MetadataRequest: cluster.metadata,
+            CreateTopicsRequest: topics.create_topics,
+            CreatePartitionsRequest: topics.create_partitions,
+            DeleteTopicsRequest: topics.delete_topics,
+            ListOffsetsRequest: cluster.list_offsets,
+        }
+
+    # --- the door
+
+    def step(self, what: Input, now: Millis) -> list[Effect]:
+        """Take in what happened; with ``Elapsed``, fire what is due. Returns what shall be done, in order.
+
+        An input that arrives by a deadline wins over it; what was due before ``now`` fires first. A timer that is set
+        to fire at once does so with the next ``Elapsed``, so a driver looks at ``next_deadline`` after each step.
+        """
+        turn = self._turn
+        turn.now = now
+        turn.effects = []
+        if isinstance(what, Elapsed):
+            self._fire_until(now)
+        else:
+            due = turn.deadlines.next()
+            if due is not None and due < now:
+                self._fire_until(now - 1)
+            if isinstance(what, Received):
+                self._receive(what)
+            else:
+                self._take_in(what)
+        return turn.effects
+
+    def next_deadline(self) -> Millis | None:
+        """When to come back with ``Elapsed`` at the latest, or none."""
+        return self._turn.deadlines.next()
+
+    def _fire_until(self, last: Millis) -> None:
+        while (key := self._turn.deadlines.pop_due(last)) is not None:
+            try:
+                self._shards.fire(key)
+            except Exception as problem:
+                self._distrust(self._shards.by_partition.get(key[1]), f"timer {key[0].name.lower()}", problem)
+
+    def _receive(self, what: Received) -> None:
+        try:
+            self._handlers[type(what.request)](what.token, what.request, what.context)
+        except Exception as problem:
+            self._recover(what, problem)
+
+    def _recover(self, what: Received, problem: Exception) -> None:
+        """A request that brought the core down is answered all the same."""
+        group_id = getattr(what.request, "group_id", None)
+        shard = None
+        if isinstance(group_id, str):
+            shard = self._shards.by_partition.get(self._shards.partition_of(group_id))
+        self._distrust(shard, BY_REQUEST[type(what.request)].name, problem)
+        turn = self._turn
+        answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in turn.effects)
+        if not answered:
+            answer = refusal(what.request, what.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+            turn.reply(what.token, answer)
+
+    def _distrust(self, shard: Shard | None, doing: str, problem: Exception) -> None:
+        """A bug, not an answer of the protocol: say so loudly, and trust the log rather than the memory."""
+        self._turn.tell(
+            CoreFailed(
+                partition=None if shard is None else shard.partition,
+                doing=doing,
+                problem=f"{type(problem).__name__}: {problem}",
+            )
+        )
+        if shard is not None:
+            self._shards.reload(shard)
+
+    def _take_in(self, what: Input) -> None:
+        """Everything but requests. A failure here, too, is a bug of one shard, and costs only that."""
+        try:
+            self._dispatch(what)
+        except (TypeError, AttributeError, AssertionError, LookupError, ValueError) as problem:
+            if not isinstance(what, (Stored, LogRead)):
+                raise
+            self._distrust(self._shards.by_partition.get(what.partition), type(what).__name__, problem)
+
+    def _dispatch(self, what: Input) -> None:
+        shards = self._shards
+        match what:
+            case Stored():
+                shard = shards.by_partition.get(what.partition)
+                if shard is not None and shard.epoch == what.epoch:
+                    shard.stored(what.append_id, what.error)
+            case LogRead():
+                shard = shards.by_partition.get(what.partition)
+                if shard is not None and shard.epoch == what.epoch:
+                    shard.log_read(what.records, what.end)
+                    if what.end:
+                        self._changes.forget_offsets_of_the_gone(what.partition)
+            case Elected():
+                shards.elect(what.partition, what.epoch)
+            case Resigned():
+                shards.resign(what.partition)
+            case ClusterSeen():
+                shards.brokers = what.brokers
+                shards.leaders = what.leaders
+            case SessionLost():
+                shards.lose_session(what.group_id, what.member_id)
+            case RecordsWritten():
+                self._topic_requests.write(what)
+            case TopicsStored():
+                self._changes.stored(what)
+            case TopicsChanged():
+                self._changes.changed(what)
+            case _:
+                raise TypeError(f"{what!r} is not something that can happen to a node")
+
+    # --- questions
+
+    def describe(self, now: Millis) -> NodeView:
+        """The node in short."""
+        return pictures.of_node(self.settings.broker_id, self._shards)
+
+    def group_ids(self) -> list[str]:
+        """Every group of this node, sorted."""
+        return sorted(group_id for shard in self._shards.by_partition.values() for group_id in shard.groups)
+
+    @property
+    def leaders(self) -> dict[int, int]:
+        """The node that leads each offsets partition, as far as this one knows."""
+        return self._shards.leaders
+
+    def describe_group(self, group_id: str, now: Millis) -> GroupView | None:
+        """One group, or none where this node has no such group."""
+        group = self._shards.group(group_id)
+        return None if group is None else pictures.of_group(group, self._turn.deadlines)
+
+    def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
+        """The committed offsets of a group, by topic and partition."""
+        group = self._shards.group(group_id)
+        return [] if group is None else pictures.of_offsets(group, self._topics, now)
+
+    def describe_topics(self, now: Millis) -> list[TopicView]:
+        """Every topic, by name."""
+        return self._topics.describe(now)
+
+    def due(self, now: Millis) -> list[TimerView]:
+        """The timers that fire at ``now`` or before, in the order in which they do."""
+        return [pictures.of_timer(key, at) for at, key in self._turn.deadlines.due(now)]
+
+    @property
+    def topics_version(self) -> int:
+        """How far the topics log is known; 0 where there is none."""
+        return self._changes.version
+
+    @property
+    def topics_settled(self) -> bool:
+        """Whether every change of the topics that was wanted here is stored, or refused."""
+        return self._changes.settled
+
+    def topics_records(self) -> TopicsRecords:
+        """All topics as they are, as the topics log could keep them."""
+        return self._topics.records()
+
+    # --- another node in the same state
+
+    def waiting(self) -> list[Token]:
+        """Whoever waits in a group with a parked JoinGroup or SyncGroup."""
+        return self._shards.waiting()
+
+    def copy(self, instead: Callable[[Token], Token]) -> Self:
+        """A node of its own in the very state of this one, with another token for each that waits.
+
+        Nothing may be on its way to the log: what ends there could not be told to both.
+        """
+        assert not self._shards.is_writing, "a node is copied between appends"
+        self._turn.effects = []  # the last step's, long carried out
+        known: dict[int, Any] = {id(token): instead(token) for token in self.waiting()}
+        known |= {id(shared): shared for shared in self.shared()}
+        return copy.deepcopy(self, known)
+
+    def shared(self) -> tuple[object, ...]:
+        """What a copy has in common with its original."""
+        return (self.settings, self._turn.new_id)

@@ -1,0 +1,123 @@
+"""What a node looks like from outside: pages, scrapers and tests read these, never the core's own objects."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from coordinator.core.inputs import Broker
+
+
+class View(BaseModel):
+    """A picture of something at one instant; camelCase in JSON."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+    )
+
+
+class MemberView(View):
+    """A member. ``assignment`` is topic to partitions, none when it cannot be read; instants are ms since 1970."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: list[str]
+    topics: list[str] | None
+    assignment: dict[str, list[int]] | None
+    is_leader: bool
+    is_new: bool
+    awaiting_join: bool
+    awaiting_sync: bool
+    session_expires_at: int | None
+
+
+class OffsetView(View):
+    """A committed offset; ``log_end_offset`` and ``lag`` are none when the partition does not exist."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at: int
+    log_end_offset: int | None
+    lag: int | None
+    transactional_pending: bool
+
+
+class GroupView(View):
+    """A group with all that Kafka's own admin requests hide: generation, leader, pending ids, timers."""
+
+    group_id: str
+    partition: int
+    state: str
+    previous_state: str
+    state_since: int
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    leader: str | None
+    members: list[MemberView]
+    pending_members: list[str]
+    pending_sync: list[str]
+    subscribed_topics: list[str] | None
+    new_member_added: bool
+    rebalance_cause: str | None
+    rebalances: int
+    deadlines: dict[str, int]
+
+
+class TimerView(NamedTuple):
+    """A timer: what it is for (``session``, ``join``, ``sync``, ``append``, ``expiry``), whose, and when it fires."""
+
+    timer: str
+    partition: int
+    group_id: str
+    member_id: str
+    at: int
+
+
+class PartitionView(View):
+    """An offsets partition that this node leads."""
+
+    partition: int
+    epoch: int
+    state: str
+    groups: int
+    offsets: int
+    pending_appends: int
+
+
+class TopicView(View):
+    """A topic; end offsets at the time of the picture, one for each partition."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    records_per_second: float
+    end_offsets: list[int]
+
+
+class NodeView(View):
+    """A node in short: groups by state and how much of everything there is."""
+
+    node_id: int
+    partitions: list[PartitionView]
+    groups_by_state: dict[str, int]
+    groups: int
+    members: int
+    offsets: int
+    parked_joins: int
+    parked_syncs: int
+    brokers: list[Broker]

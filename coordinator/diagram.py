@@ -1,0 +1,17 @@
+"""The state diagram, drawn from the very table that the coordinator runs on."""
+
+from __future__ import annotations
+
+from coordinator.core.group_state import DEAD, EMPTY, WHY
+
+
+def state_diagram() -> str:
+    """The legal transitions of a group, with what causes each, as a Mermaid diagram."""
+    lines = ["stateDiagram-v2", f"    [*] --> {EMPTY}"]
+    lines += [f"    {before} --> {after}: {why}" for (before, after), why in WHY.items() if before is not DEAD]
+    lines.append(f"    {DEAD} --> [*]")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(state_diagram())

@@ -1,0 +1,321 @@
+"""Logs in stores: read as they are at one moment, checked, and filled where they are empty."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Self
+
+import orjson
+
+from coordinator.log_command.contents import Contents, Kept, LogProblem, TopicChange, problem_of
+from coordinator.offsets_log.base import StoreProblem
+from coordinator.offsets_log.codec import Entry, checksum
+from coordinator.offsets_log.postgres_database import CONNECT_SECONDS, LOST, Database, PostgresError
+from coordinator.offsets_log.sqlite import SqliteLog
+from coordinator.offsets_log.sqlite_check import findings, mark_problem
+from coordinator.offsets_log.sqlite_database import SqliteDatabase, known_version, opened
+from coordinator.offsets_log.sqlite_files import DATABASE, Lock, Mark
+from coordinator.offsets_log.sqlite_schema import STEPS
+
+_ROWS: Final = 5_000
+_ALL: Final = "SELECT partition, position, epoch, producer_id, checksum, key, value FROM log"
+
+
+class SqliteSource:
+    """A data directory, read without the right to write. A coordinator may be using it, but not while it is checked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / DATABASE
+        self.name = str(folder)
+        self.notes: list[str] = []
+
+    def __enter__(self) -> Self:
+        if not self.path.exists():
+            raise LogProblem(f"{self.folder} has no {DATABASE}: expected a directory that --data named")
+        with opened(self.path, read_only=True) as connection:
+            self._connection = connection
+            if not known_version(connection, self.path, len(STEPS)):
+                raise LogProblem(f"{self.path} is still empty")
+            # What is read from here on is what is there now.
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM store").fetchone()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def contents(self) -> Contents:
+        epochs = dict(self._connection.execute("SELECT partition, epoch FROM partitions ORDER BY partition"))
+        topics: list[TopicChange] = []
+        with suppress(sqlite3.OperationalError):  # a version without topics
+            found = self._connection.execute("SELECT version, record FROM topics_log ORDER BY version")
+            topics = [TopicChange(version, _compact(record)) for version, record in found]
+        return Contents(epochs, topics)
+
+    def records(self, wanted: frozenset[int] | None = None) -> Iterator[Kept]:
+        """By partition, in order."""
+        try:
+            for partition, _, epoch, *entry in self._select(_ALL + " ORDER BY partition, position", wanted):
+                yield Kept(partition, epoch, _entry(entry))
+        except sqlite3.Error as problem:
+            raise LogProblem(
+                f"{self.path} cannot be read further: {problem}; expected a whole file, or --salvage"
+            ) from None
+
+    def salvaged(self, wanted: frozenset[int] | None = None) -> Iterator[Kept]:
+        """Whatever can be read and has its checksum: from the front until it breaks, and from the end."""
+        found: dict[int, Kept] = {}
+        lost = 0
+        for order in ("", " DESC"):
+            try:
+                for partition, position, epoch, *entry in self._select(_ALL + " ORDER BY position" + order, wanted):
+                    if position in found:
+                        break
+                    kept = Kept(partition, epoch, _entry(entry)) if _is_whole(partition, position, entry) else None
+                    if kept is None or problem_of(kept) is not None:
+                        lost += 1
+                    else:
+                        found[position] = kept
+            except sqlite3.Error as problem:
+                self.notes.append(f"{self.path} cannot be read as a whole: {problem}")
+            else:
+                if not order:
+                    break
+        if lost:
+            self.notes.append(f"{lost} damaged records were left out")
+        in_order = [kept for _, kept in sorted(found.items())]
+        return iter(sorted(in_order, key=lambda kept: kept.partition))
+
+    def problems(self) -> Iterator[str]:
+        """All that is wrong with it."""
+        lock = Lock(self.folder)
+        try:
+            try:
+                marked = Mark(self.folder).read()
+                problem = mark_problem(self._connection, self.path, marked)
+            except StoreProblem as found:
+                problem = str(found)
+            if problem is not None:
+                yield problem
+            try:
+                for (said,) in self._connection.execute("PRAGMA integrity_check(20)").fetchall():
+                    if said != "ok":
+                        yield f"{self.path}: {said}"
+                for finding in findings(self._connection):
+                    yield finding.text
+                yield from _unreadable(self.records())
+            except (sqlite3.Error, LogProblem) as broken:
+                yield f"{self.path}: {broken}"
+        finally:
+            lock.release()
+
+    def _select(self, query: str, wanted: frozenset[int] | None) -> Iterator[Any]:
+        for row in self._connection.execute(query):
+            if wanted is None or row[0] in wanted:
+                yield row
+
+
+class PostgresSource:
+    """The tables of a cluster, as they are in one transaction."""
+
+    def __init__(self, url: str) -> None:
+        self._database = Database(url)
+        self.name = self._database.shown
+        self.notes: list[str] = []
+        self._connection: Any = None
+        self._loop = asyncio.new_event_loop()
+
+    def __enter__(self) -> Self:
+        try:
+            self._loop.run_until_complete(self._begin())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(*LOST):
+            self._loop.run_until_complete(self._end())
+        self._loop.close()
+
+    async def _begin(self) -> None:
+        await self._database.start()
+        self._connection = await self._database.connect()
+        await self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    async def _end(self) -> None:
+        if self._connection is not None:
+            await self._connection.close(timeout=CONNECT_SECONDS)
+        await self._database.close()
+
+    def _fetch(self, query: str, *arguments: object) -> list[Any]:
+        try:
+            found: list[Any] = self._loop.run_until_complete(self._connection.fetch(query, *arguments))
+        except (*LOST, PostgresError) as problem:
+            raise LogProblem(
+                f"{self.name} cannot be read further: {problem}; expected a server that stays"
+            ) from problem
+        return found
+
+    def contents(self) -> Contents:
+        epochs = {int(row[0]): int(row[1]) for row in self._fetch("SELECT partition, epoch FROM leases ORDER BY 1")}
+        found = self._fetch("SELECT version, record::text FROM topics_log ORDER BY version")
+        return Contents(epochs, [TopicChange(version, _compact(record)) for version, record in found])
+
+    def records(self, wanted: frozenset[int] | None = None) -> Iterator[Kept]:
+        """By partition, in order."""
+        for partition, _, epoch, *entry in self._rows(wanted):
+            yield Kept(partition, epoch, _entry(entry))
+
+    def salvaged(self, wanted: frozenset[int] | None = None) -> Iterator[Kept]:
+        """Whatever has its checksum."""
+        lost = 0
+        for partition, _, epoch, *entry in self._rows(wanted):
+            kept = Kept(partition, epoch, _entry(entry))
+            if _is_whole(partition, 0, entry) and problem_of(kept) is None:
+                yield kept
+            else:
+                lost += 1
+        if lost:
+            self.notes.append(f"{lost} damaged records were left out")
+
+    def problems(self) -> Iterator[str]:
+        """All that is wrong with it."""
+        newest = self.contents().epochs
+        last: tuple[int, int] = (-1, -1)
+        for partition, position, epoch, *entry in self._rows(None):
+            where = f"partition {partition}, position {position}"
+            if not _is_whole(partition, 0, entry):
+                yield f"{where}: the checksum does not fit the record"
+            else:
+                found = problem_of(Kept(partition, epoch, _entry(entry)))
+                if found is not None:
+                    yield found
+            if last[0] == partition and epoch < last[1]:
+                yield f"{where}: of epoch {epoch}, behind one of epoch {last[1]}"
+            if epoch > newest.get(partition, -1):
+                yield f"{where}: of epoch {epoch}, which nobody ever had: the lease has {newest.get(partition, 'none')}"
+            last = (partition, epoch)
+
+    def _rows(self, wanted: frozenset[int] | None) -> Iterator[Any]:
+        partitions = [partition for (partition,) in self._fetch("SELECT DISTINCT partition FROM log ORDER BY 1")]
+        for partition in partitions:
+            if wanted is not None and partition not in wanted:
+                continue
+            after = 0
+            query = f"{_ALL} WHERE partition = $1 AND position > $2 ORDER BY position LIMIT {_ROWS}"
+            while rows := self._fetch(query, partition, after):
+                yield from rows
+                after = rows[-1][1]
+
+
+def fill_directory(folder: Path, contents: Contents, records: Iterable[Kept]) -> int:
+    """Put a log into a data directory that has none. Returns how many records; all are there or none."""
+
+    async def fill() -> int:
+        log = SqliteLog(SqliteDatabase(folder))
+        await log.start()
+        try:
+            if log.holds_anything():
+                raise LogProblem(
+                    f"{folder} has a log already: expected an empty directory, or one that is not there yet"
+                )
+            done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            log.database.submit(partial(log.fill, _entries(contents, records)), done.set_result)
+            written = await done
+            if isinstance(written, BaseException):
+                raise written
+            kept: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            changes = [tuple(change) for change in contents.topics]
+            log.database.submit(
+                lambda connection: connection.executemany("INSERT INTO topics_log VALUES (?, ?)", changes) and None,
+                kept.set_result,
+            )
+            topics = await kept
+            if isinstance(topics, BaseException):
+                raise topics
+            return int(written)
+        finally:
+            await log.close()
+
+    return asyncio.run(fill())
+
+
+def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> int:
+    """The same for the tables of a cluster."""
+
+    async def fill() -> int:
+        database = Database(url)
+        await database.start()
+        try:
+            async with database.acquire() as connection, connection.transaction():
+                await connection.execute("LOCK TABLE leases IN EXCLUSIVE MODE")
+                if await connection.fetchval("SELECT EXISTS (SELECT FROM log)"):
+                    raise LogProblem(f"{database.shown} has a log already: expected tables without records")
+                return await _copy(connection, contents, records)
+        finally:
+            await database.close()
+
+    return asyncio.run(fill())
+
+
+async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) -> int:
+    count = 0
+    ends: dict[int, int] = {}
+    epochs = dict(contents.epochs)
+    rows: list[tuple[Any, ...]] = []
+    columns = ["partition", "position", "epoch", "producer_id", "checksum", "key", "value"]
+    for kept in records:
+        position = ends[kept.partition] = ends.get(kept.partition, 0) + 1
+        epochs[kept.partition] = max(epochs.get(kept.partition, 0), kept.epoch)
+        rows.append((kept.partition, position, kept.epoch, kept.entry.producer_id, checksum(kept.partition, 0, kept.entry), kept.entry.key, kept.entry.value))  # fmt: skip  # noqa: E501
+        if len(rows) == _ROWS:
+            await connection.copy_records_to_table("log", records=rows, columns=columns)
+            count += len(rows)
+            rows.clear()
+    if rows:
+        await connection.copy_records_to_table("log", records=rows, columns=columns)
+    await connection.executemany(
+        "INSERT INTO leases AS l (partition, epoch) VALUES ($1, $2) "
+        "ON CONFLICT (partition) DO UPDATE SET epoch = greatest(l.epoch, excluded.epoch)",
+        sorted(epochs.items()),
+    )
+    await connection.executemany("INSERT INTO topics_log VALUES ($1, $2::jsonb)", contents.topics)
+    return count + len(rows)
+
+
+def _entries(contents: Contents, records: Iterable[Kept]) -> Iterator[tuple[int, int, Entry | None]]:
+    for partition, epoch in sorted(contents.epochs.items()):
+        yield partition, epoch, None
+    for kept in records:
+        yield kept.partition, kept.epoch, kept.entry
+
+
+def _unreadable(records: Iterator[Kept]) -> Iterator[str]:
+    for kept in records:
+        found = problem_of(kept)
+        if found is not None:
+            yield found
+
+
+def _entry(row: list[Any]) -> Entry:
+    producer_id, _, key, value = row
+    return Entry(producer_id, key, value)
+
+
+def _is_whole(partition: Any, position: int, row: list[Any]) -> bool:
+    producer_id, kept, key, value = row
+    are_right = isinstance(partition, int) and isinstance(producer_id, int) and isinstance(kept, int)
+    if not are_right or not isinstance(key, str | None) or not isinstance(value, str | None):
+        return False
+    return bool(checksum(partition, position, (producer_id, key, value)) == kept)
+
+
+def _compact(record: str) -> str:
+    return orjson.dumps(orjson.loads(record)).decode()

@@ -1,0 +1,77 @@
+"""The tables of a cluster in PostgreSQL, and how older ones become newer ones.
+
+All in one schema, the first of the connection's ``search_path``, so that several clusters can share a database. Each
+step of :data:`STEPS` is carried out once, in order, in one transaction with those after it; the number of steps carried
+out is the schema's version.
+
+Who writes what: ``nodes`` and ``leases`` are the cluster's (an epoch goes up by one whenever a partition changes
+hands), ``topics_log`` the topics', all others the offsets log's. The offsets log reads ``leases`` for fencing, with row
+locks: whoever changes several leases in one transaction does so in the order of their partitions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_FIRST: Final = """
+CREATE TABLE nodes (
+    node_id integer PRIMARY KEY,
+    incarnation uuid NOT NULL,
+    host text NOT NULL,
+    port integer NOT NULL,
+    rack text,
+    draining boolean NOT NULL DEFAULT false,
+    expires_at timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE leases (
+    partition integer PRIMARY KEY,
+    epoch bigint NOT NULL,
+    node_id integer,
+    incarnation uuid,
+    expires_at timestamptz
+) WITH (fillfactor = 50);
+
+-- A record is the JSON of its key and that of its value. No value: a tombstone. No key: the end of a transaction,
+-- whose JSON is the value.
+CREATE TABLE log (
+    partition integer NOT NULL,
+    position bigint NOT NULL,
+    epoch bigint NOT NULL,
+    producer_id bigint NOT NULL DEFAULT -1,
+    checksum bigint NOT NULL,
+    key text,
+    value text,
+    PRIMARY KEY (partition, position)
+) WITH (autovacuum_vacuum_scale_factor = 0.1);
+
+-- How many records the last compaction of a partition left.
+CREATE TABLE compactions (
+    partition integer PRIMARY KEY,
+    alive bigint NOT NULL
+);
+
+-- Each connection that appends: a newer session ends those before it, and the number of the newest batch tells whether
+-- one whose answer was lost had been written.
+CREATE TABLE writers (
+    writer uuid PRIMARY KEY,
+    session bigint NOT NULL,
+    batch bigint NOT NULL,
+    seen_at timestamptz NOT NULL DEFAULT now()
+) WITH (fillfactor = 50);
+"""
+
+_TOPICS: Final = """
+CREATE TABLE topics_log (
+    version bigint PRIMARY KEY,
+    record jsonb NOT NULL
+);
+"""
+
+_LOADS: Final = """
+-- How long the leader of a partition needed to load it.
+ALTER TABLE leases ADD COLUMN load_ms integer;
+"""
+
+STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _LOADS)
+"""What makes the schema of version ``n`` out of that of version ``n - 1``, for each ``n`` from 1 on."""

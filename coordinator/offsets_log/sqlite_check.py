@@ -1,0 +1,115 @@
+"""Whether a data directory still has everything that was said to be stored.
+
+What is noticed: a write-ahead log that is missing, cut short or broken (by the mark), a database that was copied
+without it or while it was written to, records that changed or vanished (by their checksums, how many there should be,
+and the sum of them). What nobody can notice: a directory that was put back as a whole to an earlier day.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from coordinator.offsets_log.base import StoreProblem
+from coordinator.offsets_log.codec import Row, checksum
+from coordinator.offsets_log.sqlite_files import Marked
+
+_SHOWN: Final = 3
+
+
+class Finding(NamedTuple):
+    """Something wrong with a partition, or with the whole file (-1)."""
+
+    partition: int
+    text: str
+
+
+def check_mark(connection: sqlite3.Connection, path: Path, marked: Marked | None) -> None:
+    """Raise :class:`StoreProblem` when batches are missing that were said to be stored, or when nobody can tell."""
+    problem = mark_problem(connection, path, marked)
+    if problem is not None:
+        raise StoreProblem(problem + advice(path))
+
+
+def mark_problem(connection: sqlite3.Connection, path: Path, marked: Marked | None) -> str | None:
+    """What is wrong with where the database ends, or none."""
+    name, batch, in_use = connection.execute("SELECT name, batch, in_use FROM store").fetchone()
+    if marked is None:
+        if not in_use:
+            return None
+        return (
+            f"{path} was in use, and the file mark beside it is missing: it was copied while a coordinator used it, "
+            "without the files that belong to it, so what was stored last may be lost"
+        )
+    if marked.store != name:
+        return f"{path} and the file mark beside it are of different stores"
+    if marked.batch > batch:
+        return (
+            f"{path} ends with batch {batch}, but batch {marked.batch} was stored: its write-ahead log {path.name}-wal "
+            "is missing, cut short or damaged, or an older copy was put in its place"
+        )
+    return None
+
+
+def check_records(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise :class:`StoreProblem` when records were changed or lost."""
+    found = [finding for _, finding in zip(range(_SHOWN), findings(connection), strict=False)]
+    if found:
+        raise StoreProblem(f"{path} is damaged: " + "; ".join(finding.text for finding in found) + advice(path))
+
+
+def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """All that is wrong with the records."""
+    expected = {
+        partition: (records, checksums)
+        for partition, records, checksums in connection.execute("SELECT partition, records, checksums FROM partitions")
+    }
+    counts: dict[int, int] = {}
+    sums: dict[int, int] = {}
+    query = "SELECT partition, position, producer_id, checksum, key, value FROM log ORDER BY position"
+    for partition, position, producer_id, kept, key, value in connection.execute(query):
+        if not isinstance(partition, int) or not isinstance(kept, int):
+            yield Finding(-1, f"position {position}: there is no record in its place")
+            continue
+        counts[partition] = counts.get(partition, 0) + 1
+        sums[partition] = sums.get(partition, 0) + kept
+        if not _fits(partition, position, (producer_id, key, value), kept):
+            where = f"partition {partition}, position {position}"
+            yield Finding(partition, f"{where}: the checksum does not fit the record")
+    for partition in sorted(expected.keys() | counts.keys()):
+        records, checksums = expected.get(partition, (0, 0))
+        count = counts.get(partition, 0)
+        if count != records:
+            yield Finding(partition, f"partition {partition}: expected {records} records, found {count}")
+        elif sums.get(partition, 0) != checksums:
+            yield Finding(partition, f"partition {partition}: its records are not those that were stored")
+        listed = connection.execute("SELECT count(*) FROM log WHERE partition = ?", (partition,)).fetchone()[0]
+        if listed != count:
+            yield Finding(partition, f"partition {partition}: its index has {listed} records, its table {count}")
+
+
+def _fits(partition: int, position: int, entry: tuple[Any, Any, Any], kept: int) -> bool:
+    """Whether an entry has its checksum. In a damaged file a column may hold anything."""
+    producer_id, key, value = entry
+    if not isinstance(producer_id, int) or not isinstance(key, str | None) or not isinstance(value, str | None):
+        return False
+    return checksum(partition, position, entry) == kept
+
+
+def advice(path: Path) -> str:
+    """What to do about it."""
+    return (
+        ". Put a complete copy of the directory back; or save what can still be read with python -m coordinator log "
+        f"export --data {path.parent} --salvage, and import it into an empty directory"
+    )
+
+
+def rows(connection: sqlite3.Connection, partition: int, after: int, until: int, limit: int) -> list[Row]:
+    """A piece of a partition: what comes after a position, up to and including another."""
+    return connection.execute(
+        "SELECT position, producer_id, checksum, key, value FROM log INDEXED BY log_by_partition "
+        "WHERE partition = ? AND position > ? AND position <= ? ORDER BY position LIMIT ?",
+        (partition, after, until, limit),
+    ).fetchall()

@@ -1,0 +1,33 @@
+"""A group coordinator for tests: started in milliseconds, with a clock to drive, faults on command, and evidence.
+
+    async with running(clock="virtual", topics={"orders": 3}) as coordinator:
+        ...                                         # point consumers at coordinator.url
+        await coordinator.wait_for_group("orders-app", state="Stable", members=3)
+        await coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")
+        await coordinator.advance(45_000)
+
+:func:`running` runs it on the event loop of the test; :func:`running_in_thread` on one of its own, so that a test that
+blocks can use it through :class:`BlockingGroupCoordinator`. For pytest there is the fixture ``group_coordinator``. With
+``socket=False`` there is no socket at all: ask with ``call``, or give ``in_process.Transport`` to a consumer.
+"""
+
+from __future__ import annotations
+
+from coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
+from coordinator.testing.coordinator import FaultHandle, GroupCoordinator, running
+from coordinator.testing.results import Advanced, Fired, NoAnswer, NotReached, Refused, Told
+
+__all__ = [
+    "Advanced",
+    "BlockingFault",
+    "BlockingGroupCoordinator",
+    "FaultHandle",
+    "Fired",
+    "GroupCoordinator",
+    "NoAnswer",
+    "NotReached",
+    "Refused",
+    "Told",
+    "running",
+    "running_in_thread",
+]

@@ -1,0 +1,243 @@
+"""The same coordinator for tests that block: it runs on an event loop of its own, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from coordinator.config import Settings
+from coordinator.control.faults import When
+from coordinator.control.waiting import DEFAULT_TIMEOUT_MS
+from coordinator.core.views import GroupView, TopicView
+from coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers, running
+from coordinator.testing.results import Advanced
+from protocol.base import Request, Response
+
+T = TypeVar("T")
+
+
+@contextmanager
+def running_in_thread(
+    *,
+    clock: str = "real",
+    topics: Mapping[str, int] | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
+    socket: bool = True,
+    port: int = 0,
+) -> Iterator[GroupCoordinator]:
+    """A coordinator in a thread of its own. Its methods can be awaited on any event loop.
+
+    For code that blocks, put :class:`BlockingGroupCoordinator` around it.
+    """
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=_run, args=(loop,), name="group-coordinator", daemon=True)
+    thread.start()
+    started = running(clock=clock, topics=topics, settings=settings, socket=socket, port=port)
+    try:
+        coordinator = _wait(started.__aenter__(), loop)
+        try:
+            yield coordinator
+        finally:
+            _wait(started.__aexit__(None, None, None), loop)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        asyncio.set_event_loop(None)
+
+
+def _wait(what: Any, loop: asyncio.AbstractEventLoop) -> Any:
+    async def awaited() -> Any:
+        return await what
+
+    return asyncio.run_coroutine_threadsafe(awaited(), loop).result()
+
+
+class BlockingFault:
+    """A rule that a test made."""
+
+    def __init__(self, fault: FaultHandle, loop: asyncio.AbstractEventLoop) -> None:
+        self._fault = fault
+        self._loop = loop
+
+    @property
+    def id(self) -> str:
+        """Its name in the control API and in transcripts."""
+        return self._fault.id
+
+    @property
+    def hits(self) -> int:
+        """How many requests it struck."""
+        return self._fault.hits
+
+    @property
+    def held(self) -> int:
+        """How many requests wait at it now."""
+        return self._fault.held
+
+    def wait(self, hits: int = 1, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
+        """Return when it has struck so often. Raises NotReached."""
+        _wait(self._fault.wait(hits, timeout_ms), self._loop)
+
+    def release(self) -> int:
+        """Open the barrier of a rule with ``pause``; returns how many requests that let go."""
+        return int(_wait(self._fault.release(), self._loop))
+
+    def remove(self) -> None:
+        """Remove the rule; what it holds goes on."""
+        _wait(self._fault.remove(), self._loop)
+
+
+class BlockingGroupCoordinator:
+    """Every method of :class:`GroupCoordinator`, waiting instead of awaiting."""
+
+    def __init__(self, coordinator: GroupCoordinator) -> None:
+        self.behind = coordinator
+        self._loop = coordinator.loop
+
+    def _wait(self, what: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result()
+
+    @property
+    def url(self) -> str:
+        """Where clients find it over HTTP."""
+        return self.behind.url
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """HOST:PORT."""
+        return self.behind.bootstrap_servers
+
+    @property
+    def now_ms(self) -> int:
+        """The time on the coordinator's clock, ms since 1970."""
+        return self.behind.now_ms
+
+    def call(self, request: Request, version: int | None = None, client_id: str = "test") -> Response:
+        """One of Kafka's requests, past the rules but without HTTP. Raises NoAnswer where it gets none."""
+        return self._wait(self.behind.call(request, version, client_id))
+
+    def group(self, group_id: str) -> GroupView | None:
+        """A group as nobody but the coordinator sees it, or none."""
+        return self._wait(self.behind.group(group_id))
+
+    def wait_for_group(
+        self,
+        group_id: str,
+        state: str | None = None,
+        members: int | None = None,
+        assigned: int | None = None,
+        generation: int | None = None,
+        waiting: int | None = None,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> GroupView | None:
+        """The group, once it is so; none where that means that there is none. Raises NotReached with how it was."""
+        return self._wait(
+            self.behind.wait_for_group(group_id, state, members, assigned, generation, waiting, timeout_ms)
+        )
+
+    def advance(self, millis: int, settle_ms: int = 0) -> Advanced:
+        """Let time pass. ``settle_ms`` is real time for clients to react, whenever something fired."""
+        return self._wait(self.behind.advance(millis, settle_ms))
+
+    def advance_to_next(self, at_most_ms: int = 86_400_000) -> Advanced:
+        """Let time pass until a timer fires."""
+        return self._wait(self.behind.advance_to_next(at_most_ms))
+
+    def advance_until_idle(self, at_most_ms: int = 86_400_000, settle_ms: int = 0) -> Advanced:
+        """Let time pass until no timer is left but the look at old offsets."""
+        return self._wait(self.behind.advance_until_idle(at_most_ms, settle_ms))
+
+    def add_fault(
+        self,
+        *,
+        keys: Listed | Numbers | None = None,
+        group: Listed | None = None,
+        member: Listed | None = None,
+        instance: Listed | None = None,
+        client_id: Listed | None = None,
+        node: Numbers | None = None,
+        topic: Listed | None = None,
+        partitions: Numbers | None = None,
+        version: Numbers | None = None,
+        count: int = 0,
+        when: When | None = None,
+        error: str | int | None = None,
+        latency_ms: float | Mapping[str, Any] | None = None,
+        pause: bool = False,
+        seed: int = 0,
+    ) -> BlockingFault:
+        """Make a rule, behind those that are there; the fields are those of the control API. Raises ValueError."""
+        given = {name: value for name, value in locals().items() if name != "self"}
+        return BlockingFault(self._wait(self.behind.add_fault(**given)), self._loop)
+
+    def clear_faults(self) -> None:
+        """Remove every rule."""
+        self._wait(self.behind.clear_faults())
+
+    def expire(
+        self, group_id: str, member: str | None = None, *, instance: str | None = None, client_id: str | None = None
+    ) -> str:
+        """Let a member's session run out now; returns its id."""
+        return self._wait(self.behind.expire(group_id, member, instance=instance, client_id=client_id))
+
+    def kick(
+        self, group_id: str, member: str | None = None, *, instance: str | None = None, client_id: str | None = None
+    ) -> str:
+        """Remove a member as an administrator does; returns its id."""
+        return self._wait(self.behind.kick(group_id, member, instance=instance, client_id=client_id))
+
+    def resign(self, *, group: str | None = None, partition: int | None = None) -> int:
+        """Lose an offsets partition, named by its number or by a group in it; returns its number."""
+        return self._wait(self.behind.resign(group=group, partition=partition))
+
+    def elect(self, *, group: str | None = None, partition: int | None = None) -> int:
+        """Lead an offsets partition, loaded anew from the offsets log; returns its number."""
+        return self._wait(self.behind.elect(group=group, partition=partition))
+
+    def set_topic(self, topic: str, partitions: int, records_per_second: float | None = None) -> TopicView:
+        """Create a topic, or let it grow to so many partitions."""
+        return self._wait(self.behind.set_topic(topic, partitions, records_per_second))
+
+    def produce(self, topic: str, records: int, partition: int | None = None) -> TopicView:
+        """Move end offsets on by so many records, of one partition or of all."""
+        return self._wait(self.behind.produce(topic, records, partition))
+
+    def snapshot(self) -> str:
+        """Keep the whole state; returns the name to restore it by."""
+        return self._wait(self.behind.snapshot())
+
+    def restore(self, snapshot: str) -> None:
+        """Go back to a snapshot, in time too."""
+        self._wait(self.behind.restore(snapshot))
+
+    def reset(self) -> None:
+        """Begin anew: no groups, no offsets, no rules; topics as at the start."""
+        self._wait(self.behind.reset())
+
+    def mark(self) -> int:
+        """The mark of this moment, for ``since``."""
+        return self._wait(self.behind.mark())
+
+    def transcript(self, since: int = 0, group: str | None = None, claim: str = "") -> str:
+        """What happened, as a transcript that can be replayed."""
+        return self._wait(self.behind.transcript(since, group, claim))
+
+    def broker_log(self, kafka: str = "3.9", since: int = 0, group: str | None = None) -> str:
+        """What happened, as lines of a broker's server.log of that Kafka version."""
+        return self._wait(self.behind.broker_log(kafka, since, group))
+
+    def request_log(self, kafka: str = "3.9", since: int = 0, group: str | None = None) -> str:
+        """What was asked and answered, as lines of kafka-request.log of that Kafka version."""
+        return self._wait(self.behind.request_log(kafka, since, group))

@@ -1,0 +1,375 @@
+"""The coordinator of a test, and everything that a test can do with it, as ``async`` methods.
+
+The methods may be awaited on any event loop: where it is not the coordinator's own, they hop over to it and back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, TypeVar
+
+import structlog
+from pydantic import ValidationError
+
+from coordinator.config import Settings
+from coordinator.control.control import Control
+from coordinator.control.faults import Fault, FaultRule, When
+from coordinator.control.timing import Advance
+from coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWanted
+from coordinator.control.world import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
+from coordinator.core.inputs import Context
+from coordinator.core.views import GroupView, TopicView
+from coordinator.offsets_log.memory import MemoryLog
+from coordinator.server import logs
+from coordinator.server.app import App, ControlOptions, Options, Topic
+from coordinator.server.problems import Problem
+from coordinator.server.runtime import Unanswered
+from coordinator.testing.results import Advanced, NoAnswer, Refused, raised
+from protocol.apis import BY_REQUEST
+from protocol.base import Request, Response
+
+T = TypeVar("T")
+
+Listed = str | Sequence[str]
+Numbers = int | Sequence[int]
+
+
+class FaultHandle:
+    """A rule that a test made."""
+
+    def __init__(self, coordinator: GroupCoordinator, fault: Fault) -> None:
+        self._coordinator = coordinator
+        self._fault = fault
+
+    @property
+    def id(self) -> str:
+        """Its name in the control API and in transcripts."""
+        return self._fault.id
+
+    @property
+    def hits(self) -> int:
+        """How many requests it struck."""
+        return self._fault.hits
+
+    @property
+    def held(self) -> int:
+        """How many requests wait at it now."""
+        return self._fault.held
+
+    async def wait(self, hits: int = 1, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
+        """Return when it has struck so often. Raises NotReached."""
+        await self._coordinator.do(lambda control: control.wait_for_fault(self._fault, hits, timeout_ms))
+
+    async def release(self) -> int:
+        """Open the barrier of a rule with ``pause``; returns how many requests that let go."""
+
+        async def release(_: Control) -> int:
+            return self._fault.release()
+
+        return await self._coordinator.do(release)
+
+    async def remove(self) -> None:
+        """Remove the rule; what it holds goes on."""
+
+        async def remove(control: Control) -> None:
+            control.faults.remove(self._fault)
+
+        await self._coordinator.do(remove)
+
+
+class GroupCoordinator:
+    """A running coordinator."""
+
+    def __init__(self, app: App, loop: asyncio.AbstractEventLoop, has_socket: bool) -> None:
+        assert app.control is not None, "a coordinator for tests is controlled"
+        self.app = app
+        self._control = app.control
+        self.loop = loop
+        self._has_socket = has_socket
+
+    async def do(self, what: Callable[[Control], Coroutine[Any, Any, T]]) -> T:
+        """Do something on the coordinator's own event loop. Raises Refused and NotReached."""
+        try:
+            if asyncio.get_running_loop() is self.loop:
+                return await what(self._control)
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(what(self._control), self.loop))
+        except Problem as problem:
+            raise raised(problem) from None
+        except ValidationError as problem:
+            first = problem.errors(include_url=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+
+    # --- where it is
+
+    @property
+    def url(self) -> str:
+        """Where clients find it over HTTP."""
+        if not self._has_socket:
+            raise Refused("this coordinator has no socket; start it without socket=False, or use in_process.Transport")
+        return self.app.url
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """HOST:PORT."""
+        return self.url.removeprefix("http://")
+
+    @property
+    def now_ms(self) -> int:
+        """The time on the coordinator's clock, ms since 1970."""
+        return self._control.clock.now()
+
+    # --- asking
+
+    async def call(self, request: Request, version: int | None = None, client_id: str = "test") -> Response:
+        """One of Kafka's requests, past the rules but without HTTP. Raises NoAnswer where it gets none."""
+        api = BY_REQUEST[type(request)]
+        wanted = api.max_version if version is None else version
+        if not api.supports(wanted):
+            raise ValueError(f"{api.name} has versions {api.min_version} to {api.max_version}, not {wanted}")
+        request.check_version(wanted)
+
+        async def ask(control: Control) -> Response:
+            try:
+                answer = await control.submit(request, Context(wanted, client_id)).answer()
+            except Unanswered:
+                raise NoAnswer(f"{api.name} of {client_id!r} got no answer") from None
+            if answer is None:
+                raise NoAnswer(f"the coordinator failed over a {api.name}")
+            return answer
+
+        return await self.do(ask)
+
+    async def group(self, group_id: str) -> GroupView | None:
+        """A group as nobody but the coordinator sees it, or none."""
+
+        async def look(control: Control) -> GroupView | None:
+            return self.app.runtime.node.describe_group(group_id, control.clock.now())
+
+        return await self.do(look)
+
+    async def wait_for_group(
+        self,
+        group_id: str,
+        state: str | None = None,
+        members: int | None = None,
+        assigned: int | None = None,
+        generation: int | None = None,
+        waiting: int | None = None,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    ) -> GroupView | None:
+        """The group, once it is so; none where that means that there is none. Raises NotReached with how it was."""
+
+        async def wait(control: Control) -> GroupView | None:
+            wanted = GroupWanted(
+                group=group_id,
+                state=state,
+                members=members,
+                assigned=assigned,
+                generation=generation,
+                waiting=waiting,
+                timeout_ms=timeout_ms,
+            )
+            return await control.waiting.wait(wanted)
+
+        return await self.do(wait)
+
+    # --- the clock
+
+    async def advance(self, millis: int, settle_ms: int = 0) -> Advanced:
+        """Let time pass. ``settle_ms`` is real time for clients to react, whenever something fired."""
+        return await self._advance(Advance(advance_ms=millis, settle_ms=settle_ms))
+
+    async def advance_to_next(self, at_most_ms: int = 86_400_000) -> Advanced:
+        """Let time pass until a timer fires."""
+        return await self._advance(Advance(until="next", at_most_ms=at_most_ms))
+
+    async def advance_until_idle(self, at_most_ms: int = 86_400_000, settle_ms: int = 0) -> Advanced:
+        """Let time pass until no timer is left but the look at old offsets."""
+        return await self._advance(Advance(until="idle", at_most_ms=at_most_ms, settle_ms=settle_ms))
+
+    async def _advance(self, how: Advance) -> Advanced:
+        return Advanced.read(await self.do(lambda control: control.timing.advance(how)))
+
+    # --- faults
+
+    async def add_fault(
+        self,
+        *,
+        keys: Listed | Numbers | None = None,
+        group: Listed | None = None,
+        member: Listed | None = None,
+        instance: Listed | None = None,
+        client_id: Listed | None = None,
+        node: Numbers | None = None,
+        topic: Listed | None = None,
+        partitions: Numbers | None = None,
+        version: Numbers | None = None,
+        count: int = 0,
+        when: When | None = None,
+        error: str | int | None = None,
+        latency_ms: float | Mapping[str, Any] | None = None,
+        pause: bool = False,
+        seed: int = 0,
+    ) -> FaultHandle:
+        """Make a rule, behind those that are there; the fields are those of the control API. Raises ValueError."""
+        given = {name: value for name, value in locals().items() if name != "self" and value is not None}
+
+        async def add(control: Control) -> FaultHandle:
+            return FaultHandle(self, control.add_fault(FaultRule.model_validate(given)))
+
+        return await self.do(add)
+
+    async def clear_faults(self) -> None:
+        """Remove every rule."""
+
+        async def clear(control: Control) -> None:
+            control.faults.clear()
+
+        await self.do(clear)
+
+    # --- the world
+
+    async def expire(
+        self, group_id: str, member: str | None = None, *, instance: str | None = None, client_id: str | None = None
+    ) -> str:
+        """Let a member's session run out now; returns its id."""
+
+        async def expire(control: Control) -> str:
+            which = WhichMember(group=group_id, member=member, instance=instance, client_id=client_id)
+            return str(control.world.expire(which)["member"])
+
+        return await self.do(expire)
+
+    async def kick(
+        self, group_id: str, member: str | None = None, *, instance: str | None = None, client_id: str | None = None
+    ) -> str:
+        """Remove a member as an administrator does; returns its id."""
+
+        async def kick(control: Control) -> str:
+            which = WhichMember(group=group_id, member=member, instance=instance, client_id=client_id)
+            return str((await control.world.kick(which))["member"])
+
+        return await self.do(kick)
+
+    async def resign(self, *, group: str | None = None, partition: int | None = None) -> int:
+        """Lose an offsets partition, named by its number or by a group in it; returns its number."""
+
+        async def resign(control: Control) -> int:
+            return int(control.world.resign(WhichPartition(partition=partition, group=group))["partition"])
+
+        return await self.do(resign)
+
+    async def elect(self, *, group: str | None = None, partition: int | None = None) -> int:
+        """Lead an offsets partition, loaded anew from the offsets log; returns its number."""
+
+        async def elect(control: Control) -> int:
+            return int(control.world.elect(WhichPartition(partition=partition, group=group))["partition"])
+
+        return await self.do(elect)
+
+    async def set_topic(self, topic: str, partitions: int, records_per_second: float | None = None) -> TopicView:
+        """Create a topic, or let it grow to so many partitions."""
+
+        async def set_topic(control: Control) -> TopicView:
+            wanted = TopicWanted(topic=topic, partitions=partitions, records_per_second=records_per_second)
+            return TopicView.model_validate(await control.world.set_topic(wanted))
+
+        return await self.do(set_topic)
+
+    async def produce(self, topic: str, records: int, partition: int | None = None) -> TopicView:
+        """Move end offsets on by so many records, of one partition or of all."""
+
+        async def produce(control: Control) -> TopicView:
+            produced = Produced(topic=topic, partition=partition, records=records)
+            return TopicView.model_validate(await control.world.produce(produced))
+
+        return await self.do(produce)
+
+    async def snapshot(self) -> str:
+        """Keep the whole state; returns the name to restore it by."""
+
+        async def snapshot(control: Control) -> str:
+            return str(control.world.snapshot()["snapshot"])
+
+        return await self.do(snapshot)
+
+    async def restore(self, snapshot: str) -> None:
+        """Go back to a snapshot, in time too."""
+
+        async def restore(control: Control) -> None:
+            control.world.restore(WhichSnapshot(snapshot=snapshot))
+
+        await self.do(restore)
+
+    async def reset(self) -> None:
+        """Begin anew: no groups, no offsets, no rules; topics as at the start."""
+
+        async def reset(control: Control) -> None:
+            await control.world.reset()
+
+        await self.do(reset)
+
+    # --- evidence
+
+    async def mark(self) -> int:
+        """The mark of this moment, for ``since``."""
+
+        async def mark(control: Control) -> int:
+            return control.recorder.mark
+
+        return await self.do(mark)
+
+    async def transcript(self, since: int = 0, group: str | None = None, claim: str = "") -> str:
+        """What happened, as a transcript that can be replayed."""
+
+        async def write(control: Control) -> str:
+            return control.evidence.transcript(since, group, claim)
+
+        return await self.do(write)
+
+    async def broker_log(self, kafka: str = "3.9", since: int = 0, group: str | None = None) -> str:
+        """What happened, as lines of a broker's server.log of that Kafka version."""
+
+        async def write(control: Control) -> str:
+            return control.evidence.broker_log(kafka, since, group)
+
+        return await self.do(write)
+
+    async def request_log(self, kafka: str = "3.9", since: int = 0, group: str | None = None) -> str:
+        """What was asked and answered, as lines of kafka-request.log of that Kafka version."""
+
+        async def write(control: Control) -> str:
+            return control.evidence.request_log(kafka, since, group)
+
+        return await self.do(write)
+
+
+@asynccontextmanager
+async def running(
+    *,
+    clock: Literal["real", "virtual"] | str = "real",
+    topics: Mapping[str, int] | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
+    socket: bool = True,
+    port: int = 0,
+) -> AsyncIterator[GroupCoordinator]:
+    """A coordinator on the running event loop, on a free port unless told otherwise, with no state on disk.
+
+    ``settings`` are Kafka's, by their dotted names. Raises ValueError for what makes no sense.
+    """
+    if not structlog.is_configured():
+        logs.configure("critical")
+    given = settings if isinstance(settings, Settings) else Settings.model_validate(dict(settings or {}))
+    options = Options(
+        settings=given,
+        port=port,
+        topics=tuple(Topic(name, partitions) for name, partitions in (topics or {}).items()),
+        log=MemoryLog(),
+        control=ControlOptions(clock=clock),
+        listen=socket,
+    )
+    async with App(options) as app:
+        yield GroupCoordinator(app, asyncio.get_running_loop(), socket)

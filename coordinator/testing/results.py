@@ -1,0 +1,64 @@
+"""What the methods of the kit give back and raise."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+from coordinator.server.problems import Problem
+
+NOT_REACHED = "not-reached"
+
+
+class Refused(Exception):
+    """The coordinator cannot do that, and says why."""
+
+
+class NotReached(AssertionError):
+    """What was waited for did not come about in time; the text says how it was at the end."""
+
+
+class NoAnswer(Exception):
+    """A request got no answer, since a fault lost it or the coordinator stopped."""
+
+
+class Fired(NamedTuple):
+    """A timer that fired: ``session``, ``join``, ``sync``, ``append``, ``expiry`` or the ``latency`` of a fault."""
+
+    timer: str
+    after_ms: int
+    group: str | None = None
+    member: str | None = None
+    fault: str | None = None
+
+
+class Told(NamedTuple):
+    """A fact that came about while time passed, and its sentence."""
+
+    after_ms: int
+    event: str
+    text: str
+
+
+class Advanced(NamedTuple):
+    """How far time went and what happened on the way. ``reached`` is false when it did not get as far as asked."""
+
+    now_ms: int
+    advanced_ms: int
+    reached: bool
+    fired: list[Fired]
+    told: list[Told]
+
+    @classmethod
+    def read(cls, answer: dict[str, Any]) -> Self:
+        """From the control's own answer."""
+        fired = [
+            Fired(each["timer"], each["after_ms"], each.get("group"), each.get("member"), each.get("fault"))
+            for each in answer["fired"]
+        ]
+        told = [Told(each["after_ms"], each["event"], each["text"]) for each in answer["told"]]
+        return cls(answer["now_ms"], answer["advanced_ms"], answer["reached"], fired, told)
+
+
+def raised(problem: Problem) -> Exception:
+    """A problem as what the kit raises."""
+    return NotReached(problem.detail) if problem.kind == NOT_REACHED else Refused(problem.detail)

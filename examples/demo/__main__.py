@@ -1,0 +1,229 @@
+"""The script of the demo: five scenes in under a minute, a table of what each rebalance cost, and why they happened."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from client.core import events as client_events
+from client.core.events import ConsumerEvent
+from coordinator.core import events as coordinator_events
+from coordinator.core.events import RebalanceCompleted
+from examples.demo.closing import closing_table
+from examples.demo.show import Screen
+from examples.demo.stage import Stage, StageFailed
+from examples.demo.why import explain
+from protocol.events import Event
+from protocol.journal import JournalSchema, Row, read_journal
+
+KEPT = Path("out") / "demo"
+"""Where the journals stay, and what the pipeline makes of them."""
+
+PARTITIONS = 12
+TOPIC = "orders"
+SESSION_TIMEOUT_MS = 6_000
+SETTINGS = {"group.initial.rebalance.delay.ms": "1000"}
+LOOK_EVERY_SECONDS = 0.1
+PATIENCE_SECONDS = 30.0
+
+COOPERATIVE, EAGER, STATIC = "coop", "eager", "static"
+
+
+def facts(module: Any, base: type[Event]) -> JournalSchema:
+    """The journal schema of every fact in a module."""
+    found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, base)]
+    return JournalSchema(fact for fact in found if not fact.__subclasses__())
+
+
+COORDINATOR_FACTS = facts(coordinator_events, Event)
+CLIENT_FACTS = facts(client_events, ConsumerEvent)
+
+
+class Demo:
+    """Plays the scenes: starts and kills consumers, and waits for what must come of it."""
+
+    def __init__(self, stage: Stage, screen: Screen) -> None:
+        self.stage = stage
+        self.screen = screen
+        self.seen = 0
+        self.watched: list[str] = []
+        self.shown: list[str] = []
+
+    def play(self) -> None:
+        self._form()
+        self._join_cooperatively()
+        self._crash()
+        self._restart_static()
+        self._join_eagerly()
+
+    # --- scenes
+
+    def _form(self) -> None:
+        self.screen.scene(
+            1,
+            "Three consumer processes form a group",
+            "The first to be added leads. The coordinator waits a moment for more members before it begins.",
+        )
+        self.shown = [COOPERATIVE]
+        self._start(COOPERATIVE, "cooperative-sticky", 1, 3)
+        self._until(lambda: self._is_spread(COOPERATIVE, 3), "the group of three")
+        self.screen.settle()
+
+    def _join_cooperatively(self) -> None:
+        self.screen.scene(
+            2,
+            "A fourth joins, cooperatively",
+            "Nobody stops: the members keep what they have, give up only what moves, and a second, short rebalance"
+            " hands that over.",
+        )
+        self._start(COOPERATIVE, "cooperative-sticky", 4, 4)
+        self._until(lambda: self._is_spread(COOPERATIVE, 4), "the group of four")
+        self.screen.settle()
+
+    def _crash(self) -> None:
+        self.screen.scene(
+            3,
+            "One is killed with kill -9",
+            f"It says nothing to anybody. The coordinator misses its heartbeats for {SESSION_TIMEOUT_MS // 1000} s,"
+            " and gives its partitions away.",
+        )
+        victim = next(consumer for consumer in self.stage.consumers if consumer.name == f"{COOPERATIVE}-2")
+        self.screen.act(f"kill -9 {victim.name}")
+        victim.crash()
+        # The groups of the next scenes form meanwhile.
+        self._start(STATIC, "cooperative-sticky", 1, 2, static=True, quiet=True)
+        self._start(EAGER, "sticky", 1, 3, quiet=True)
+        self._until(lambda: self._is_spread(COOPERATIVE, 3), "the eviction")
+        self.screen.settle()
+
+    def _restart_static(self) -> None:
+        self.screen.scene(
+            4,
+            "A static member is killed and comes back",
+            "It has a group.instance.id and is back before its session ends: the same partitions, the same generation,"
+            " no rebalance at all.",
+        )
+        self.shown = [STATIC]
+        self._until(lambda: self._is_spread(STATIC, 2), "the static group")
+        victim = next(consumer for consumer in self.stage.consumers if consumer.name == f"{STATIC}-2")
+        before = self._member_ids(STATIC)
+        self.screen.act(f"kill -9 {victim.name}, and start it again")
+        victim.crash()
+        self._start(STATIC, "cooperative-sticky", 2, 2, static=True, quiet=True)
+        self._until(
+            lambda: self._is_spread(STATIC, 2) and self._member_ids(STATIC) != before, "the return of the static member"
+        )
+        self.screen.settle()
+
+    def _join_eagerly(self) -> None:
+        self.screen.scene(
+            5,
+            "The join of scene 2 once more, with an eager assignor",
+            "Everybody gives up everything first; nothing is read until the new assignment is there.",
+        )
+        self.shown = [EAGER]
+        self._until(lambda: self._is_spread(EAGER, 3), "the eager group")
+        self._start(EAGER, "sticky", 4, 4)
+        self._until(lambda: self._is_spread(EAGER, 4), "the eager group of four")
+        self.screen.settle()
+
+    # --- doing and waiting
+
+    def _start(
+        self, group_id: str, assignor: str, first: int, last: int, *, static: bool = False, quiet: bool = False
+    ) -> None:
+        for number in range(first, last + 1):
+            name = f"{group_id}-{number}"
+            if not quiet:
+                self.screen.act(f"start {name}")
+            self.stage.consume(
+                name,
+                group_id,
+                assignor,
+                session_timeout_ms=SESSION_TIMEOUT_MS,
+                instance_id_prefix=name if static else None,
+            )
+
+    def _until(self, reached: Callable[[], bool], what: str) -> None:
+        """Show what happens until something is so. Raises :class:`StageFailed` when it takes too long."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            self._show_new_facts()
+            if reached():
+                break
+            self.stage.check()
+            if time.monotonic() > deadline:
+                raise StageFailed(f"waited {PATIENCE_SECONDS:.0f} s for {what}")
+            time.sleep(LOOK_EVERY_SECONDS)
+        self._show_new_facts()
+
+    def _show_new_facts(self) -> None:
+        rows, self.seen = self.stage.rows(self.seen)
+        for row in rows:
+            if row.get("group_id") in self.shown:
+                fact = COORDINATOR_FACTS.facts[row["event"]]
+                self.screen.fact(fact.model_validate({name: row[name] for name in fact.model_fields}))
+        views = (self.stage.group(group_id) for group_id in self.shown)
+        self.screen.picture([view for view in views if view is not None])
+
+    def _is_spread(self, group_id: str, members: int) -> bool:
+        """Whether the group is Stable with so many members, and every partition has an owner."""
+        view = self.stage.group(group_id)
+        if view is None or view["state"] != "Stable" or len(view["members"]) != members:
+            return False
+        owned = [
+            index for member in view["members"] for index in (member["assignment"] or {}).get(self.stage.topic, ())
+        ]
+        return len(owned) == PARTITIONS
+
+    def _member_ids(self, group_id: str) -> set[str]:
+        view = self.stage.group(group_id)
+        return {member["memberId"] for member in view["members"]} if view is not None else set()
+
+
+def completed(folder: Path) -> list[Row]:
+    rows = read_journal(folder, COORDINATOR_FACTS, source="coordinator")
+    return [row for row in rows if isinstance(row.fact, RebalanceCompleted)]
+
+
+def main() -> int:
+    """Play the demo; 0 when every scene came to its end."""
+    console = Console(highlight=False)
+    journal = KEPT / "journal"
+    for left in (journal, KEPT / "tables"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="rejoin-demo-") as name:
+        stage = None
+        try:
+            stage = Stage(Path(name), TOPIC, PARTITIONS, SETTINGS, journal)
+            where = f"http://127.0.0.1:{stage.port}"
+            console.print(f"A coordinator runs on {where} for as long as this does; that page shows the same, live.")
+            with Screen(console, PARTITIONS) as screen:
+                Demo(stage, screen).play()
+        except StageFailed as problem:
+            console.print(f"[red]The demo stopped: {problem}")
+            return 1
+        except KeyboardInterrupt:
+            return 130
+        finally:
+            if stage is not None:
+                stage.stop()
+    clients = sorted(read_journal(journal, CLIENT_FACTS, source="client"), key=lambda row: row.envelope.at_ms)
+    console.print()
+    console.print(closing_table(completed(journal), clients))
+    try:
+        explain(journal, KEPT, console)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

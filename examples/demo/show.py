@@ -1,0 +1,158 @@
+"""What the demo prints: facts as they happen, and below them who owns what right now."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from coordinator.core.events import (
+    GroupCreated,
+    GroupStateChanged,
+    LeaderChanged,
+    MemberIdHandedOut,
+    MemberRejoined,
+    OffsetsCommitted,
+    RebalanceCompleted,
+    RebalanceStarted,
+    StaticMemberReplaced,
+)
+from coordinator.telling import tell
+from protocol.events import Event
+
+COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_green", "bright_magenta")
+STATE_COLOURS = {
+    "Stable": "bold green",
+    "PreparingRebalance": "bold yellow",
+    "CompletingRebalance": "yellow",
+    "Empty": "dim",
+}
+SMALL_FACTS = (GroupCreated, GroupStateChanged, LeaderChanged, MemberIdHandedOut, OffsetsCommitted)
+"""Facts that would drown the others; the picture below shows them anyway."""
+
+UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+SAME_TWICE = re.compile(r"\b([a-z]+-\d+) \(\1\)")
+ONLY_CONSUMER = re.compile(r"\b([a-z]+-\d+)-1\b")
+
+
+def short(text: str) -> str:
+    """Member ids without their UUID and the consumer's number in its process, of which each has one here."""
+    return SAME_TWICE.sub(r"\1", ONLY_CONSUMER.sub(r"\1", UUID.sub("", text)))
+
+
+def in_short(event: Event) -> str:
+    """A fact as the demo says it: what clients said and the bounds are left to the journal."""
+    match event:
+        case MemberRejoined():
+            return f"{event.group_id}  {event.member_id} rejoined"
+        case StaticMemberReplaced():
+            return f"{event.group_id}  {event.group_instance_id} is back under a new member id, without a rebalance"
+        case RebalanceStarted():
+            silent = event.model_copy(update={"cause": event.cause.model_copy(update={"client_reason": None})})
+            return tell(silent).split(" (at most")[0]
+        case RebalanceCompleted():
+            took = f", {event.regained} taken over" if event.owned_before and event.regained else ""
+            return f"{event.group_id}  rebalanced in {event.rebalance_ms} ms, {event.moved} partitions moved{took}"
+    return tell(event)
+
+
+class Screen:
+    """Prints facts, and on a terminal keeps a picture of the groups below them."""
+
+    def __init__(self, console: Console, partitions: int) -> None:
+        self.console = console
+        self.partitions = partitions
+        self._colours: dict[str, str] = {}
+        self._began = time.monotonic()
+        self._groups: list[dict[str, Any]] = []
+        self._live = Live(console=console, refresh_per_second=12, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Screen:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    # --- words
+
+    def scene(self, number: int, title: str, explanation: str) -> None:
+        """Begin a scene."""
+        self.console.print()
+        self.console.print(Rule(f"[bold]{number}  {title}", align="left", style="dim"))
+        self.console.print(f"[italic]{explanation}")
+
+    def act(self, text: str) -> None:
+        """Something that the demo itself does."""
+        self.console.print(self._line(Text(f"▶ {text}", style="bold")))
+
+    def fact(self, event: Event) -> None:
+        """Something that the coordinator tells."""
+        if isinstance(event, SMALL_FACTS):
+            return
+        subject, _, words = short(in_short(event)).partition("  ")
+        text = Text(f"{subject:<12} {words}")
+        for name in sorted({*re.findall(r"\b[a-z]+-\d+\b", words)}, key=len):
+            text.highlight_words([name], self.colour(name))
+        if isinstance(event, RebalanceCompleted):
+            text.stylize("bold")
+        self.console.print(self._line(text))
+
+    def _line(self, text: Text) -> Text:
+        return Text.assemble((f"{time.monotonic() - self._began:6.2f}s  ", "dim"), text)
+
+    def colour(self, name: str) -> str:
+        return self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
+
+    # --- the picture
+
+    def picture(self, groups: list[dict[str, Any]]) -> None:
+        """Show how the groups stand."""
+        self._groups = groups
+        if self._live is not None:
+            self._live.update(self._draw())
+
+    def settle(self) -> None:
+        """Print the picture for good, at the end of a scene."""
+        self.console.print(self._draw())
+
+    def _draw(self) -> RenderableType:
+        return Group(*(self._draw_group(group) for group in self._groups))
+
+    def _draw_group(self, group: dict[str, Any]) -> RenderableType:
+        state = group["state"]
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(width=18)
+        table.add_column(width=2 * self.partitions)
+        table.add_column()
+        head = Text(group["groupId"], style="bold")
+        status = Text(f"{state}, generation {group['generation']}", style=STATE_COLOURS.get(state, ""))
+        numbers = Text("".join(f"{index:<2}" for index in range(self.partitions)), style="dim")
+        table.add_row(head, numbers, status)
+        for member in group["members"]:
+            name = short(member["memberId"])
+            colour = self.colour(name)
+            mine = {index for indexes in (member["assignment"] or {}).values() for index in indexes}
+            stopped = state == "PreparingRebalance" and group["protocol"] != "cooperative-sticky"
+            bar = Text()
+            for index in range(self.partitions):
+                full = "░░" if stopped else "██"
+                bar.append(full if index in mine else "· ", style=colour if index in mine else "dim")
+            doing = (
+                "waits in JoinGroup"
+                if member["awaitingJoin"]
+                else "waits in SyncGroup"
+                if member["awaitingSync"]
+                else ""
+            )
+            leads = " (leader)" if member["isLeader"] else ""
+            table.add_row(Text(f"  {name}", style=colour), bar, Text(f"{doing}{leads}", style="dim"))
+        return table

@@ -1,0 +1,37 @@
+"""The end of the demo: the pipeline reads the journals and says why the groups rebalanced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+SHOWN = 6
+
+
+def explain(journal: Path, out: Path, console: Console) -> None:
+    """Print the findings and where the page is; without Java or the pipeline's packages say so and go on."""
+    console.print()
+    console.print(Rule("[bold]Why did they rebalance?", align="left", style="dim"))
+    try:
+        from pipeline.java import NoJava  # noqa: PLC0415 - the demo runs without the pipeline, too
+        from pipeline.report.console import brief  # noqa: PLC0415
+        from pipeline.report.run import PAGE, QUICK, make_report  # noqa: PLC0415
+        from pipeline.session import SparkTrouble, session  # noqa: PLC0415
+    except ImportError as missing:
+        console.print(f"This part needs the pipeline: {missing}")
+        return
+    try:
+        with console.status("Spark starts") as status, session("local[2]", fast=True, settings=QUICK) as spark:
+            report = make_report(spark, [journal], out, tell=lambda what: status.update(f"Spark: {what}"))
+    except (NoJava, SparkTrouble) as problem:
+        console.print(f"This part needs Spark: {problem}")
+        return
+    console.print("[italic]The journals of the coordinator and of all consumers, through the pipeline on Spark:")
+    brief(report, console, SHOWN)
+    console.print()
+    for name, what in (("page", out / PAGE), ("again", f"python -m pipeline report {journal} --out {out}")):
+        # To be copied whole, so it is never folded.
+        console.print(Text(f"{name:<7}{what}"), soft_wrap=True)

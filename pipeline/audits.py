@@ -1,0 +1,365 @@
+"""What must never happen, looked for in the tables, each with the rows that prove it.
+
+Every audit is a function of the facts and of tables made from them, and gives :data:`pipeline.schemas.VIOLATIONS`.
+None of them is a matter of taste: what is unwise but allowed is a finding. Consumers that pause for longer than their
+session do own partitions together with their successors in Kafka, too; that is what the first audit is there to show.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as fn
+
+from pipeline.schemas import INFERRED, VIOLATIONS
+from pipeline.tables.common import conform, day_of, is_one_of, of
+
+TOLERANCE_MS: Final = 5_000
+"""A gap may be longer than its rebalances by so much: answers travel, and metadata of a new topic takes a while."""
+
+SLACK_MS: Final = 60_000
+"""A read may have been served so long before the consumer tells what it read: its requests and pauses take time."""
+
+_PLACE: Final = ("run_id", "group_id", "topic", "partition")
+_EVIDENCE: Final = ("source", "node", "seq", "at_ms", "event", "file", "line")
+
+
+def violations(events: DataFrame, rebalances: DataFrame, ownership: DataFrame, member_sessions: DataFrame) -> DataFrame:
+    """All audits together."""
+    found = [
+        two_owners(ownership),
+        unexplained_gaps(ownership, rebalances, member_sessions),
+        generations_that_went_back(events),
+        commits_not_seen(events),
+        static_members_that_rebalanced(rebalances, member_sessions),
+    ]
+    together = found[0]
+    for each in found[1:]:
+        together = together.unionByName(each)
+    return together
+
+
+def two_owners(ownership: DataFrame) -> DataFrame:
+    """A partition that two consumers owned at one time. ``found``: for how many ms; ``expected``: 0."""
+    owned = ownership.where("kind = 'owned'")
+    second = owned.where("overlap_ms > 0").alias("b")
+    first = owned.alias("a")
+    same = [fn.col(f"a.{name}") == fn.col(f"b.{name}") for name in _PLACE]
+    meet = (
+        (fn.col("a.owner") == fn.col("b.overlaps_owner"))
+        & (fn.col("a.from_ms") <= fn.col("b.from_ms"))
+        & (fn.col("a.to_ms") > fn.col("b.from_ms"))
+    )
+    pairs = second.join(first, [*same, meet])
+    return _violations(
+        pairs.select(
+            *[fn.col(f"b.{name}") for name in (*_PLACE, "generation")],
+            fn.col("b.from_ms").alias("at_ms"),
+            fn.least("a.to_ms", "b.to_ms").alias("to_ms"),
+            fn.array("a.member_id", "b.member_id").alias("members"),
+            fn.lit(0).alias("expected"),
+            fn.col("b.overlap_ms").alias("found"),
+            fn.format_string(
+                "%s and %s both owned %s-%d for %d ms",
+                *[fn.col(name) for name in ("a.owner", "b.owner", "b.topic", "b.partition", "b.overlap_ms")],
+            ).alias("text"),
+            fn.array(_interval("a"), _interval("b")).alias("evidence"),
+            fn.greatest("a.confidence", "b.confidence").alias("confidence"),
+        ),
+        "two-owners",
+    )
+
+
+def unexplained_gaps(
+    ownership: DataFrame, rebalances: DataFrame, member_sessions: DataFrame, tolerance_ms: int = TOLERANCE_MS
+) -> DataFrame:
+    """A partition that nobody owned for longer than rebalances and a dead owner's session explain.
+
+    ``expected``: ms that they explain; ``found``: ms that nobody owned it. A gap after an owner that died, or went
+    without telling the coordinator, is explained for its session timeout as well.
+    """
+    gaps = ownership.where("kind = 'gap' AND end = 'between'").where(fn.col("length_ms") > tolerance_ms)
+    spans = rebalances.where("ended_at_ms IS NOT NULL").select(
+        "run_id", "group_id", "prepared_at_ms", "ended_at_ms", "rebalance_id", "source", "node", "file", "line"
+    )
+    covered = fn.least("ended_at_ms", "to_ms") - fn.greatest("prepared_at_ms", "from_ms")
+    explained = (
+        gaps.select(*_PLACE, "from_ms", "to_ms")
+        .join(spans, ["run_id", "group_id"])
+        .where("prepared_at_ms < to_ms AND ended_at_ms > from_ms")
+        .groupBy(*_PLACE, "from_ms", "to_ms")
+        .agg(fn.sum(covered).alias("rebalancing_ms"))
+    )
+    sessions = member_sessions.select(
+        "run_id", "group_id", "member_id", "session_timeout_ms", fn.col("end").alias("session_end")
+    )
+    last = (
+        ownership.where("kind = 'owned'")
+        .join(sessions, ["run_id", "group_id", "member_id"], "left")
+        .select(
+            *_PLACE,
+            fn.col("to_ms").alias("from_ms"),
+            "member_id",
+            fn.col("end").alias("how"),
+            "session_end",
+            fn.coalesce("session_timeout_ms", fn.lit(0)).alias("session_ms"),
+            _interval_of("from_source", "node", "from_seq", "from_ms", fn.lit("partitions_assigned")).alias("before"),
+        )
+        .groupBy(*_PLACE, "from_ms")
+        .agg(fn.max(fn.struct("session_ms", "how", "session_end", "member_id", "before")).alias("last"))
+    )
+    silent = fn.col("last.how").isin("crashed", "gone", "expired", "stopped") | fn.col("last.session_end").isin(
+        "session-expiry", "replaced"
+    )
+    allowed = fn.coalesce("rebalancing_ms", fn.lit(0)) + fn.when(silent, fn.col("last.session_ms")).otherwise(0)
+    judged = (
+        gaps.join(explained, [*_PLACE, "from_ms", "to_ms"], "left")
+        .join(last, [*_PLACE, "from_ms"], "left")
+        .select("*", allowed.alias("allowed"))
+        .where(fn.col("length_ms") > fn.col("allowed") + tolerance_ms)
+    )
+    return _violations(
+        judged.select(
+            *_PLACE,
+            "generation",
+            fn.col("from_ms").alias("at_ms"),
+            "to_ms",
+            fn.array("last.member_id").alias("members"),
+            fn.col("allowed").alias("expected"),
+            fn.col("length_ms").alias("found"),
+            fn.format_string(
+                "nobody owned %s-%d for %d ms, of which rebalances and sessions explain %d",
+                "topic",
+                "partition",
+                "length_ms",
+                "allowed",
+            ).alias("text"),
+            fn.array("last.before").alias("evidence"),
+            "confidence",
+        ),
+        "unexplained-gap",
+    )
+
+
+def generations_that_went_back(events: DataFrame) -> DataFrame:
+    """A generation that is not greater than one before. ``expected``: at least this; ``found``: the generation.
+
+    What counts is what was stored: after a failover in mid rebalance the new coordinator knows the last stable
+    generation only, and numbers that were handed out but never synced may come again. So generations that became Stable
+    must rise over all coordinators, and those of a join phase only within one coordinator's time with the group.
+    """
+    facts = (
+        of(events, "rebalance_completed", "join_phase_ended", "group_created", "group_loaded", "group_deleted")
+        .select("run_id", "group_id", "generation", "confidence", *_EVIDENCE)
+        .repartition("run_id", "group_id")
+    )
+    in_time = Window.partitionBy("run_id", "group_id").orderBy("at_ms", "source", "node", "seq")
+    so_far = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    anew = fn.sum(is_one_of("group_created", "group_deleted").cast("int")).over(so_far)
+    node = Window.partitionBy("run_id", "group_id", "source", "node").orderBy("seq")
+    loads = fn.sum(is_one_of("group_created", "group_loaded").cast("int")).over(
+        node.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    lived = facts.select("*", fn.coalesce(anew, fn.lit(0)).alias("life"), fn.coalesce(loads, fn.lit(0)).alias("load"))
+    stored = lived.where("event = 'rebalance_completed'")
+    joined = lived.where("event = 'join_phase_ended'")
+    over_all = Window.partitionBy("run_id", "group_id", "life").orderBy("at_ms", "source", "node", "seq")
+    in_one = Window.partitionBy("run_id", "group_id", "source", "node", "load").orderBy("seq")
+    return _fell(stored, over_all, "became Stable").unionByName(_fell(joined, in_one, "began"))
+
+
+def _fell(facts: DataFrame, order: WindowSpec, what: str) -> DataFrame:
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    highest = fn.max(fn.struct("generation", *_EVIDENCE)).over(before)
+    back = facts.select("*", highest.alias("highest")).where(fn.col("generation") <= fn.col("highest.generation"))
+    return _violations(
+        back.select(
+            "run_id",
+            "group_id",
+            fn.lit(None).cast("string").alias("topic"),
+            fn.lit(None).cast("int").alias("partition"),
+            "generation",
+            "at_ms",
+            fn.lit(None).cast("long").alias("to_ms"),
+            fn.array().cast("array<string>").alias("members"),
+            (fn.col("highest.generation") + 1).alias("expected"),
+            fn.col("generation").alias("found"),
+            fn.format_string(f"generation %d {what} after generation %d", "generation", "highest.generation").alias(
+                "text"
+            ),
+            fn.array(fn.struct(*[fn.col(f"highest.{name}") for name in _EVIDENCE]), fn.struct(*_EVIDENCE)).alias(
+                "evidence"
+            ),
+            "confidence",
+        ),
+        "generation-went-back",
+    )
+
+
+def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
+    """A consumer that starts behind a commit that was stored long before, or as if there were none.
+
+    ``expected``: the smallest offset that a read could have shown in the ``slack_ms`` before; ``found``: what it
+    showed, -1 if nothing. Offsets that were deleted or expired, or belong to a deleted group, are not missed.
+    """
+    # Within a transaction they count from its end, which is another fact.
+    facts = of(events, "offsets_committed", "positions_found", "offsets_deleted").where("producer_id IS NULL")
+    told = facts.select(
+        *("run_id", "group_id", "generation", "member_id", "origin", "confidence", *_EVIDENCE),
+        fn.explode("offsets").alias("at"),
+    ).select("*", "at.topic", "at.partition", "at.offset")
+    commits = is_one_of("offsets_committed")
+    stored = fn.when(commits, fn.struct("at_ms", "seq", "offset", *[f for f in _EVIDENCE if f not in {"at_ms", "seq"}]))
+    gone = fn.when(is_one_of("offsets_deleted"), fn.col("at_ms"))
+    settled_by = Window.partitionBy(*_PLACE).orderBy("at_ms").rangeBetween(Window.unboundedPreceding, -slack_ms)
+    shown = fn.when(fn.col("origin") == "committed", fn.col("offset")).otherwise(-1)
+    suspects = (
+        told.select(
+            "*", fn.max(stored).over(settled_by).alias("settled"), fn.max(gone).over(settled_by).alias("gone_ms")
+        )
+        .where("event = 'positions_found' AND settled IS NOT NULL")
+        .where("gone_ms IS NULL OR gone_ms < settled.at_ms")
+        .select("*", shown.alias("shown"))
+        .where("shown < settled.offset")
+    )
+    # Few or none. Only what was never to be seen within all that time is missed.
+    since = told.where("event != 'positions_found'").select(
+        *_PLACE, fn.col("at_ms").alias("then_ms"), fn.when(commits, fn.col("offset")).otherwise(-1).alias("then_offset")
+    )
+    deleted = of(events, "group_deleted").select("run_id", "group_id", fn.col("at_ms").alias("deleted_ms"))
+    kept = (
+        suspects.join(since, list(_PLACE), "left")
+        .withColumn(
+            "then_offset",
+            fn.when(
+                (fn.col("then_ms") > fn.col("settled.at_ms")) & (fn.col("then_ms") <= fn.col("at_ms")),
+                fn.col("then_offset"),
+            ),
+        )
+        .groupBy(*_PLACE, "generation", "member_id", "confidence", *_EVIDENCE, "settled", "shown")
+        .agg(fn.min("then_offset").alias("lately"))
+        .select("*", fn.least("settled.offset", "lately").alias("least"))
+        .where("shown < least")
+        .join(deleted, ["run_id", "group_id"], "left")
+        .where("deleted_ms IS NULL OR deleted_ms > at_ms OR deleted_ms < settled.at_ms")
+        .dropDuplicates([*_PLACE, "source", "node", "seq"])
+    )
+    return _violations(
+        kept.select(
+            *_PLACE,
+            "generation",
+            "at_ms",
+            fn.lit(None).cast("long").alias("to_ms"),
+            fn.array("member_id").alias("members"),
+            fn.col("least").alias("expected"),
+            fn.col("shown").alias("found"),
+            fn.format_string(
+                "%s-%d was committed at %d, %d ms before it was read as %d (-1: as if there were no commit)",
+                "topic",
+                "partition",
+                "settled.offset",
+                fn.col("at_ms") - fn.col("settled.at_ms"),
+                "shown",
+            ).alias("text"),
+            fn.array(fn.struct(*[fn.col(f"settled.{name}") for name in _EVIDENCE]), fn.struct(*_EVIDENCE)).alias(
+                "evidence"
+            ),
+            "confidence",
+        ),
+        "commit-not-seen",
+    )
+
+
+def static_members_that_rebalanced(rebalances: DataFrame, member_sessions: DataFrame) -> DataFrame:
+    """A static member that made a Stable group rebalance though it need not have.
+
+    Kafka: a static member never sends LeaveGroup (KIP-345), and whoever comes back in time under the same instance id
+    takes over the assignment without a rebalance. Found are those that left all the same, and those that were taken out
+    by LeaveGroup, if only by an administrator, and were back within their session timeout. Not found are sessions that
+    expired, and other subscriptions. ``expected``: the session timeout in ms; ``found``: how long it was away, -1 where
+    it left by itself.
+    """
+    sessions = member_sessions.where("group_instance_id IS NOT NULL").select(
+        "run_id",
+        "group_id",
+        fn.col("member_id").alias("cause_member_id"),
+        "session_timeout_ms",
+        "away_ms",
+        "previous_end",
+    )
+    in_time = (fn.col("previous_end") == "left") & (fn.col("away_ms") <= fn.col("session_timeout_ms"))
+    came = (fn.col("cause") == "join-new") & in_time
+    left = (fn.col("cause") == "leave") & ~fn.coalesce(fn.col("client_reason").contains("admin"), fn.lit(False))
+    found = (
+        rebalances.where("cause_group_instance_id IS NOT NULL AND previous_state = 'Stable'")
+        .join(sessions, ["run_id", "group_id", "cause_member_id"], "left")
+        .where(came | left)
+    )
+    return _violations(
+        found.select(
+            "run_id",
+            "group_id",
+            fn.lit(None).cast("string").alias("topic"),
+            fn.lit(None).cast("int").alias("partition"),
+            fn.col("generation_from").alias("generation"),
+            fn.col("prepared_at_ms").alias("at_ms"),
+            fn.col("ended_at_ms").alias("to_ms"),
+            fn.array("cause_member_id").alias("members"),
+            fn.col("session_timeout_ms").alias("expected"),
+            fn.when(came, fn.col("away_ms")).otherwise(-1).alias("found"),
+            fn.when(
+                came,
+                fn.format_string(
+                    "static member %s was away for %d ms of its session timeout of %d ms, and the group rebalanced",
+                    "cause_group_instance_id",
+                    "away_ms",
+                    "session_timeout_ms",
+                ),
+            )
+            .otherwise(fn.format_string("static member %s left the group by LeaveGroup", "cause_group_instance_id"))
+            .alias("text"),
+            fn.array(
+                fn.struct(
+                    "source",
+                    "node",
+                    fn.element_at(fn.split("rebalance_id", "/"), -1).cast("long").alias("seq"),
+                    fn.col("prepared_at_ms").alias("at_ms"),
+                    fn.lit("rebalance_started").alias("event"),
+                    "file",
+                    "line",
+                )
+            ).alias("evidence"),
+            "confidence",
+        ),
+        "static-member-rebalanced",
+    )
+
+
+def _interval(alias: str) -> Column:
+    """The row that an interval of ownership began with, as evidence."""
+    return _interval_of(
+        f"{alias}.from_source",
+        f"{alias}.node",
+        f"{alias}.from_seq",
+        f"{alias}.from_ms",
+        fn.when(fn.col(f"{alias}.confidence") == INFERRED, "rebalance_completed").otherwise("partitions_assigned"),
+        alias,
+    )
+
+
+def _interval_of(source: str, node: str, seq: str, at: str, event: Column, alias: str | None = None) -> Column:
+    prefix = "" if alias is None else f"{alias}."
+    return fn.struct(
+        fn.col(source).alias("source"),
+        fn.col(node).alias("node"),
+        fn.col(seq).alias("seq"),
+        fn.col(at).alias("at_ms"),
+        event.alias("event"),
+        fn.col(f"{prefix}file").alias("file"),
+        fn.col(f"{prefix}line").alias("line"),
+    )
+
+
+def _violations(found: DataFrame, kind: str) -> DataFrame:
+    return conform(found.select("*", fn.lit(kind).alias("kind"), day_of(fn.col("at_ms")).alias("day")), VIOLATIONS)

@@ -1,0 +1,134 @@
+"""Why: rules over the tables that say in plain words what is wrong with a group and which setting to change.
+
+Each rule is a function of one group's :class:`~pipeline.findings.history.History`: the rows of the tables that are
+about it. :func:`findings` brings those rows together on Spark, group by group, and makes the table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from pipeline import schemas
+from pipeline.findings.history import FACTS, ROWS, History
+from pipeline.findings.rules import judge
+from pipeline.tables.common import ends_of_runs
+
+READS: Final = ("rebalances", "member_sessions", "pauses", "balance", "ownership", "records")
+"""The tables that the rules need."""
+
+
+def findings(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
+    """The table ``findings`` from the tables of :data:`READS` and the events: one row for each finding.
+
+    All rows of a group that the rules look at go to one task; of pauses, ownership and records only sums do.
+    """
+    ends = ends_of_runs(events).select("run_id", F.col("ends_at_ms").alias("end_ms"))
+    parts = [
+        _part("rebalance", tables["rebalances"]),
+        _part("stay", tables["member_sessions"]),
+        _part("balance", tables["balance"]),
+        _part("stop", stops_of(tables["pauses"])),
+        _part("owned", _first_owned(tables["ownership"])),
+        _part("loss", _losses(tables["records"])),
+        _part("fact", _facts(events, tables["member_sessions"])),
+    ]
+    rows = parts[0]
+    for part in parts[1:]:
+        rows = rows.unionByName(part, allowMissingColumns=True)
+    rows = rows.join(F.broadcast(ends), "run_id", "left")
+    return rows.groupBy("run_id", "group_id").applyInArrow(_judge_group, schema=schemas.FINDINGS)
+
+
+def ordered(found: DataFrame) -> DataFrame:
+    """The worst first."""
+    rank = F.when(F.col("severity") == "high", 0).when(F.col("severity") == "medium", 1).otherwise(2)
+    return found.orderBy(rank, F.desc("score"), "run_id", "group_id", "finding", "title")
+
+
+def _part(kind: str, table: DataFrame) -> DataFrame:
+    names = [each.name for each in fields(ROWS[kind])]
+    return table.select("run_id", "group_id", F.struct(*names).alias(kind))
+
+
+def stops_of(pauses: DataFrame) -> DataFrame:
+    """Pauses by the generation that ended them: rows of :class:`~pipeline.findings.history.Stop`."""
+    return (
+        pauses.where(
+            F.col("generation_to").isNotNull() & F.col("ended_at_ms").isNotNull() & (F.col("end") == "assigned")
+        )
+        .groupBy("run_id", "group_id", "generation_to", "kind")
+        .agg(
+            F.count("*").alias("pauses"),
+            F.sum("stopped_ms").alias("stopped_ms"),
+            F.max("ended_at_ms").alias("ended_at_ms"),
+            F.min(F.col("confidence") != schemas.EXACT).alias("guessed"),
+        )
+    )
+
+
+def _first_owned(ownership: DataFrame) -> DataFrame:
+    return (
+        ownership.where(F.col("kind") == "owned")
+        .groupBy("run_id", "group_id", "topic", "partition")
+        .agg(F.min("from_ms").alias("first_ms"))
+    )
+
+
+def _losses(records: DataFrame) -> DataFrame:
+    return (
+        records.where(F.col("kind") == "lost")
+        .groupBy("run_id", "group_id", "topic", "partition")
+        .agg(
+            F.sum("records").alias("records"),
+            F.count("*").alias("ranges"),
+            F.min("at_ms").alias("first_ms"),
+            F.max("at_ms").alias("last_ms"),
+        )
+    )
+
+
+def _facts(events: DataFrame, sessions: DataFrame) -> DataFrame:
+    names = [each.name for each in fields(ROWS["fact"])]
+    wanted = events.where(F.col("event").isin(*FACTS))
+    of_groups = wanted.where(F.col("group_id").isNotNull()).select("run_id", "group_id", *names)
+    # What befalls a topic concerns every group that reads it.
+    readers = sessions.select("run_id", "group_id", F.explode("topics").alias("topic")).distinct()
+    of_topics = _of_topics(wanted, readers, names)
+    return of_groups.unionByName(of_topics)
+
+
+def _of_topics(wanted: DataFrame, readers: DataFrame, names: list[str]) -> DataFrame:
+    told = wanted.where(F.col("group_id").isNull() & F.col("topic").isNotNull()).drop("group_id")
+    return told.join(readers, ["run_id", "topic"], "inner").select("run_id", "group_id", *names)
+
+
+def _judge_group(table: pa.Table) -> pa.Table:
+    """All findings of one group, from its rows."""
+    schema = to_arrow_schema(schemas.FINDINGS)
+    rows: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for kind in ROWS:
+        column = table.column(kind).combine_chunks()
+        rows[kind] = column.drop_null().to_pylist()
+    keys = {name: table.column(name)[0].as_py() for name in ("run_id", "group_id", "end_ms")}
+    if keys["group_id"] is None:
+        return schema.empty_table()
+    history = History.of(keys["run_id"], keys["group_id"], keys["end_ms"] or 0, rows)
+    return pa.Table.from_pylist(list(rows_of(history)), schema=schema)
+
+
+def rows_of(history: History) -> Iterable[dict[str, Any]]:
+    """The table's rows for one group, the worst first."""
+    for finding in judge(history):
+        row = finding.row()
+        at_ms = row["from_ms"]
+        day = None if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC).date()
+        yield {"run_id": history.run_id, "group_id": history.group_id, "day": day, **row}

@@ -1,0 +1,173 @@
+"""What the assignor costs: consumers that stop without need, and load that is shared out unevenly."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
+from pipeline.findings.history import COOPERATIVE, EAGER, Balance, History, all_exact
+from pipeline.findings.phrases import first, last, probably, share, when
+from pipeline.findings.words import count, names, period, seconds, span
+
+WORTH_IT_S: Final = 1.0
+"""Consumer-seconds below which nobody should change an assignor."""
+SOME_OF_THE_TIME: Final = 0.2
+"""What lasted for less than this share of the group's time does not matter (cooperative ones are uneven in between)."""
+MUCH: Final = 1.25
+"""The member with the most has this much more than the mean: then the assignor is to blame."""
+
+
+def eager_assignor(history: History) -> Iterator[Finding]:
+    """With an eager assignor every consumer gives up all it has before each rebalance, also what it gets back at once;
+    cooperative-sticky stops only the partitions that move (KIP-429)."""
+    rebalances = [each for each in history.later if each.protocol in EAGER and each.owned_before]
+    cost = history.cost_s(rebalances)
+    if not rebalances or cost < WORTH_IT_S:
+        return
+    protocols = list(dict.fromkeys(each.protocol or "" for each in rebalances))
+    told = [each for each in rebalances if each.moved is not None]
+    owned = sum(each.owned_before or 0 for each in told)
+    changed = sum((each.moved or 0) + (each.regained or 0) for each in told)
+    stayed = max(0, owned - changed)
+    stops = sum(stop.pauses for stop in history.stops if stop.kind == "stop-the-world")
+    over = f" in {count(stops, 'pause')}" if stops else ""
+    kept = (
+        f" {stayed:,} of {owned:,} times a partition went back to the consumer that had given it up." if stayed else ""
+    )
+    both = all(COOPERATIVE in (stay.protocols or ()) for stay in history.stays) and bool(history.stays)
+    exact = all_exact(rebalances) and history.costs_are_known
+    moved_anyway = "" if "sticky" in protocols or not changed else " It also moves fewer partitions."
+    how = (
+        "All members list cooperative-sticky already: one rolling restart without "
+        f"{names(protocols)} in partition.assignment.strategy is enough."
+        if both
+        else "That takes two rolling restarts: first add CooperativeStickyAssignor behind the present one, then take "
+        "the "
+        "old one away. Custom listeners must be ready for onPartitionsLost and for a revocation of some partitions "
+        "only."
+    )
+    yield Finding(
+        "eager-assignor",
+        f"{probably(exact)}{names(protocols)} stopped every consumer in {count(len(rebalances), 'rebalance')}",
+        f"{share(history, rebalances)} {when(rebalances)} used {names(protocols)}, which is eager: everybody gave up "
+        f"everything first, and consumers stood still for {'' if exact else 'up to '}{seconds(cost * 1_000)} s, added "
+        "up"
+        f"{over}.{kept}",
+        cost,
+        first(rebalances),
+        last(rebalances),
+        setting="partition.assignment.strategy",
+        advice="Use org.apache.kafka.clients.consumer.CooperativeStickyAssignor: consumers go on with all that stays "
+        "theirs."
+        f"{moved_anyway} {how}",
+        numbers={
+            "rebalances": len(rebalances),
+            "rebalances_in_all": len(history.rebalances),
+            "pauses": stops,
+            "partitions_kept": stayed,
+            "partitions_given_up": owned,
+            "consumer_seconds": cost,
+        },
+        rebalances=[each.rebalance_id for each in rebalances],
+        exact=exact,
+    )
+
+
+def unbalanced_assignor(history: History) -> Iterator[Finding]:
+    """Some members have much more than others although all subscribe to the same: range shares out each topic apart, so
+    the first members get one more of every topic."""
+    subscriptions = {tuple(sorted(stay.topics)) for stay in history.stays if stay.topics is not None}
+    if len(subscriptions) > 1:
+        return
+    uneven: dict[str, list[Balance]] = defaultdict(list)
+    for each in history.balances:
+        if each.partitions and each.members and each.most is not None and each.least is not None:
+            mean = each.partitions / each.members
+            if each.most - each.least > 1 and each.most >= MUCH * mean:
+                uneven[each.protocol or "the assignor"].append(each)
+    for protocol in sorted(uneven):
+        rows = uneven[protocol]
+        lasted = {id(each): _lasted(history, each) for each in rows}
+        worst = max(rows, key=lambda each: (lasted[id(each)] * ((each.most or 0) - (each.least or 0)), -each.at_ms))
+        total = sum(lasted.values())
+        if total < SOME_OF_THE_TIME * sum(_lasted(history, each) for each in history.balances):
+            continue
+        mean = (worst.partitions or 0) / (worst.members or 1)
+        ratio = (worst.most or 0) / mean
+        topics = next(iter(subscriptions), ())
+        yield Finding(
+            "unbalanced-assignor",
+            f"{protocol} gave one member {worst.most} partitions and another {worst.least}",
+            f"For {span(total)} {protocol} shared the partitions out unevenly: in generation {worst.generation} one of "
+            f"{worst.members} members ({history.who(worst.most_member_id)}) had {worst.most} of {worst.partitions} "
+            "partitions, "
+            f"another {worst.least}; {mean:.1f} would have been even. The one with the most has {ratio:.1f} times its "
+            "share "
+            "of the work, and the lag."
+            + (
+                f" {protocol} shares out each of the {len(topics)} topics apart."
+                if protocol == "range" and topics[1:]
+                else ""
+            ),
+            0.0,
+            rows[0].at_ms,
+            max((each.until_ms or history.end_ms) for each in rows),
+            setting="partition.assignment.strategy",
+            advice="Use org.apache.kafka.clients.consumer.CooperativeStickyAssignor (or StickyAssignor, "
+            "RoundRobinAssignor): they "
+            "share out all partitions of all topics together, so members differ by one at the most. Keep "
+            "RangeAssignor only "
+            "where one member must have the same partition of several topics (co-partitioning)."
+            if protocol in EAGER
+            else "Look at what the assignor weighs: with equal subscriptions Kafka's sticky ones differ by one at the "
+            "most.",
+            numbers={
+                "generations": len(rows),
+                "unbalanced_ms": total,
+                "most": worst.most or 0,
+                "least": worst.least or 0,
+                "mean": mean,
+                "ratio": ratio,
+            },
+            members=[history.who(worst.most_member_id)],
+            exact=True,
+            severity=HIGH if ratio >= 3 else MEDIUM,
+        )
+
+
+def idle_members(history: History) -> Iterator[Finding]:
+    """There are more consumers than partitions: the rest owns nothing, and only makes rebalances."""
+    rows = [
+        each
+        for each in history.balances
+        if each.idle_members and each.partitions and each.members and each.members > each.partitions
+    ]
+    total = sum(_lasted(history, each) for each in rows)
+    stable = sum(_lasted(history, each) for each in history.balances)
+    if not rows or total < SOME_OF_THE_TIME * stable:
+        return
+    worst, _ = Counter(
+        {(each.members or 0, each.partitions or 0): _lasted(history, each) for each in rows}
+    ).most_common(1)[0]
+    yield Finding(
+        "idle-members",
+        f"{count(worst[0] - worst[1], 'consumer')} had nothing to do: {worst[0]} members, "
+        f"{count(worst[1], 'partition')}",
+        f"For {span(total)} the group had more members than partitions "
+        f"({period(rows[0].at_ms, rows[-1].until_ms or history.end_ms)})"
+        f": {worst[0]} members for {count(worst[1], 'partition')}. A partition has one owner, so the others idle and "
+        "still "
+        "take part in every rebalance.",
+        0.0,
+        rows[0].at_ms,
+        rows[-1].until_ms or history.end_ms,
+        advice="Run fewer consumers, or give the topic more partitions; one or two spare ones may be what you want.",
+        numbers={"members": worst[0], "partitions": worst[1], "idle_ms": total},
+        severity=LOW,
+    )
+
+
+def _lasted(history: History, balance: Balance) -> int:
+    return max(0, (history.end_ms if balance.until_ms is None else balance.until_ms) - balance.at_ms)

@@ -1,0 +1,41 @@
+"""Pieces of sentences that many rules use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.findings.history import History, Rebalance, Return
+from pipeline.findings.words import count, period, seconds, span
+
+
+def probably(exact: bool) -> str:
+    return "" if exact else "Probably: "
+
+
+def share(history: History, caused: Sequence[Rebalance]) -> str:
+    return f"{len(caused):,} of {count(len(history.rebalances), 'rebalance')} of {history.group_id}"
+
+
+def when(caused: Sequence[Rebalance]) -> str:
+    return period(first(caused), last(caused)) if caused else "at an unknown time"
+
+
+def stood_still(history: History, cost_s: float) -> str:
+    """A sentence about the costs."""
+    if cost_s < 0.05:
+        return ""
+    at_most = "" if history.costs_are_known else "up to "
+    return f" Consumers stood still for {at_most}{seconds(cost_s * 1_000)} s, added up."
+
+
+def first(caused: Sequence[Rebalance], returns: Sequence[Return] = ()) -> int | None:
+    return min([*(each.prepared_at_ms for each in caused), *(each.gone_at_ms for each in returns)], default=None)
+
+
+def last(caused: Sequence[Rebalance], returns: Sequence[Return] = ()) -> int | None:
+    return max([*(each.until_ms for each in caused), *(each.back_at_ms for each in returns)], default=None)
+
+
+def value(ms: int) -> str:
+    """A value for a setting: ``60000 (60 s)``."""
+    return f"{ms} ({span(ms)})"

@@ -1,0 +1,75 @@
+"""All rules, and the findings of one group in the order of their weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from math import floor, log10
+from typing import Any, Final
+
+from pipeline.findings.assignments import eager_assignor, idle_members, unbalanced_assignor
+from pipeline.findings.finding import LOW, RANK, Finding
+from pipeline.findings.groups import coordinator_failover, lost_records, storm, topic_growth
+from pipeline.findings.history import History
+from pipeline.findings.polls import join_held_up, max_poll_exceeded
+from pipeline.findings.restarts import (
+    died_without_leaving,
+    duplicate_instance_id,
+    flapping_member,
+    rolling_restart,
+    session_too_short,
+)
+
+Rule = Callable[[History], Iterator[Finding]]
+
+RULES: Final[tuple[Rule, ...]] = (
+    lost_records,
+    duplicate_instance_id,
+    rolling_restart,
+    session_too_short,
+    max_poll_exceeded,
+    flapping_member,
+    join_held_up,
+    died_without_leaving,
+    topic_growth,
+    coordinator_failover,
+    eager_assignor,
+    unbalanced_assignor,
+    storm,
+    idle_members,
+)
+"""Causes before what only makes them cost more."""
+
+NAMES: Final = tuple(rule.__name__.replace("_", "-") for rule in RULES)
+"""Of the rules, as the column ``finding`` has them."""
+
+EXPLAINS: Final = ("rolling-restart", "session-too-short", "max-poll-exceeded", "flapping-member")
+"""Rules that name what a storm came from."""
+MOST: Final = 0.75
+"""A storm is explained by a finding that has this share of its rebalances."""
+
+
+def judge(history: History) -> list[Finding]:
+    """What the rules find, the worst first."""
+    found = [finding for rule in RULES for finding in rule(history)]
+    return sorted((_explained(each, found) for each in found), key=lambda each: order(each.row()))
+
+
+def order(row: Mapping[str, Any]) -> tuple[int, float, int, str]:
+    """The key by which rows of findings are in order: severity, costs (roughly), causes before symptoms."""
+    score = row["score"] or 0.0
+    rough = round(score, 1 - floor(log10(score))) if score > 0 else 0.0
+    name = row["finding"]
+    return RANK.get(row["severity"], 3), -rough, NAMES.index(name) if name in NAMES else len(NAMES), row["title"]
+
+
+def _explained(finding: Finding, others: list[Finding]) -> Finding:
+    """A storm whose cause another finding names: then it only points there."""
+    if finding.finding != "storm":
+        return finding
+    for other in others:
+        common = set(other.rebalances) & set(finding.rebalances)
+        if other.finding in EXPLAINS and len(common) >= MOST * len(finding.rebalances):
+            advice = f"Most of it has one cause, see: {other.title}."
+            return replace(finding, severity=LOW, setting=None, advice=advice)
+    return finding

@@ -1,0 +1,360 @@
+"""From the tables to a :class:`~pipeline.report.data.Report`: a few small queries; none reads the facts again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from pipeline.findings import stops_of
+from pipeline.findings.history import History, short
+from pipeline.findings.rules import order
+from pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
+
+MOST_GROUPS: Final = 20
+"""Groups with a chart; the others are in the index."""
+MOST_LINES: Final = 20
+"""Lines of the quarantine that the page shows."""
+MOST_STREAMS: Final = 50
+LAG_POINTS: Final = 400
+STOP_STEPS: Final = 4_000
+
+Key = tuple[str, str]
+_KEY: Final = ("run_id", "group_id")
+_RANK: Final = {"high": 0, "medium": 1, "low": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The groups to show, and when each of them was."""
+
+    spans: dict[Key, tuple[int, int]]
+
+    def of(self, table: DataFrame) -> DataFrame:
+        """The rows of these groups."""
+        if not self.spans:
+            return table.limit(0)
+        wanted = fn.array(*[_struct(key) for key in self.spans])
+        return table.where(fn.array_contains(wanted, fn.struct(*_KEY)))
+
+    def value(self, values: Mapping[Key, int]) -> Column:
+        """A number of each group as a column."""
+        pairs = [part for key in self.spans for part in (_struct(key), fn.lit(values[key]))]
+        return fn.element_at(fn.create_map(*pairs), fn.struct(*_KEY))
+
+
+def collect(
+    tables: Mapping[str, DataFrame],
+    quarantine: DataFrame,
+    *,
+    title: str,
+    groups: Sequence[str] = (),
+    most_groups: int = MOST_GROUPS,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """The report over all tables. ``groups`` are those to show if given; else the worst ones are."""
+    tell("findings")
+    findings = _by_group(_rows(tables["findings"]))
+    for rows in findings.values():
+        rows.sort(key=order)
+    known = _spans(tables)
+    rebalanced = {
+        _key(row): row["n"] for row in _rows(tables["rebalances"].groupBy(*_KEY).agg(fn.count("*").alias("n")))
+    }
+    ranked = sorted(known, key=lambda key: (_weight(findings.get(key, ())), -rebalanced.get(key, 0), key))
+    shown = [key for key in ranked if not groups or key[1] in groups][:most_groups]
+    chosen = _Chosen({key: known[key] for key in shown})
+    tell("charts")
+    made = {key: GroupReport(*key, *span) for key, span in chosen.spans.items()}
+    _fill(made, chosen, tables)
+    for key, group in made.items():
+        group.findings = findings.get(key, [])
+    tell("quarantine")
+    kinds = _rows(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind"))
+    streams = _rows(tables["streams"].orderBy(*_KEY[:1], "source", "node"))
+    return Report(
+        title,
+        list(made.values()),
+        [_other(key, rebalanced.get(key, 0), findings.get(key, ())) for key in ranked if key not in made],
+        streams[:MOST_STREAMS],
+        [(row["kind"], row["n"]) for row in kinds],
+        _rows(quarantine.orderBy("file", "line").limit(MOST_LINES)),
+        sum(row["rows"] or 0 for row in streams),
+    )
+
+
+def _fill(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, DataFrame]) -> None:
+    _fill_rebalances(made, chosen, tables)
+    _fill_owners(made, chosen, tables["ownership"])
+    _fill_pauses(made, chosen, tables["pauses"])
+    _fill_lag(made, chosen, tables["commits"])
+    simple = {
+        "balance": tables["balance"].orderBy("at_ms", "generation"),
+        "violations": tables["violations"].orderBy("at_ms", "kind", "topic", "partition"),
+        "requests": tables["requests"].where("api IS NOT NULL").orderBy(fn.desc("requests"), "api", "day"),
+    }
+    for name, table in simple.items():
+        for key, rows in _by_group(_rows(chosen.of(table))).items():
+            setattr(made[key], name, rows)
+    sums = tables["progress"].groupBy(*_KEY).agg(fn.sum("twice").alias("duplicates"), fn.sum("lost").alias("lost"))
+    told = {_key(row): row for row in _rows(chosen.of(sums))}
+    for key, group in made.items():
+        members = [len(row["members_after"] or ()) for row in group.rebalances]
+        counts: dict[str, Any] = {"members": max(members, default=0)}
+        group.counts = counts | {name: told[key][name] for name in ("duplicates", "lost") if key in told}
+
+
+def _fill_rebalances(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, DataFrame]) -> None:
+    rebalances = _by_group(_rows(chosen.of(tables["rebalances"])))
+    stops = _by_group(_rows(chosen.of(stops_of(tables["pauses"]))))
+    for key, group in made.items():
+        rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
+        history = History.of(*key, group.to_ms, {"rebalance": rows, "stop": stops.get(key, ())})
+        cost = history.stopped_ms if history.stops else {}
+        group.rebalances = [
+            {
+                **row,
+                "stopped_ms": cost.get(row["rebalance_id"]),
+                "who": row["cause_group_instance_id"]
+                or row["cause_client_id"]
+                or (short(row["cause_member_id"]) if row["cause_member_id"] else ""),
+            }
+            for row in rows
+        ]
+
+
+def _fill_owners(made: dict[Key, GroupReport], chosen: _Chosen, ownership: DataFrame) -> None:
+    owned = chosen.of(ownership.where("kind = 'owned' AND from_ms IS NOT NULL AND to_ms IS NOT NULL"))
+    numbers = {_key(row): row["n"] for row in _rows(owned.groupBy(*_KEY).agg(fn.count("*").alias("n")))}
+    if not numbers:
+        return
+    # Where there are very many, the shortest gaps are closed before anything is collected.
+    gaps = {
+        key: (to_ms - from_ms) // FINEST if numbers.get(key, 0) > 4 * MOST_INTERVALS else 0
+        for key, (from_ms, to_ms) in chosen.spans.items()
+    }
+    slim = owned.select(*_KEY, "topic", "partition", "owner", "from_ms", "to_ms", "overlap_ms")
+    if any(gaps.values()):
+        slim = _closed(slim, chosen.value(gaps))
+    columns = slim.toArrow().to_pydict()
+    by_group: dict[Key, list[int]] = defaultdict(list)
+    for index, key in enumerate(zip(columns["run_id"], columns["group_id"], strict=True)):
+        by_group[key].append(index)
+    # Each group may have its share, and what small ones leave goes to those that come after them.
+    left = MOST_INTERVALS
+    for number, key in enumerate(sorted(by_group, key=lambda key: (len(by_group[key]), key))):
+        ours = {name: [values[index] for index in by_group[key]] for name, values in columns.items()}
+        _draw_owners(made[key], ours, left // (len(by_group) - number))
+        left -= len(made[key].held)
+
+
+def _draw_owners(group: GroupReport, columns: Mapping[str, list[Any]], most: int) -> None:
+    places = sorted(set(zip(columns["topic"], columns["partition"], strict=True)))
+    row_of = {place: number for number, place in enumerate(places)}
+    owners = sorted({owner or "" for owner in columns["owner"]}, key=_natural)
+    number_of = {owner: number for number, owner in enumerate(owners)}
+    rows = [row_of[place] for place in zip(columns["topic"], columns["partition"], strict=True)]
+    ends = [max(start, end) for start, end in zip(columns["from_ms"], columns["to_ms"], strict=True)]
+    group.places = places
+    group.owners = _labels(owners)
+    held = Intervals.of(
+        zip(rows, (number_of[owner or ""] for owner in columns["owner"]), columns["from_ms"], ends, strict=True)
+    )
+    group.held, group.closed_ms = held.reduced(most)
+    group.overlaps = [
+        (row, start, start + overlap)
+        for row, start, overlap in zip(rows, columns["from_ms"], columns["overlap_ms"], strict=True)
+        if overlap
+    ]
+    group.from_ms = min(group.from_ms, int(held.start.min()))
+    group.to_ms = max(group.to_ms, int(held.end.max()))
+
+
+def _closed(owned: DataFrame, gap_ms: Column) -> DataFrame:
+    """Intervals of one owner drawn together where at most so much lies between them."""
+    place = Window.partitionBy(*_KEY, "topic", "partition").orderBy("from_ms", "to_ms", "owner")
+    follows = (fn.col("owner") == fn.lag("owner").over(place)) & (
+        fn.col("from_ms") - fn.lag("to_ms").over(place) <= gap_ms
+    )
+    numbered = owned.withColumn("fresh", fn.coalesce(~follows, fn.lit(True)).cast("int"))
+    islands = numbered.withColumn("island", fn.sum("fresh").over(place))
+    return islands.groupBy(*_KEY, "topic", "partition", "owner", "island").agg(
+        fn.min("from_ms").alias("from_ms"), fn.max("to_ms").alias("to_ms"), fn.max("overlap_ms").alias("overlap_ms")
+    )
+
+
+def _fill_pauses(made: dict[Key, GroupReport], chosen: _Chosen, pauses: DataFrame) -> None:
+    ours = chosen.of(pauses.where("end != 'gone'"))
+    who = fn.coalesce("group_instance_id", "client_id", "member_id")
+    stopped = fn.col("kind") == "stop-the-world"
+    sums = ours.groupBy(*_KEY, who.alias("owner")).agg(
+        fn.count(fn.when(stopped, 1)).alias("pauses"),
+        fn.coalesce(fn.sum("stopped_ms"), fn.lit(0)).alias("stopped_ms"),
+        fn.coalesce(fn.max("stopped_ms"), fn.lit(0)).alias("longest_ms"),
+        fn.count(fn.when(~stopped, 1)).alias("incremental"),
+    )
+    for key, rows in _by_group(_rows(sums)).items():
+        made[key].pauses = sorted(rows, key=lambda row: (-row["stopped_ms"], _natural(row["owner"] or "")))
+    lengths = ours.where("began_at_ms IS NOT NULL AND ended_at_ms > began_at_ms").select(
+        *_KEY, "began_at_ms", "ended_at_ms", stopped.cast("int").alias("all")
+    )
+    steps: dict[Key, list[tuple[int, int, int]]] = defaultdict(list)
+    columns = lengths.toArrow().to_pydict()
+    for run, group, begin, end, everything in zip(*columns.values(), strict=True):
+        steps[run, group] += [(begin, 1, everything), (end, -1, -everything)]
+    for key, found in steps.items():
+        made[key].stops = _running(found, *chosen.spans[key])
+
+
+def _running(steps: list[tuple[int, int, int]], from_ms: int, to_ms: int) -> list[tuple[int, int, int]]:
+    """Sums at each instant at which they change; of very many, the highest ones in each small piece of time."""
+    steps.sort()
+    found: list[tuple[int, int, int]] = []
+    waiting = stopped = 0
+    for at, one, everything in steps:
+        waiting, stopped = waiting + one, stopped + everything
+        if found and found[-1][0] == at:
+            found.pop()
+        found.append((at, waiting, stopped))
+    piece = max(1, (to_ms - from_ms) // STOP_STEPS)
+    if len(found) <= 2 * STOP_STEPS:
+        return found
+    highest: dict[int, tuple[int, int, int]] = {}
+    last: dict[int, tuple[int, int, int]] = {}
+    for step in found:
+        number = step[0] // piece
+        highest[number] = max(highest.get(number, step), step, key=lambda each: (each[2], each[1]))
+        last[number] = step
+    return sorted({*highest.values(), *last.values()})
+
+
+def _fill_lag(made: dict[Key, GroupReport], chosen: _Chosen, commits: DataFrame) -> None:
+    told = chosen.of(commits.where("outcome = 'stored' AND lag IS NOT NULL"))
+    if not chosen.spans:
+        return
+    begin = chosen.value({key: from_ms for key, (from_ms, _) in chosen.spans.items()})
+    width = chosen.value({key: max(1, (to - at) // LAG_POINTS) for key, (at, to) in chosen.spans.items()})
+    binned = told.groupBy(*_KEY, "topic", "partition", fn.floor((fn.col("at_ms") - begin) / width).alias("bin")).agg(
+        fn.max_by("lag", fn.struct("at_ms", "seq")).alias("lag")
+    )
+    for key, rows in _by_group(_rows(binned)).items():
+        from_ms, to_ms = chosen.spans[key]
+        made[key].lag = _lag(rows, from_ms, max(1, (to_ms - from_ms) // LAG_POINTS))
+
+
+def _lag(rows: Iterable[Row], from_ms: int, width: int) -> list[tuple[int, int]]:
+    """The sum over all partitions, each with what its last commit told; from when the first has told."""
+    rows = list(rows)
+    bins = max(row["bin"] for row in rows) + 1
+    places = sorted({(row["topic"], row["partition"]) for row in rows})
+    told = np.full((len(places), bins), -1, dtype=np.int64)
+    for row in rows:
+        told[places.index((row["topic"], row["partition"])), max(0, row["bin"])] = row["lag"]
+    newest = np.maximum.accumulate(np.where(told >= 0, np.arange(bins), -1), axis=1)
+    filled = np.where(newest >= 0, np.take_along_axis(told, np.maximum(newest, 0), axis=1), 0)
+    sums = filled.sum(axis=0)
+    first = min(max(0, row["bin"]) for row in rows)
+    return [(from_ms + int(number) * width, int(sums[number])) for number in range(first, bins)]
+
+
+def _spans(tables: Mapping[str, DataFrame]) -> dict[Key, tuple[int, int]]:
+    """When each group was: from its first row in any table to the end of its run."""
+    begins = [
+        tables[name].select(*_KEY, fn.col(column).alias("at_ms"))
+        for name, column in (
+            ("rebalances", "prepared_at_ms"),
+            ("member_sessions", "joined_at_ms"),
+            ("ownership", "from_ms"),
+            ("commits", "at_ms"),
+            ("findings", "from_ms"),
+            ("violations", "at_ms"),
+        )
+    ]
+    lasts = [
+        tables["rebalances"].select(*_KEY, fn.coalesce("ended_at_ms", "prepared_at_ms").alias("at_ms")),
+        tables["member_sessions"].select(*_KEY, fn.col("ended_at_ms").alias("at_ms")),
+    ]
+    every = begins[0]
+    for part in [*begins[1:], *lasts]:
+        every = every.unionByName(part)
+    ends = tables["streams"].groupBy("run_id").agg(fn.max("last_at_ms").alias("ends"))
+    found = (
+        every.where("group_id IS NOT NULL")
+        .groupBy(*_KEY)
+        .agg(fn.min("at_ms").alias("first"), fn.max("at_ms").alias("last"))
+        .join(fn.broadcast(ends), "run_id", "left")
+        .select(*_KEY, "first", fn.greatest("last", "ends").alias("last"))
+    )
+    return {
+        _key(row): (row["first"] or 0, max(row["last"] or 0, row["first"] or 0))
+        for row in _rows(found)
+        if row["first"] is not None
+    }
+
+
+def _struct(key: Key) -> Column:
+    return fn.struct(*[fn.lit(value).alias(name) for name, value in zip(_KEY, key, strict=True)])
+
+
+def _weight(findings: Sequence[Row]) -> tuple[int, float]:
+    """The worst first: by the severest finding, then by what all cost."""
+    return min((_RANK.get(row["severity"], 3) for row in findings), default=4), -sum(
+        row["score"] or 0.0 for row in findings
+    )
+
+
+def _other(key: Key, rebalances: int, findings: Sequence[Row]) -> Row:
+    run_id, group_id = key
+    return {
+        "run_id": run_id,
+        "group_id": group_id,
+        "rebalances": rebalances,
+        "worst": findings[0]["title"] if findings else None,
+    }
+
+
+def _labels(owners: Sequence[str]) -> list[str]:
+    """Owners without their process, where they can be told apart without it."""
+    names = [owner.rsplit("/", 1)[-1] for owner in owners]
+    names = [short(name) for name in names]
+    return names if len(set(names)) == len(names) else list(owners)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """consumer-2 before consumer-10."""
+    pieces: list[tuple[int, str]] = []
+    digits = ""
+    for letter in [*name, ""]:
+        if letter.isdecimal():
+            digits += letter
+            continue
+        if digits:
+            pieces.append((int(digits), ""))
+            digits = ""
+        pieces.append((-1, letter))
+    return pieces
+
+
+def _rows(table: DataFrame) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.toArrow().to_pylist()
+    for row in found:
+        for name, value in row.items():
+            if isinstance(value, list) and value and isinstance(value[0], tuple):
+                row[name] = dict(value)
+    return found
+
+
+def _by_group(rows: Iterable[dict[str, Any]]) -> dict[Key, list[dict[str, Any]]]:
+    found: dict[Key, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        found[_key(row)].append(row)
+    return dict(found)
+
+
+def _key(row: Row) -> Key:
+    return row["run_id"], row["group_id"]

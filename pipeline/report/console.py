@@ -1,0 +1,95 @@
+"""The report in the terminal: what was read, the findings, and where the rest is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from pipeline.findings.rules import order
+from pipeline.findings.words import count, seconds
+from pipeline.report.data import GroupReport, Report, Row, naming
+
+STYLES: Final = {"high": "bold red", "medium": "yellow", "low": "dim"}
+MOST: Final = 10
+"""Findings in the terminal; the page has all."""
+
+
+def show(report: Report, console: Console, *, page: Path | None, tables: Path | None) -> None:
+    """Print it."""
+    console.print(_read(report))
+    found = in_order(report)
+    several = naming(report)
+    if not found:
+        console.print(Text("\nNothing to complain about: no rule found a cause that a setting would mend.", "green"))
+    for group, row in found[:MOST]:
+        console.print()
+        console.print(_finding(group, row, several))
+    if found[MOST:]:
+        console.print(f"\nand {count(len(found) - MOST, 'more finding')}: see the page")
+    bad = sum(len(group.violations) for group in report.groups)
+    if bad:
+        console.print(Text(f"\n{count(bad, 'violation')} of what must never happen: see the page", "bold red"))
+    console.print()
+    for name, path in (("page", page), ("tables", tables)):
+        if path is not None:
+            # A path is to be copied whole, so it is never folded.
+            console.print(Text(f"{name:<7}{path}"), soft_wrap=True)
+
+
+def in_order(report: Report) -> list[tuple[GroupReport, Row]]:
+    """All findings of all groups, the worst first."""
+    found = [(group, row) for group in report.groups for row in group.findings]
+    return sorted(found, key=lambda each: order(each[1]))
+
+
+def _read(report: Report) -> Text:
+    groups = len(report.groups) + len(report.others)
+    text = Text(
+        f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}, {count(groups, 'group')}, "
+        f"{count(sum(len(group.rebalances) for group in report.groups), 'rebalance')}"
+    )
+    if report.quarantined:
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in report.quarantine_kinds)
+        text.append(f"\n{count(report.quarantined, 'line')} in quarantine: {kinds}", "yellow")
+    missing = sum(row.get("missing") or 0 for row in report.streams)
+    if missing:
+        text.append(f"\n{count(missing, 'row')} missing between others: see what was read, on the page", "yellow")
+    return text
+
+
+def _finding(group: GroupReport, row: Row, several: Callable[[GroupReport], str] | None) -> RenderableType:
+    style = STYLES.get(row["severity"], "")
+    head = Text.assemble((f"{row['severity']:<7}", style), (row["title"], "bold"))
+    where: list[str] = [several(group)] if several else []
+    if row.get("score"):
+        where.append(f"{seconds(row['score'] * 1_000)} consumer-seconds")
+    if where:
+        head.append(f"  {', '.join(where)}", "dim")
+    head.overflow = "fold"
+    parts: list[RenderableType] = [head, Padding(Text(row["text"]), (0, 0, 0, 7))]
+    if row.get("advice"):
+        setting = [(f"{row['setting']}  ", "cyan")] if row.get("setting") else []
+        parts.append(Padding(Text.assemble(("→ ", "cyan"), *setting, row["advice"]), (0, 0, 0, 7)))
+    return Group(*parts)
+
+
+def brief(report: Report, console: Console, most: int) -> None:
+    """The findings' titles and settings only, a line or two each."""
+    found: Sequence[tuple[GroupReport, Row]] = in_order(report)
+    if not found:
+        console.print(Text("Nothing to complain about: no rule found a cause that a setting would mend.", "green"))
+    several = naming(report)
+    for group, row in found[:most]:
+        where = f"{several(group)}: " if several else ""
+        console.print(
+            Text.assemble((f"{row['severity']:<7}", STYLES.get(row["severity"], "")), f"{where}{row['title']}")
+        )
+        if row.get("setting"):
+            console.print(Padding(Text.assemble(("→ ", "cyan"), (row["setting"], "cyan")), (0, 0, 0, 7)))
+    if found[most:]:
+        console.print(f"and {count(len(found) - most, 'more finding')} on the page")

@@ -1,0 +1,169 @@
+"""What a report shows, as plain values: collected from the tables once, small enough for one page.
+
+Instants are ms as in the tables. Rows of tables are mappings with the names of the columns.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+Row = Mapping[str, Any]
+Ints = npt.NDArray[np.int64]
+
+MOST_INTERVALS: Final = 250_000
+"""Intervals of ownership that a page holds; above it, the shortest gaps between two turns of one owner are closed."""
+FINEST: Final = 8_192
+"""The first closing of gaps is by this part of the whole time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Who owned which row when: one entry each in four columns, sorted by row and beginning."""
+
+    row: Ints
+    owner: Ints
+    start: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int, int, int]]) -> Intervals:
+        """From (row, owner, start, end), in any order."""
+        columns = np.array(list(rows), dtype=np.int64).reshape(-1, 4)
+        columns = columns[np.lexsort((columns[:, 3], columns[:, 2], columns[:, 0]))]
+        return cls(*(columns[:, number] for number in range(4)))
+
+    def merged(self, gap_ms: int) -> Intervals:
+        """With intervals of one owner drawn together where at most so much time lies between them.
+
+        Only neighbours are: if somebody else owned the row in between, both stay.
+        """
+        if not len(self):
+            return self
+        joins = np.zeros(len(self), dtype=bool)
+        joins[1:] = (
+            (self.row[1:] == self.row[:-1])
+            & (self.owner[1:] == self.owner[:-1])
+            & (self.start[1:] - self.end[:-1] <= gap_ms)
+        )
+        first = np.flatnonzero(~joins)
+        return Intervals(self.row[first], self.owner[first], self.start[first], np.maximum.reduceat(self.end, first))
+
+    def reduced(self, most: int = MOST_INTERVALS) -> tuple[Intervals, int]:
+        """At most about so many, and the length of the gaps that were closed for it (0: none was)."""
+        found, gap = self.merged(0), 0
+        if not len(found):
+            return found, 0
+        span = max(1, int(found.end.max() - found.start.min()))
+        closed = max(1, span // FINEST)
+        while len(found) > most and closed < span:
+            found, gap = found.merged(closed), closed
+            closed *= 2
+        return found, gap
+
+    def encoded(self, begin_ms: int) -> str:
+        """As the page reads it: varints (LEB128) in base64, four for each: row less the row before, owner, start less
+        the end before in the same row (zigzag; of the first, less the beginning of the chart), length."""
+        if not len(self):
+            return ""
+        step = np.diff(self.row, prepend=0)
+        fresh = np.ones(len(self), dtype=bool)
+        fresh[1:] = self.row[1:] != self.row[:-1]
+        before = np.where(fresh, begin_ms, np.concatenate(([begin_ms], self.end[:-1])))
+        away = self.start - before
+        zigzag = np.where(away < 0, -2 * away - 1, 2 * away)
+        numbers = np.stack([step, self.owner, zigzag, self.end - self.start], axis=1).ravel()
+        return b64encode(varints(numbers)).decode("ascii")
+
+
+def varints(numbers: Ints) -> bytes:
+    """Non-negative numbers as LEB128, one behind the other."""
+    rest = numbers.astype(np.uint64)
+    size = np.ones(len(rest), dtype=np.int64)
+    for bits in range(7, 64, 7):
+        size += (rest >> np.uint64(bits)) > 0
+    ends = np.cumsum(size)
+    out = np.zeros(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
+    begins = ends - size
+    for place in range(int(size.max()) if len(size) else 0):
+        there = size > place
+        byte = (rest[there] >> np.uint64(7 * place)) & np.uint64(0x7F)
+        more = np.where(size[there] > place + 1, np.uint64(0x80), np.uint64(0))
+        out[begins[there] + place] = (byte | more).astype(np.uint8)
+    return out.tobytes()
+
+
+@dataclass(slots=True)
+class GroupReport:
+    """One group of one run."""
+
+    run_id: str
+    group_id: str
+    from_ms: int
+    to_ms: int
+    rebalances: Sequence[Row] = ()
+    """Of the table, with ``stopped_ms`` and ``stopped`` (consumers) added, by time."""
+    findings: Sequence[Row] = ()
+    violations: Sequence[Row] = ()
+    owners: Sequence[str] = ()
+    places: Sequence[tuple[str, int]] = ()
+    """Topic and partition of each row of the chart."""
+    held: Intervals = field(default_factory=lambda: Intervals.of(()))
+    closed_ms: int = 0
+    """Gaps between two turns of one owner that were this short were closed, to have fewer intervals."""
+    overlaps: Sequence[tuple[int, int, int]] = ()
+    """Row, from, to: owned by two at a time."""
+    stops: Sequence[tuple[int, int, int]] = ()
+    """Instant, consumers that wait for an assignment from then on, how many of them own nothing."""
+    pauses: Sequence[Row] = ()
+    """By consumer: ``owner, pauses, stopped_ms, longest_ms, incremental``; the longest sum first."""
+    lag: Sequence[tuple[int, int]] = ()
+    """Instant, lag of all partitions as far as commits tell."""
+    balance: Sequence[Row] = ()
+    requests: Sequence[Row] = ()
+    counts: Row = field(default_factory=dict)
+    """``members`` (the most at a time), ``duplicates``, ``lost`` records where that is known, ``sources``."""
+
+    @property
+    def stopped_ms(self) -> int:
+        """Consumers that owned nothing, summed up."""
+        return sum(int(row.get("stopped_ms") or 0) for row in self.rebalances)
+
+
+@dataclass(slots=True)
+class Report:
+    """All of it."""
+
+    title: str
+    groups: Sequence[GroupReport] = ()
+    """Those with a chart, the worst first."""
+    others: Sequence[Row] = ()
+    """Groups without one: ``run_id, group_id, rebalances, findings, worst``."""
+    streams: Sequence[Row] = ()
+    quarantine_kinds: Sequence[tuple[str, int]] = ()
+    quarantine: Sequence[Row] = ()
+    """The first lines of the quarantine."""
+    rows_read: int = 0
+    files: int = 0
+    made: str = ""
+    """How it was made, for the foot of the page."""
+
+    @property
+    def quarantined(self) -> int:
+        return sum(number for _, number in self.quarantine_kinds)
+
+
+def naming(report: Report) -> Callable[[GroupReport], str] | None:
+    """How groups are told apart: not at all if there is one; with their run if there are several runs."""
+    if len(report.groups) < 2:
+        return None
+    runs = len({group.run_id for group in report.groups})
+    return lambda group: f"{group.group_id} in {group.run_id}" if runs > 1 else group.group_id

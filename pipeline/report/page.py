@@ -1,0 +1,436 @@
+"""The report as one HTML page that needs nothing else: words and tables are HTML, charts are drawn from its data.
+
+The words come first, so that they are there before any script has run.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any, Final
+
+from pipeline.findings.rules import order
+from pipeline.findings.words import clock, count, is_simulated, period, seconds, span
+from pipeline.report.data import GroupReport, Report, Row, naming
+
+CAUSES: Final = {
+    "join-new": "somebody joined",
+    "rejoin-metadata": "somebody joined again with something changed",
+    "rejoin-leader": "the leader joined again",
+    "static-metadata": "somebody static restarted in between",
+    "static-protocol": "somebody static came back with other assignors",
+    "leave": "somebody left",
+    "session-expiry": "somebody's session ended",
+    "sync-expiry": "somebody did not sync in time",
+    "store-failure": "the assignment could not be stored",
+    "over-capacity": "the group was too large",
+    "unknown": "cause unknown",
+}
+"""Cause class to words; ``somebody`` is replaced by the member."""
+
+VIOLATIONS: Final = {
+    "two-owners": "two owners at one time",
+    "unexplained-gap": "nobody owned it for longer than a rebalance explains",
+    "generation-went-back": "the generation went back",
+    "commit-not-seen": "a commit that was acknowledged was not read later",
+    "static-member-rebalanced": "a static member caused a rebalance that it should not have",
+}
+"""Kind of violation to words."""
+
+Naming = Callable[[GroupReport], str] | None
+
+MOST_VIOLATIONS: Final = 50
+_REASON_CHARS: Final = 160
+_OF_COURSE: Final = ("need to re-join with the given member-id", "not provided")
+
+
+def render(report: Report) -> str:
+    """The page."""
+    data = {"causes": [[name, words] for name, words in CAUSES.items()], "groups": [_chart(g) for g in report.groups]}
+    # Nothing in the data can end the script that carries it.
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+    template = files("pipeline").joinpath("page.html").read_text(encoding="utf-8")
+    parts = {
+        "TITLE": _text(report.title),
+        "HEAD": _text(_head(report)),
+        "BODY": "\n".join(_body(report)),
+        "FOOT": _text(report.made),
+        "DATA": text,
+    }
+    before, *rest = template.split("@@")
+    # Every second piece is a name; what is filled in is never looked at again.
+    return before + "".join(parts[name] + piece for name, piece in zip(rest[::2], rest[1::2], strict=True))
+
+
+def _head(report: Report) -> str:
+    read = f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}"
+    bad = report.quarantined
+    return read + (f", {bad:,} more could not be read" if bad else "")
+
+
+def _body(report: Report) -> Iterable[str]:
+    found = [(index, group, row) for index, group in enumerate(report.groups) for row in group.findings]
+    found.sort(key=lambda each: (*order(each[2]), each[0]))
+    yield _tiles(
+        [
+            _counted(len(report.groups) + len(report.others), "group"),
+            _counted(sum(len(group.rebalances) for group in report.groups), "rebalance"),
+            (seconds(sum(group.stopped_ms for group in report.groups)), "consumer-seconds stopped"),
+            _counted(len(found), "finding"),
+            _counted(sum(len(group.violations) for group in report.groups), "violation"),
+            (f"{report.quarantined:,}", "lines in quarantine"),
+        ]
+    )
+    yield "<h2>Findings</h2>"
+    if not found:
+        yield (
+            '<div class="card"><p class="good">Nothing to complain about.</p><p class="soft">None of the rules found a '
+            "cause that a setting would mend. The charts below show what there was.</p></div>"
+            if report.groups
+            else '<div class="card soft">No group in the input.</div>'
+        )
+    several = naming(report)
+    for index, group, row in found[:12]:
+        yield _finding(index, group, row, several)
+    if found[12:]:
+        yield f"<details><summary>{count(len(found) - 12, 'more finding')}</summary>"
+        for index, group, row in found[12:]:
+            yield _finding(index, group, row, several)
+        yield "</details>"
+    if several or report.others:
+        yield "<h2>Groups, the worst first</h2>"
+        yield _index(report)
+    if not several:
+        yield "<h2>What happened</h2>"
+    for index, group in enumerate(report.groups):
+        yield from _group(index, group, several)
+    yield "<h2>What was read</h2>"
+    yield from _read(report)
+
+
+def _finding(index: int, group: GroupReport, row: Row, several: Naming) -> str:
+    severity = str(row["severity"])
+    where = f'<span class="soft">{_text(several(group))}</span>' if several else ""
+    cost = f"{seconds((row['score'] or 0) * 1_000)} consumer-seconds" if row.get("score") else ""
+    sure = "" if row.get("confidence") == "exact" else '<span class="soft">concluded, not told by the source</span>'
+    button = ""
+    if row.get("from_ms") is not None and row.get("to_ms") is not None:
+        span_of = f'data-from="{row["from_ms"]}" data-to="{row["to_ms"]}"'
+        button = f'<button data-show="{index}" {span_of}>on the chart</button>'
+    do = ""
+    if row.get("advice"):
+        setting = f"<code>{_text(row['setting'])}</code> " if row.get("setting") else ""
+        what = "What to change" if row.get("setting") else "What to do"
+        do = f'<p class="do"><b>{what}</b> {setting}{_text(row["advice"])}</p>'
+    return (
+        f'<article class="card finding {severity}"><div class="top"><h3>{_text(row["title"])}</h3>'
+        f'<span class="chip {severity}">{severity}</span>{where}<span class="soft">{_text(cost)}</span>{sure}</div>'
+        f"<p>{_text(row['text'])}</p>{do}{_evidence(row)}"
+        f'<div class="tools">{button}</div></article>'
+    )
+
+
+def _evidence(row: Row) -> str:
+    rows = list(row.get("evidence") or ())
+    if not rows:
+        return ""
+    body = [
+        [_text(each["event"]), _text(f"{each['source']} {each['node'] or ''}"), _number(each["seq"]), _place(each)]
+        for each in rows
+    ]
+    return (
+        f"<details><summary>{count(len(rows), 'row')} of evidence</summary>"
+        f"{_table(('event', 'told by', '#number', 'where'), body)}</details>"
+    )
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    if not row.get("file"):
+        return ""
+    name = str(row["file"]).rsplit("/", 1)[-1]
+    return f'<span title="{_text(row["file"])}">{_text(name)}</span>' + (f":{row['line']}" if row.get("line") else "")
+
+
+def _index(report: Report) -> str:
+    body = [
+        [
+            f'<a href="#group-{index}">{_text(group.group_id)}</a>',
+            _text(group.run_id),
+            f"{len(group.rebalances):,}",
+            seconds(group.stopped_ms),
+            f"{len(group.violations):,}",
+            _worst(group.findings),
+        ]
+        for index, group in enumerate(report.groups)
+    ]
+    shown = _table(("group", "run", "#rebalances", "#consumer-seconds stopped", "#violations", "worst finding"), body)
+    rest = ""
+    if report.others:
+        rows = [
+            [_text(row["group_id"]), _text(row["run_id"]), f"{row['rebalances']:,}", _text(row.get("worst") or "")]
+            for row in report.others
+        ]
+        rest = (
+            f"<details><summary>{count(len(rows), 'more group')} without a chart (--group shows one)</summary>"
+            f"{_table(('group', 'run', '#rebalances', 'worst finding'), rows)}</details>"
+        )
+    return f'<div class="card">{shown}{rest}</div>'
+
+
+def _worst(findings: Sequence[Row]) -> str:
+    if not findings:
+        return '<span class="good">none</span>'
+    row = findings[0]
+    return f'<span class="{row["severity"]}">{_text(row["severity"])}</span> {_text(row["title"])}'
+
+
+def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
+    yield f'<section class="card group" id="group-{index}" data-group="{index}">'
+    run = f'<span class="soft">{_text(group.run_id)}</span>' if several else ""
+    when = period(group.from_ms, group.to_ms)
+    yield f'<div class="top"><h3>{_text(group.group_id)}</h3>{run}<span class="soft">{_text(when)}</span></div>'
+    yield _tiles(_numbers(group))
+    yield (
+        '<div class="tools"><span class="soft">Drag over the chart to zoom in, point at it to read.</span>'
+        "<button data-all>Show all</button></div>"
+    )
+    yield '<div class="chart"></div><div data-legend></div>'
+    if group.closed_ms:
+        yield (
+            f'<p class="soft">Of one owner, gaps of up to {span(group.closed_ms)} are not drawn: there are too many. '
+            "The table ownership has them.</p>"
+        )
+    if not group.places:
+        yield '<p class="soft">The input does not tell who owned what, so there is no chart of owners.</p>'
+    if group.rebalances:
+        yield f"<details data-rebalances><summary>{count(len(group.rebalances), 'rebalance')}, one by "
+        "one</summary></details>"
+    else:
+        yield '<p class="soft">No rebalance.</p>'
+    if group.pauses:
+        body = [
+            [
+                _text(row["owner"]),
+                f"{row['pauses']:,}",
+                seconds(row["stopped_ms"]),
+                span(row["longest_ms"]),
+                f"{row['incremental']:,}",
+            ]
+            for row in group.pauses
+        ]
+        head = ("consumer", "#pauses", "#stopped, s", "#longest", "#with a part only")
+        yield f"<details><summary>Pauses by consumer</summary>{_table(head, body)}</details>"
+    if group.requests:
+        yield f"<details><summary>Requests</summary>{_requests(group.requests)}</details>"
+    if group.violations:
+        yield from _violations(group)
+    yield "</section>"
+
+
+def _numbers(group: GroupReport) -> list[tuple[str, str]]:
+    completed = [row for row in group.rebalances if row.get("outcome") == "completed"]
+    longest = max((int(row.get("unavailable_ms") or 0) for row in group.rebalances), default=0)
+    tiles = [
+        (f"{len(group.rebalances):,}", f"rebalances, {len(completed):,} completed"),
+        (span(longest), "the longest"),
+        (seconds(group.stopped_ms), "consumer-seconds stopped"),
+    ]
+    moved = [row["moved"] for row in group.rebalances if row.get("moved") is not None]
+    if moved:
+        tiles.append((f"{sum(moved):,}", "partitions moved"))
+    if group.counts.get("members"):
+        tiles.append((f"{group.counts['members']:,}", "members at most"))
+    if group.places:
+        tiles.append((f"{len(group.places):,}", "partitions"))
+    for name, words in (("duplicates", "records processed twice"), ("lost", "records lost")):
+        if group.counts.get(name) is not None:
+            tiles.append((f"{group.counts[name]:,}", words))
+    return tiles
+
+
+def _violations(group: GroupReport) -> Iterable[str]:
+    yield f'<h4 class="high">{count(len(group.violations), "violation")}</h4>'
+    body = [
+        [
+            _text(_moment(row["at_ms"])),
+            _text(VIOLATIONS.get(row["kind"], row["kind"])),
+            _text("" if row.get("topic") is None else f"{row['topic']}-{row['partition']}"),
+            _text(row.get("text")),
+            ", ".join(_place(each) for each in (row.get("evidence") or ())[:3] if each.get("file")),
+        ]
+        for row in group.violations[:MOST_VIOLATIONS]
+    ]
+    yield _table(("when", "what", "partition", ":in words", "where"), body)
+    if group.violations[MOST_VIOLATIONS:]:
+        yield f'<p class="soft">and {len(group.violations) - MOST_VIOLATIONS:,} more: see the table violations.</p>'
+
+
+def _requests(rows: Sequence[Row]) -> str:
+    def ms(value: Any) -> str:
+        return "" if value is None else f"{value:,.1f}"
+
+    body = [
+        [
+            _text(row["api"]),
+            f"{row['requests']:,}",
+            f"{row['failed'] or 0:,}",
+            *(ms(row.get(name)) for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms", "parked_max_ms")),
+            _text(", ".join(f"{name} {number:,}" for name, number in sorted((row.get("errors") or {}).items()))),
+        ]
+        for row in rows
+    ]
+    head = (
+        "request",
+        "#answered",
+        "#with an error",
+        "#median, ms",
+        "#95 %",
+        "#99 %",
+        "#slowest",
+        "#longest parked",
+        "errors",
+    )
+    return _table(head, body)
+
+
+def _read(report: Report) -> Iterable[str]:
+    yield '<div class="card">'
+    if report.streams:
+        body = [
+            [
+                _text(row["source"]),
+                _text(row["node"]),
+                _text(row["run_id"]),
+                _number(row["rows"]),
+                _number(row["missing"]),
+                _number(row["out_of_order"]),
+                _number(row["clock_steps"]),
+            ]
+            for row in report.streams
+        ]
+        yield _table(("source", "written by", "run", "#rows", "#missing", "#out of order", "#clock went back"), body)
+    if report.quarantine_kinds:
+        kinds = ", ".join(f"{_text(kind)} {number:,}" for kind, number in report.quarantine_kinds)
+        yield f'<h4 class="medium">{count(report.quarantined, "line")} in quarantine: {kinds}</h4>'
+        body = [
+            [_place(row), _text(row["reason"]), _text(str(row.get("text") or "")[:300])] for row in report.quarantine
+        ]
+        yield _table(("where", ":why", "!the line"), body)
+        if report.quarantined > len(report.quarantine):
+            yield f'<p class="soft">The first {len(report.quarantine)} of them; all are in the table quarantine.</p>'
+    else:
+        yield '<p class="soft">Every line could be read; the quarantine is empty.</p>'
+    yield "</div>"
+
+
+def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """A table of ready HTML. A column whose name begins with # is of numbers, with : of prose, with ! of raw text."""
+    kinds = [{"#": "n", ":": "text", "!": "line"}.get(name[:1], "") for name in head]
+    of_class = [f' class="{kind}"' if kind else "" for kind in kinds]
+    top = "".join(f"<th{c}>{_text(name.lstrip('#:!'))}</th>" for c, name in zip(of_class, head, strict=True))
+    rows = "".join(
+        "<tr>" + "".join(f"<td{c}>{cell}</td>" for c, cell in zip(of_class, row, strict=True)) + "</tr>" for row in body
+    )
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _tiles(tiles: Iterable[tuple[str, str]]) -> str:
+    inside = "".join(
+        f'<div class="tile"><b>{_text(value)}</b><span class="soft">{_text(words)}</span></div>'
+        for value, words in tiles
+    )
+    return f'<div class="tiles">{inside}</div>'
+
+
+def _counted(number: int, noun: str) -> tuple[str, str]:
+    """A tile of so many."""
+    value, words = count(number, noun).split(" ", 1)
+    return value, words
+
+
+def _text(value: Any) -> str:
+    return html.escape("" if value is None else str(value))
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _moment(at_ms: int | None) -> str:
+    if at_ms is None:
+        return ""
+    return clock(at_ms) if is_simulated(at_ms) else period(at_ms, at_ms).removeprefix("on ")
+
+
+# -- charts
+
+
+def _chart(group: GroupReport) -> dict[str, Any]:
+    """The data of one group's chart, as the script reads it."""
+    causes = list(CAUSES)
+    names: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    rebalances = []
+    for row in group.rebalances:
+        cause = row["cause"] if row["cause"] in CAUSES else "unknown"
+        reason = str(row.get("client_reason") or "")[:_REASON_CHARS]
+        if reason.startswith(_OF_COURSE):
+            reason = ""
+        who = row.get("who") or ""
+        end = row.get("ended_at_ms")
+        rebalances.append(
+            [
+                row["prepared_at_ms"],
+                row["prepared_at_ms"] if end is None else end,
+                causes.index(cause),
+                names.setdefault(who, len(names)) if who else -1,
+                row.get("outcome"),
+                row.get("moved"),
+                row.get("regained"),
+                row.get("stopped_ms"),
+                row.get("generation_to"),
+                reasons.setdefault(reason, len(reasons)) if reason else -1,
+            ]
+        )
+    return {
+        "name": group.group_id,
+        "label": f"{count(len(group.rebalances), 'rebalance')} {period(group.from_ms, group.to_ms)}, "
+        f"{count(len(group.places), 'partition')}, {count(len(group.owners), 'owner')}",
+        "from": group.from_ms,
+        "to": max(group.to_ms, group.from_ms + 1),
+        "simulated": is_simulated(group.from_ms),
+        "owners": list(group.owners),
+        "short": _without_beginning(group.owners, group.group_id),
+        "names": list(names),
+        "reasons": list(reasons),
+        "places": [list(place) for place in group.places],
+        "held": group.held.encoded(group.from_ms),
+        "overlaps": [list(each) for each in group.overlaps],
+        "rebalances": rebalances,
+        "stops": [list(each) for each in group.stops],
+        "lag": [list(point) for point in group.lag],
+        "balance": [
+            [
+                row["at_ms"],
+                group.to_ms if row["until_ms"] is None else row["until_ms"],
+                row["least"],
+                row["most"],
+                round(row["partitions"] / row["members"], 2),
+            ]
+            for row in group.balance
+            if row["least"] is not None and row["most"] is not None and row["members"]
+        ],
+    }
+
+
+def _without_beginning(owners: Sequence[str], group_id: str) -> list[str]:
+    """Owners as they fit into a bar: without what all of them begin with."""
+    begins = (f"{group_id}-", f"consumer-{group_id}-")
+    found = []
+    for owner in owners:
+        name = owner.rsplit("/", 1)[-1]
+        begin = next((each for each in begins if name.startswith(each) and len(name) > len(each)), "")
+        found.append(name[len(begin) :])
+    return found if len(set(found)) == len(found) else list(owners)

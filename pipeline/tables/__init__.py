@@ -1,0 +1,1 @@
+"""The tables: functions from DataFrame to DataFrame, one file each, without reading, writing or a session."""

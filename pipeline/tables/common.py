@@ -1,0 +1,84 @@
+"""What several tables need: places in time, ends of runs, topics."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.types import StructType
+
+from pipeline.schemas import EXACT, INFERRED
+
+MS_A_DAY = 86_400_000
+
+COOPERATIVE = ("cooperative-sticky",)
+"""Assignors whose consumers keep what they have while the group rebalances; all others give up everything."""
+
+
+def day_of(at_ms: Column) -> Column:
+    """The day of an instant, in UTC."""
+    return fn.date_from_unix_date(fn.floor(at_ms / MS_A_DAY).cast("int"))
+
+
+def conform(table: DataFrame, schema: StructType) -> DataFrame:
+    """The columns of a schema, in its order, with its types and comments; columns that are missing become null."""
+    have = set(table.columns)
+    return table.select(
+        *[
+            (fn.col(field.name) if field.name in have else fn.lit(None))
+            .cast(field.dataType)
+            .alias(field.name, metadata=field.metadata)
+            for field in schema.fields
+        ]
+    )
+
+
+def of(events: DataFrame, *names: str) -> DataFrame:
+    """The facts with these names."""
+    return events.where(fn.col("event").isin(*names))
+
+
+def is_one_of(*names: str) -> Column:
+    """Whether a row is one of these facts."""
+    return fn.col("event").isin(*names)
+
+
+def confidence_of(*columns: str) -> Column:
+    """exact where all of them are, else inferred."""
+    all_exact = reduce(lambda a, b: a & b, [fn.col(name) == EXACT for name in columns])
+    return fn.when(all_exact, EXACT).otherwise(INFERRED)
+
+
+def ends_of_runs(events: DataFrame) -> DataFrame:
+    """``run_id``, ``ends_at_ms``: when a run's journals end; ``told`` says that the run said so itself."""
+    return events.groupBy("run_id").agg(
+        fn.coalesce(fn.max(fn.when(is_one_of("run_ended"), fn.col("at_ms"))), fn.max("at_ms")).alias("ends_at_ms"),
+        fn.max(is_one_of("run_ended")).alias("told"),
+    )
+
+
+def logs_of_topics(events: DataFrame) -> DataFrame:
+    """``run_id``, ``topic``, ``partition``, ``since_ms``, ``rate``: since when there is a partition, and what it gets.
+
+    Partitions of synthetic topics grow by ``rate`` records a second from the instant they were made; the rate is null
+    where nobody says it. A topic counts from when it was first made: nodes tell of it again after a restart.
+    """
+    told = of(events, "topic_created", "topic_grown", "topic_written").select(
+        "run_id", "topic", "at_ms", "partition_count", is_one_of("topic_written").alias("outside"), "records_per_second"
+    )
+    # A simulation's nodes know nothing of the rate and hear of growth late; what was done from outside is the truth.
+    better = told.groupBy("run_id", "topic").agg(fn.max("outside").alias("known"))
+    told = told.join(better, ["run_id", "topic"]).where(~fn.col("known") | fn.col("outside"))
+    return (
+        told.where("partition_count > 0")
+        .select("*", fn.explode(fn.sequence(fn.lit(0), fn.col("partition_count") - 1)).alias("partition"))
+        .groupBy("run_id", "topic", "partition")
+        .agg(fn.min("at_ms").alias("since_ms"), fn.max("records_per_second").alias("rate"))
+    )
+
+
+def end_offset(at_ms: Column) -> Column:
+    """The end of a synthetic partition at an instant, as ``coordinator.core.topics.Partition`` counts it."""
+    grown = fn.floor((at_ms - fn.col("since_ms")).cast("double") * fn.col("rate") / fn.lit(1000.0))
+    return fn.greatest(fn.lit(0), grown).cast("long")

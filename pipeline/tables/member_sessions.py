@@ -1,0 +1,176 @@
+"""Every stay of a member in a group: how long, how it ended, what it cost.
+
+A member id is handed out once and never again, so a stay is all that is told of one id, by whichever coordinator. A
+static member that comes back has another id and so another stay, which says whom it ``replaces``. If its replacement
+could not be stored, the old one stays (``static_member_restored``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from pipeline.schemas import MEMBER_SESSIONS
+from pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
+
+_KEY: Final = ("run_id", "group_id", "member_id")
+
+
+def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
+    """:data:`pipeline.schemas.MEMBER_SESSIONS` from the facts and :data:`pipeline.schemas.REBALANCES`."""
+    stays = (
+        _stays(events)
+        .join(_generations(rebalances), list(_KEY), "left")
+        .join(_caused(rebalances), list(_KEY), "left")
+        .join(fn.broadcast(ends_of_runs(events)), "run_id")
+    )
+    ended = fn.when(~fn.coalesce(fn.col("restored_at_ms") >= fn.col("over.at_ms"), fn.lit(False)), fn.col("over"))
+    from_ms = fn.coalesce("joined_at_ms", "seen_at_ms")
+    known = stays.select("*", ended.alias("ended")).select(
+        "*",
+        fn.col("ended.at_ms").alias("ended_at_ms"),
+        fn.coalesce("ended.end", fn.lit("open")).alias("end"),
+        fn.col("ended.other").alias("replaced_by"),
+        fn.col("ended.client_reason").alias("leave_reason"),
+        (fn.coalesce("ended.at_ms", "ends_at_ms") - from_ms).alias("session_ms"),
+        fn.coalesce("caused_rebalances", fn.lit(0)).alias("caused"),
+        day_of(from_ms).alias("day"),
+        # The same user's consumer over its lives: what is configured, not what was handed out.
+        fn.coalesce("group_instance_id", fn.concat_ws("@", "client_id", "client_host")).alias("who"),
+    )
+    before = Window.partitionBy("run_id", "group_id", "who").orderBy("seen_at_ms", "member_id")
+    last = fn.lag(fn.struct("ended_at_ms", "end")).over(before)
+
+    def inherited(name: str) -> Column:
+        # Who takes over a static member's place brings the same settings, but no fact says so again.
+        so_far = before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        return fn.coalesce(
+            name, fn.last(fn.when(fn.col("group_instance_id").isNotNull(), fn.col(name)), True).over(so_far)
+        )
+
+    settings = ("client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms", "protocols", "topics")
+    kept = [name for name in known.columns if name not in {*settings, "generations"}]
+    return conform(
+        known.select(
+            *kept, *[inherited(name).alias(name) for name in settings], "generations", last.alias("last")
+        ).select(
+            *kept,
+            *settings,
+            fn.coalesce("generations", fn.lit(0)).alias("generations"),
+            fn.col("last.end").alias("previous_end"),
+            fn.when(
+                fn.col("joined_at_ms") >= fn.col("last.ended_at_ms"),
+                fn.col("joined_at_ms") - fn.col("last.ended_at_ms"),
+            ).alias("away_ms"),
+        ),
+        MEMBER_SESSIONS,
+    )
+
+
+def _stays(events: DataFrame) -> DataFrame:
+    told = of(
+        events,
+        "member_joined",
+        "member_rejoined",
+        "member_removed",
+        "static_member_replaced",
+        "static_member_restored",
+        "group_deleted",
+    )
+    columns: list[str | Column] = [
+        "run_id",
+        "group_id",
+        "member_id",
+        "group_instance_id",
+        "client_id",
+        "client_host",
+        "node",
+        "at_ms",
+        "seq",
+        "event",
+        "cause",
+        "client_reason",
+        "session_timeout_ms",
+        "rebalance_timeout_ms",
+        "protocols",
+        "topics",
+        "confidence",
+        fn.col("other_member_id").alias("other"),
+    ]
+    rows = told.where("member_id IS NOT NULL").select(*columns)
+    replaced = of(events, "static_member_replaced").select(
+        "run_id",
+        "group_id",
+        fn.col("other_member_id").alias("member_id"),
+        "group_instance_id",
+        *[fn.lit(None).cast("string").alias(name) for name in ("client_id", "client_host")],
+        "node",
+        "at_ms",
+        "seq",
+        fn.lit("replaced").alias("event"),
+        fn.lit("replaced").alias("cause"),
+        fn.lit(None).cast("string").alias("client_reason"),
+        *[fn.lit(None).cast("long").alias(name) for name in ("session_timeout_ms", "rebalance_timeout_ms")],
+        *[fn.lit(None).cast("array<string>").alias(name) for name in ("protocols", "topics")],
+        "confidence",
+        fn.col("member_id").alias("other"),
+    )
+    joins = is_one_of("member_joined", "static_member_replaced")
+    over = is_one_of("member_removed", "replaced")
+    return (
+        rows.unionByName(replaced)
+        .groupBy(*_KEY)
+        .agg(
+            fn.max("group_instance_id").alias("group_instance_id"),
+            fn.max("client_id").alias("client_id"),
+            fn.max("client_host").alias("client_host"),
+            fn.min(fn.when(joins, fn.struct("at_ms", "seq", "node", "client_reason"))).alias("came"),
+            fn.min("at_ms").alias("seen_at_ms"),
+            fn.min(
+                fn.when(over, fn.struct("at_ms", "seq", fn.col("cause").alias("end"), "client_reason", "other"))
+            ).alias("over"),
+            fn.max(fn.when(is_one_of("static_member_restored"), fn.col("at_ms"))).alias("restored_at_ms"),
+            fn.max(fn.when(is_one_of("static_member_replaced"), fn.col("other"))).alias("replaces"),
+            fn.count(fn.when(is_one_of("member_rejoined"), 1)).alias("rejoins"),
+            fn.max("session_timeout_ms").alias("session_timeout_ms"),
+            fn.max("rebalance_timeout_ms").alias("rebalance_timeout_ms"),
+            fn.max(fn.when(fn.col("protocols").isNotNull(), fn.struct("at_ms", "seq", "protocols")))["protocols"].alias(
+                "protocols"
+            ),
+            fn.max(fn.when(fn.col("topics").isNotNull(), fn.struct("at_ms", "seq", "topics")))["topics"].alias(
+                "topics"
+            ),
+            fn.min("confidence").alias("sure"),
+        )
+        .select(
+            "*",
+            fn.col("came.at_ms").alias("joined_at_ms"),
+            fn.col("came.node").alias("node"),
+            fn.col("came.client_reason").alias("join_reason"),
+            # "exact" sorts before everything else.
+            fn.when(fn.col("sure") == "exact", "exact").otherwise("inferred").alias("confidence"),
+        )
+    )
+
+
+def _generations(rebalances: DataFrame) -> DataFrame:
+    return (
+        rebalances.where("generation_to IS NOT NULL")
+        .select("run_id", "group_id", fn.explode("members_after").alias("member_id"), "generation_to")
+        .groupBy(*_KEY)
+        .agg(
+            fn.min("generation_to").alias("first_generation"),
+            fn.max("generation_to").alias("last_generation"),
+            fn.count_distinct("generation_to").alias("generations"),
+        )
+    )
+
+
+def _caused(rebalances: DataFrame) -> DataFrame:
+    return (
+        rebalances.where("cause_member_id IS NOT NULL")
+        .groupBy("run_id", "group_id", fn.col("cause_member_id").alias("member_id"))
+        .agg(fn.count("*").alias("caused_rebalances"))
+    )

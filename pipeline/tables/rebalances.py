@@ -1,0 +1,280 @@
+"""Every rebalance: why it began, how it went, how it ended.
+
+A row is one time that a join phase began (``rebalance_started``). What one coordinator says of one group is read in the
+order in which it was written, and everything up to the next beginning belongs to the rebalance. Members that come, go
+or rejoin while the group is not in a join phase are what makes the *next* one begin (Kafka: GroupCoordinator's
+``maybePrepareRebalance``), so they belong to that; the fact has the group's state before it, which tells the two apart.
+
+Outcomes: **completed** by ``rebalance_completed``; **emptied** by ``group_emptied``; **superseded** when the next one
+begins before it was completed; **aborted** when the coordinator resigned, crashed or loaded the group anew, or the
+group was deleted; **open** when the journal ends first. Lengths of attempts add up to the length of the whole.
+
+Instants of different coordinators of one group are compared only to count rebalances and to find storms.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+from pipeline.schemas import EXACT, INFERRED, REBALANCES
+from pipeline.tables.common import conform, day_of, is_one_of, of
+
+CHAIN_GAP_MS: Final = 60_000
+"""Rebalances of a group that begin within this after the one before ended belong to one storm."""
+
+_ENDS: Final = ("rebalance_completed", "group_emptied", "group_loaded", "group_deleted", "group_state_changed")
+_JOINS: Final = ("member_joined", "member_rejoined", "static_member_replaced")
+_MEMBERSHIP: Final = (*_JOINS, "member_removed")
+_FACTS: Final = ("rebalance_started", "join_phase_ended", "assignment_received", *_ENDS, *_MEMBERSHIP)
+_STREAM: Final = ("run_id", "group_id", "source", "node")
+_CLIENT: Final = r"^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+"""Kafka: a dynamic member's id is its client.id with a UUID behind it."""
+
+
+def rebalances(events: DataFrame, chain_gap_ms: int = CHAIN_GAP_MS) -> DataFrame:
+    """:data:`pipeline.schemas.REBALANCES` from :data:`pipeline.schemas.EVENTS`."""
+    one_by_one = _gathered(_numbered(events))
+    return conform(_chained(_described(_ended(one_by_one, events)), chain_gap_ms), REBALANCES)
+
+
+def _numbered(events: DataFrame) -> DataFrame:
+    """The facts with the number ``n`` of the rebalance, in its stream, that they belong to."""
+    facts = (
+        of(events, *_FACTS)
+        .where(~is_one_of("group_state_changed") | (fn.col("state") == "Dead"))
+        .where(~is_one_of("static_member_replaced") | fn.col("rebalances") | (fn.col("state") == "PreparingRebalance"))
+    )
+    begun = fn.sum(is_one_of("rebalance_started").cast("int")).over(
+        Window.partitionBy(*_STREAM).orderBy("seq").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    # A log that does not tell the state: somebody who joins or goes with no rebalance open makes the next one begin.
+    makes_it_begin = is_one_of(*_MEMBERSHIP) & (fn.col("state") != "PreparingRebalance")
+    number = begun + fn.coalesce(makes_it_begin.cast("int"), fn.lit(0))
+    # By run and group alone: everything below is then on one side of the shuffle.
+    return facts.repartition("run_id", "group_id").withColumn("n", number)
+
+
+def _gathered(facts: DataFrame) -> DataFrame:
+    """One row for each rebalance, with the rows of its turning points."""
+
+    def the(name: str, *columns: str) -> Column:
+        return fn.first(fn.when(is_one_of(name), fn.struct(*columns)), ignorenulls=True)
+
+    def who(condition: Column) -> Column:
+        # In the order in which it happened.
+        told = fn.array_sort(fn.collect_list(fn.when(condition, fn.struct("seq", "member_id"))))
+        return fn.array_distinct(fn.transform(told, lambda each: each["member_id"]))
+
+    removed = is_one_of("member_removed")
+    return (
+        facts.groupBy(*_STREAM, "n")
+        .agg(
+            the(
+                "rebalance_started",
+                "seq",
+                "at_ms",
+                "generation",
+                "previous_state",
+                "cause",
+                "cause_member_id",
+                "cause_group_instance_id",
+                "client_reason",
+                "initial",
+                "members",
+                "file",
+                "line",
+            ).alias("began"),
+            the("join_phase_ended", "at_ms", "generation", "leader", "protocol", "members", "absent", "join_ms").alias(
+                "met"
+            ),
+            the("assignment_received", "at_ms", "leader").alias("given"),
+            the(
+                "rebalance_completed",
+                "at_ms",
+                "generation",
+                "leader",
+                "previous_leader",
+                "protocol",
+                "members",
+                "members_before",
+                "owned_before",
+                "owned_after",
+                "moved",
+                "regained",
+                "join_ms",
+                "sync_ms",
+            ).alias("done"),
+            fn.min(fn.when(is_one_of(*_ENDS), fn.struct("seq", "event", "at_ms"))).alias("end"),
+            who(is_one_of("member_joined")).alias("joined"),
+            who(removed & (fn.col("cause") == "left")).alias("left"),
+            who(removed & (fn.col("cause") != "left")).alias("evicted"),
+            who(is_one_of("static_member_replaced")).alias("replaced"),
+            fn.max(fn.when(is_one_of(*_JOINS), fn.struct("at_ms", "seq", "member_id"))).alias("slowest"),
+            fn.sum(fn.when(is_one_of(*_JOINS), fn.col("at_ms"))).alias("joins_at_ms"),
+            fn.count(fn.when(is_one_of(*_JOINS), 1)).alias("joins"),
+            fn.max(fn.col("confidence") != EXACT).alias("guessed"),
+        )
+        .where("began IS NOT NULL")
+    )
+
+
+def _ended(found: DataFrame, events: DataFrame) -> DataFrame:
+    """With outcome and end."""
+    stream = Window.partitionBy(*_STREAM).orderBy("n")
+    following = fn.lead("began").over(stream)
+    # Whoever takes a group over ends what its coordinator before had open, even if that one crashed without a word.
+    loads = (
+        of(events, "group_loaded", "group_created")
+        .select("run_id", "group_id", fn.struct("at_ms", "node").alias("load"))
+        .groupBy("run_id", "group_id")
+        .agg(fn.array_sort(fn.collect_set("load")).alias("loads"))
+    )
+    marked = found.select("*", following.alias("following")).join(fn.broadcast(loads), ["run_id", "group_id"], "left")
+    taken_over = fn.expr("get(filter(loads, x -> x.at_ms >= began.at_ms AND x.node != node), 0).at_ms")
+    superseded = fn.col("following").isNotNull() & fn.coalesce(
+        fn.col("following.previous_state") == "CompletingRebalance", fn.lit(True)
+    )
+    event = fn.col("end.event")
+    outcome = (
+        fn.when(event == "rebalance_completed", "completed")
+        .when(event == "group_emptied", "emptied")
+        .when(event.isNotNull(), "aborted")
+        .when(superseded, "superseded")
+        .when(fn.col("following").isNotNull() | taken_over.isNotNull(), "aborted")
+        .otherwise("open")
+    )
+    ended = fn.coalesce(
+        fn.col("end.at_ms"), fn.when(superseded, fn.col("following.at_ms")), taken_over, fn.col("following.at_ms")
+    )
+    return marked.select("*", outcome.alias("outcome"), ended.alias("ended_at_ms")).drop("loads", "following", "end")
+
+
+def _described(found: DataFrame) -> DataFrame:
+    """With everything that the rows say by themselves."""
+    began, met, done = fn.col("began"), fn.col("met"), fn.col("done")
+    prepared = began["at_ms"]
+    owned_before, owned_after = done["owned_before"], done["owned_after"]
+    leader = fn.coalesce(done["leader"], met["leader"], fn.col("given.leader"))
+    before = fn.last(leader, ignorenulls=True).over(
+        Window.partitionBy(*_STREAM).orderBy("n").rowsBetween(Window.unboundedPreceding, -1)
+    )
+    previous_leader = fn.coalesce(done["previous_leader"], fn.when(fn.col("guessed"), before))
+    after = fn.coalesce(done["members"], met["members"])
+    moved = fn.coalesce(done["moved"], _changed_hands(owned_before, owned_after, after, stays=True))
+    regained = fn.coalesce(done["regained"], _changed_hands(owned_before, owned_after, after, stays=False))
+    kept = fn.size(owned_after) - moved - regained
+    slowest = fn.col("slowest")
+    came = slowest["at_ms"] >= prepared
+    joined_at = met["at_ms"]
+    return found.select(
+        *_STREAM,
+        fn.concat_ws("/", "run_id", "group_id", "node", began["seq"]).alias("rebalance_id"),
+        began["seq"].alias("seq"),
+        day_of(prepared).alias("day"),
+        began["generation"].alias("generation_from"),
+        fn.coalesce(done["generation"], met["generation"]).alias("generation_to"),
+        prepared.alias("prepared_at_ms"),
+        joined_at.alias("joined_at_ms"),
+        fn.col("given.at_ms").alias("assigned_at_ms"),
+        done["at_ms"].alias("stable_at_ms"),
+        "ended_at_ms",
+        "outcome",
+        fn.coalesce(began["cause"], fn.lit("unknown")).alias("cause"),
+        began["cause_member_id"].alias("cause_member_id"),
+        began["cause_group_instance_id"].alias("cause_group_instance_id"),
+        fn.when(
+            began["cause_group_instance_id"].isNull(),
+            fn.nullif(fn.regexp_extract(began["cause_member_id"], _CLIENT, 1), fn.lit("")),
+        ).alias("cause_client_id"),
+        began["client_reason"].alias("client_reason"),
+        began["previous_state"].alias("previous_state"),
+        began["initial"].alias("initial"),
+        fn.coalesce(done["members_before"], fn.array_except(began["members"], "joined")).alias("members_before"),
+        after.alias("members_after"),
+        "joined",
+        "left",
+        "evicted",
+        "replaced",
+        met["absent"].alias("absent"),
+        leader.alias("leader"),
+        previous_leader.alias("previous_leader"),
+        (previous_leader != leader).alias("leader_changed"),
+        fn.coalesce(done["protocol"], met["protocol"]).alias("protocol"),
+        fn.size(owned_before).alias("owned_before"),
+        fn.size(owned_after).alias("owned_after"),
+        moved.alias("moved"),
+        regained.alias("regained"),
+        fn.when(kept + moved > 0, kept / (kept + moved)).alias("stickiness"),
+        fn.coalesce(done["join_ms"], met["join_ms"], joined_at - prepared).alias("join_ms"),
+        fn.coalesce(done["sync_ms"], done["at_ms"] - joined_at).alias("sync_ms"),
+        (fn.col("ended_at_ms") - prepared).alias("unavailable_ms"),
+        fn.when(fn.col("joins") > 0, joined_at * fn.col("joins") - fn.col("joins_at_ms")).alias("members_waiting_ms"),
+        fn.when(came, slowest["member_id"]).alias("slowest_member_id"),
+        fn.when(came, slowest["at_ms"] - prepared).alias("slowest_ms"),
+        fn.when(fn.col("guessed"), INFERRED).otherwise(EXACT).alias("confidence"),
+        began["file"].alias("file"),
+        began["line"].alias("line"),
+    )
+
+
+def _changed_hands(before: Column, after: Column, members: Column, *, stays: bool) -> Column:
+    """How many partitions have another owner now, and the one before still is a member (or is not).
+
+    For sources that say who owned what, but not what moved.
+    """
+    owners = fn.map_from_entries(
+        fn.transform(
+            before,
+            lambda each: fn.struct(
+                fn.struct(each["topic"].alias("topic"), each["partition"].alias("partition")), each["member_id"]
+            ),
+        )
+    )
+
+    def changed(each: Column) -> Column:
+        owner = owners[fn.struct(each["topic"].alias("topic"), each["partition"].alias("partition"))]
+        remains = fn.coalesce(fn.array_contains(members, owner), fn.lit(False))
+        return (owner != each["member_id"]) & remains if stays else ~remains
+
+    return fn.when(before.isNotNull() & after.isNotNull(), fn.size(fn.filter(after, changed)))
+
+
+def _chained(found: DataFrame, chain_gap_ms: int) -> DataFrame:
+    """With numbers, attempts and chains."""
+    group = Window.partitionBy("run_id", "group_id").orderBy("prepared_at_ms", "source", "node", "seq")
+    stream = Window.partitionBy(*_STREAM).orderBy("seq")
+    numbered = found.select(
+        "*",
+        fn.row_number().over(group).alias("number"),
+        (
+            fn.col("prepared_at_ms")
+            - fn.max(fn.coalesce("ended_at_ms", "prepared_at_ms")).over(
+                group.rowsBetween(Window.unboundedPreceding, -1)
+            )
+        ).alias("quiet_ms"),
+    )
+    goes_on = fn.coalesce(fn.lag("outcome").over(stream) == "superseded", fn.lit(False))
+    storms = fn.coalesce(fn.col("quiet_ms") <= chain_gap_ms, fn.lit(False))
+    so_far_stream = stream.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    so_far_group = group.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    chained = (
+        numbered.select("*", goes_on.alias("goes_on"), fn.row_number().over(stream).alias("place"))
+        .select(
+            "*",
+            fn.last(fn.when(~fn.col("goes_on"), fn.struct("number", "place")), ignorenulls=True)
+            .over(so_far_stream)
+            .alias("first"),
+        )
+        .select(
+            "*",
+            fn.col("first.number").alias("episode"),
+            (fn.col("place") - fn.col("first.place") + 1).alias("attempt"),
+            fn.last(fn.when(~storms, fn.col("number")), ignorenulls=True).over(so_far_group).alias("chain"),
+        )
+    )
+    return chained.select(
+        "*", fn.count("*").over(Window.partitionBy("run_id", "group_id", "chain")).alias("chain_length")
+    )

@@ -1,0 +1,152 @@
+"""The few habits of Java that leak into what Kafka answers: string hashes, map order, string order.
+
+Kafka keeps members, topics and partitions in `java.util.HashMap` and `HashSet`. Where their iteration
+order decides an answer (who keeps a surplus partition, who becomes the next leader), the order has to be
+worked out the way Java does. Everything here is a pure function of its arguments.
+
+Source: `java.lang.String`, `java.util.HashMap` (JDK 8 and later), Kafka's `TopicPartition.hashCode`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+_Key = TypeVar("_Key")
+
+INT32_MIN = -(2**31)
+INT32_MAX = 2**31 - 1
+
+DEFAULT_CAPACITY = 16
+_MIN_TREEIFY_CAPACITY = 64
+_TREEIFY_THRESHOLD = 8
+
+_NATIVE_UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
+
+
+def int32(number: int) -> int:
+    """Wrap any integer around to Java's signed 32-bit `int`."""
+    return ((number + 0x8000_0000) & 0xFFFF_FFFF) - 0x8000_0000
+
+
+def abs32(number: int) -> int:
+    """The absolute value of a 32-bit `int`, except that the one without a positive twin becomes 0."""
+    # Kafka: Utils.abs. Not a mask: `number & 0x7fffffff` gives another partition for every negative hash.
+    return 0 if number == INT32_MIN else abs(number)
+
+
+@lru_cache(maxsize=65_536)
+def string_hash(text: str) -> int:
+    """Java's `String.hashCode`, signed 32 bit, over UTF-16 code units (a character beyond the BMP counts as two)."""
+    units: Iterable[int]
+    if text.isascii():
+        units = text.encode("ascii")
+    else:
+        units = memoryview(text.encode(_NATIVE_UTF16, "surrogatepass")).cast("H")
+    result = 0
+    for unit in units:
+        result = (31 * result + unit) & 0xFFFF_FFFF
+    return int32(result)
+
+
+def topic_partition_hash(topic: str, partition: int) -> int:
+    """Kafka's `TopicPartition.hashCode`, signed 32 bit."""
+    return int32(31 * (31 + partition) + string_hash(topic))
+
+
+def utf16_key(text: str) -> bytes:
+    """A key that sorts strings as `String.compareTo` does: by UTF-16 code unit, shorter prefix first."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def utf16_sorted(texts: Iterable[str]) -> list[str]:
+    """Strings in the order of `String.compareTo`, without building keys where code points already say the same."""
+    listed = list(texts)
+    if all(map(str.isascii, listed)):
+        return sorted(listed)
+    return sorted(listed, key=utf16_key)
+
+
+def table_capacity(count: int, capacity: int = DEFAULT_CAPACITY) -> int:
+    """The table size a `HashMap` has after holding `count` keys, when it had reached `capacity` before.
+
+    A power of two; it doubles while more than three quarters are in use, and never shrinks.
+    """
+    while count * 4 > capacity * 3:
+        capacity *= 2
+    return capacity
+
+
+def hash_map_order(keys: Sequence[str], capacity: int = DEFAULT_CAPACITY) -> list[str]:
+    """The order in which a `HashMap` that was given these distinct string keys, in this order, iterates them.
+
+    `capacity` is the table size the map had already reached: a map that once held more keys keeps its table.
+    """
+    return list(_string_order(tuple(keys), capacity))
+
+
+@lru_cache(maxsize=1024)
+def _string_order(keys: tuple[str, ...], capacity: int) -> tuple[str, ...]:
+    """`hash_map_order`, remembered: a group asks for the order of the same members again and again."""
+    return tuple(hashed_order(keys, string_hash, capacity))
+
+
+def topic_partition_order(keys: Sequence[tuple[str, int]], capacity: int = DEFAULT_CAPACITY) -> list[tuple[str, int]]:
+    """`hash_map_order` for (topic, partition) keys."""
+    return hashed_order(keys, lambda key: topic_partition_hash(key[0], key[1]), capacity)
+
+
+def computed_map_order(lookups: Sequence[str]) -> list[str]:
+    """The order of a new `HashMap` whose keys came by `computeIfAbsent`, not by `put`: each key once.
+
+    `lookups` are all calls, also those for keys that were there already. `computeIfAbsent` puts a new key
+    first in its bucket, and grows a table that has become too full only at the call after, whatever its key.
+    """
+    keys = list(dict.fromkeys(lookups))
+    codes = [_spread(string_hash(key)) for key in keys]
+    capacity = DEFAULT_CAPACITY
+    for count, code in enumerate(codes):
+        capacity = table_capacity(count, capacity)
+        if capacity < _MIN_TREEIFY_CAPACITY and _crowd(codes[:count], code, capacity) >= _TREEIFY_THRESHOLD - 1:
+            capacity *= 2
+    if keys and lookups.index(keys[-1]) < len(lookups) - 1:
+        capacity = table_capacity(len(keys), capacity)
+    return [keys[place] for place in sorted(range(len(keys)), key=lambda place: (codes[place] & capacity - 1, -place))]
+
+
+def hashed_order(keys: Sequence[_Key], hash_of: Callable[[_Key], int], capacity: int = DEFAULT_CAPACITY) -> list[_Key]:
+    """Keys in bucket order, and by insertion inside a bucket, for any Java hash code `hash_of`."""
+    if len(keys) < 2:
+        return list(keys)
+    codes = [_spread(hash_of(key)) for key in keys]
+    mask = _capacity_after(codes, capacity) - 1
+    # Differs: in tables of 64 and more, Java turns a bucket of more than eight keys into a tree and no longer
+    # iterates it by insertion alone. It takes keys chosen to collide; here insertion order holds for them too.
+    return [keys[place] for place in sorted(range(len(keys)), key=lambda place: codes[place] & mask)]
+
+
+def _spread(code: int) -> int:
+    """The hash as the table uses it: the high half folded into the low one, unsigned."""
+    code &= 0xFFFF_FFFF
+    return code ^ (code >> 16)
+
+
+def _capacity_after(codes: Sequence[int], capacity: int) -> int:
+    """The table size once every key is in, counting the growth that an overfull bucket forces on a small table."""
+    # Kafka: HashMap.treeifyBin. The ninth key of a bucket doubles a table below 64 instead of making a tree.
+    if len(codes) > _TREEIFY_THRESHOLD:
+        for count, code in enumerate(codes):
+            if capacity >= _MIN_TREEIFY_CAPACITY:
+                break
+            if count >= _TREEIFY_THRESHOLD and _crowd(codes[:count], code, capacity) >= _TREEIFY_THRESHOLD:
+                capacity *= 2
+            capacity = table_capacity(count + 1, capacity)
+    return table_capacity(len(codes), capacity)
+
+
+def _crowd(codes: Sequence[int], code: int, capacity: int) -> int:
+    """How many of `codes` are in the same bucket as `code`."""
+    mask = capacity - 1
+    return sum((other ^ code) & mask == 0 for other in codes)

@@ -1,0 +1,151 @@
+"""The offsets log, by offsets partition: durable, replicated, slow, failing on command, and fenced by epochs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, TypeAlias
+
+from coordinator.core.effects import Append
+from protocol.errors import ErrorCode
+from protocol.records import GroupRecord, OffsetRecord, Record
+from simulation.world import Millis, Order, World
+
+Stored: TypeAlias = Callable[[Append, ErrorCode], None]
+Read: TypeAlias = Callable[[tuple[Record, ...]], None]
+Key: TypeAlias = tuple[str, ...]
+
+_COMPACT_FROM: Final = 2_000
+_REMEMBERED: Final = 16
+"""How many of the newest values of each offset are remembered for the checks."""
+
+
+@dataclass(slots=True)
+class Log:
+    """One offsets partition."""
+
+    epoch: int = -1
+    records: list[Record] = field(default_factory=list)
+    appends: int = 0
+    last_at: Millis = 0
+    compact_at: int = _COMPACT_FROM
+    newest: dict[Key, deque[int]] = field(default_factory=dict)
+    """By group, topic and partition: the last offsets that were written."""
+    groups: dict[str, GroupRecord] = field(default_factory=dict)
+    """By group: its newest record."""
+
+
+def key_of(record: Record) -> Key:
+    """What a record is about."""
+    match record:
+        case GroupRecord():
+            return (record.key.data.group,)
+        case OffsetRecord():
+            data = record.key.data
+            return (data.group, data.topic, str(data.partition))
+    return ()
+
+
+class Disk:
+    """All offsets partitions. ``draw`` says how long an append or a read takes in ms; appends keep their order.
+
+    Without it nothing takes any time: an append has ended, and a log is read, when the call returns. Either way appends
+    and reads can be held back, to be let go one by one.
+    """
+
+    def __init__(self, world: World, draw: Callable[[Random], float] | None) -> None:
+        self.world = world
+        self.random = Random(world.random.getrandbits(64))
+        self.draw = draw
+        self.slower_ms: Millis = 0
+        self.error: ErrorCode | None = None
+        self.logs: dict[int, Log] = {}
+        self.holds_appends = False
+        self.holds_reads = False
+        self.held_appends: deque[tuple[Append, Stored]] = deque()
+        self.held_reads: deque[tuple[int, Read]] = deque()
+        self.told_written: list[Callable[[Append], None]] = []
+        """Hear of every append that has got into a log."""
+
+    def log(self, partition: int) -> Log:
+        found = self.logs.get(partition)
+        if found is None:
+            found = self.logs[partition] = Log()
+        return found
+
+    def elect(self, partition: int) -> int:
+        """A new epoch of a partition; what older ones append from now on is refused."""
+        log = self.log(partition)
+        log.epoch += 1
+        return log.epoch
+
+    def append(self, wanted: Append, stored: Stored) -> None:
+        """Write, all or none, and say so when it is durable."""
+        if self.holds_appends:
+            self.held_appends.append((wanted, stored))
+        elif self.draw is None:
+            self._write((wanted, stored, self.error))
+        else:
+            at = self._when_done(wanted.partition, self.draw)
+            self.world.at(at, Order.DISK, self._write, (wanted, stored, self.error))
+
+    def end_append(self, error: ErrorCode | None = None) -> None:
+        """End the oldest append that is held, with an error if one is given."""
+        self._write((*self.held_appends.popleft(), error))
+
+    def _write(self, what: tuple[Append, Stored, ErrorCode | None]) -> None:
+        wanted, stored, error = what
+        log = self.log(wanted.partition)
+        if wanted.epoch < log.epoch:
+            stored(wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        if error is not None:
+            stored(wanted, error)
+            return
+        log.records.extend(wanted.records)
+        log.appends += 1
+        for record in wanted.records:
+            if isinstance(record, GroupRecord):
+                log.groups[record.key.data.group] = record
+            elif isinstance(record, OffsetRecord) and record.value is not None:
+                newest = log.newest.setdefault(key_of(record), deque(maxlen=_REMEMBERED))
+                newest.append(record.value.data.offset)
+        if len(log.records) >= log.compact_at:
+            log.records = compacted(log.records)
+            log.compact_at = max(_COMPACT_FROM, 2 * len(log.records))
+        for tell in self.told_written:
+            tell(wanted)
+        stored(wanted, ErrorCode.NONE)
+
+    def read(self, partition: int, done: Read) -> None:
+        """Hand out a partition as it is when the read ends, after what is being written before it."""
+        if self.holds_reads:
+            self.held_reads.append((partition, done))
+        elif self.draw is None:
+            done(tuple(self.log(partition).records))
+        else:
+            log, at = self.log(partition), self._when_done(partition, self.draw)
+            self.world.at(at, Order.DISK, lambda _: done(tuple(log.records)))
+
+    def end_read(self) -> None:
+        """Let the oldest read that is held come to its end."""
+        partition, done = self.held_reads.popleft()
+        done(tuple(self.log(partition).records))
+
+    def _when_done(self, partition: int, draw: Callable[[Random], float]) -> Millis:
+        """When what begins now ends: nothing overtakes anything."""
+        log = self.log(partition)
+        log.last_at = max(log.last_at, self.world.now + max(1, round(draw(self.random))) + self.slower_ms)
+        return log.last_at
+
+
+def compacted(records: list[Record]) -> list[Record]:
+    """The newest record of each key, in log order, without tombstones. There are no transactions here."""
+    last = {key_of(record): index for index, record in enumerate(records)}
+    return [
+        record
+        for index, record in enumerate(records)
+        if last[key_of(record)] == index and getattr(record, "value", None) is not None
+    ]

@@ -1,0 +1,405 @@
+"""Leaves out what changes nothing: a member with nothing to do beats, polls and looks at the topics, over and over.
+
+A consumer *dozes* when all that it would do until something happens is known: its poll returns nothing, its heartbeats
+are answered NONE, its metadata is what it was. None of that is a fact, and what it leaves behind are four numbers: when
+the next heartbeat and the next refresh are due, when the session ends on either side, and when the poll returns. All of
+them are functions of the instant, because
+
+- a heartbeat of a known member in the current generation of a Stable group does one thing: it restarts the session
+  (``coordinator.core.membership.Membership.heartbeat``);
+- metadata is a function of the topics, and these have not changed since the consumer last looked;
+- the delay of a message is a function of its connection and the instant (:class:`simulation.network.Latency`), so a
+  message that is not played takes no chance away from another;
+- what happens at one instant is ordered by whom it befalls (:class:`simulation.world.Order`), not by who came first.
+
+So before anything touches a dozing consumer, or its group leaves Stable, the numbers are set as they would be, and
+what would be on its way just then is put on its way. From there on everything is played. Nobody dozes while messages
+get lost, somebody is cut off, a node is down or stands still. A consumer that commits by itself every five seconds does
+not doze: each of these commits is a fact, and facts are not left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from client.core.consumer import ConsumerCore
+from client.core.effects import Send
+from client.core.inputs import Elapsed
+from client.core.membership import MemberState
+from client.core.subscription import Kind
+from coordinator.core.deadlines import Deadlines, Key
+from coordinator.core.effects import Effect, Reply
+from coordinator.core.events import (
+    CoreFailed,
+    GroupStateChanged,
+    MemberRemoved,
+    PartitionElected,
+    PartitionResigned,
+    StaticMemberReplaced,
+    StaticMemberRestored,
+)
+from coordinator.core.group_state import STABLE
+from coordinator.core.inputs import Context, Input, Received
+from protocol.base import Response
+from protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.metadata import MetadataRequest
+from simulation.cluster import NodeParty, Watcher
+from simulation.consumers import ConsumerParty
+from simulation.network import Connection, Exchange
+from simulation.world import Lane, Millis
+
+if TYPE_CHECKING:
+    from simulation.lab import Lab
+
+NEVER: Final[Millis] = 1 << 60
+_FINE: Final = HeartbeatResponse()
+
+
+@dataclass(slots=True, eq=False)
+class Doze:
+    """A consumer that dozes: the numbers as they were when it began, and the node that thinks it beats."""
+
+    consumer: ConsumerParty
+    member_id: str
+    node: NodeParty
+    session_key: Key
+    session_ends_at: Millis
+    beat_at: Millis
+    polls_at: Millis
+    refreshed_at: Millis
+    until: Millis
+
+
+class Idler(Watcher):
+    """Lets consumers doze, and wakes them in time."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.world = lab.world
+        self.cluster = lab.cluster
+        self.network = lab.network
+        self.dozing: dict[str, dict[ConsumerParty, Doze]] = {}
+        """By group id."""
+        self._by_member: dict[tuple[str, str], Doze] = {}
+        self.naps = 0
+        self._not_before: dict[ConsumerParty, Millis] = {}
+        for node in self.cluster.nodes:
+            node.watchers.append(self)
+            node.remembers_metadata = True
+
+    # -- falling asleep
+
+    def consider(self, consumer: ConsumerParty) -> None:
+        """Let a consumer doze if nothing but beats, empty polls and equal metadata is to come for a while."""
+        core = consumer.core
+        if core is None or consumer.dozing or core._poll is None or core._turn.in_flight:
+            return
+        if self.world.now < self._not_before.get(consumer, 0):
+            return
+        if core.config.enable_auto_commit or not self._calm(consumer) or not settled(core):
+            return
+        coordinator = core._lookup.coordinator
+        assert coordinator is not None, "a settled consumer knows its coordinator"
+        node = self.cluster.by_address(coordinator.port)
+        member_id = core.generation.member_id
+        group_id = core.config.group_id or ""
+        group = node.group(group_id)
+        if group is None or group.state is not STABLE or group.generation != core.generation.generation_id:
+            return
+        member = group.members.get(member_id)
+        instance_id = core.config.group_instance_id
+        if member is None or (instance_id is not None and group.static_members.get(instance_id) != member_id):
+            return
+        deadlines = deadlines_of(node)
+        session_ends_at = deadlines.at(member.session_key)
+        until = self._until(consumer, core)
+        beat_at = core._heartbeat.due_at
+        if session_ends_at is None or until <= beat_at + core.config.heartbeat_interval_ms:
+            self._not_before[consumer] = min(until, self.world.now + core.config.heartbeat_interval_ms)
+            return
+        doze = Doze(
+            consumer=consumer,
+            member_id=member_id,
+            node=node,
+            session_key=member.session_key,
+            session_ends_at=session_ends_at,
+            beat_at=beat_at,
+            polls_at=core._poll.until,
+            refreshed_at=core._metadata._refreshed_at or 0,
+            until=until,
+        )
+        self.naps += 1
+        deadlines.set(member.session_key, NEVER)
+        consumer.dozing = True
+        self.dozing.setdefault(group_id, {})[consumer] = doze
+        self._by_member[group_id, member_id] = doze
+        if until < NEVER:
+            self.world.control(until, self._alarm, doze)
+
+    def _calm(self, consumer: ConsumerParty) -> bool:
+        """Whether everybody is there and every message arrives, soon enough that beats do not meet one another."""
+        network = self.network
+        config = consumer.config
+        return (
+            not network.lossy
+            and not network.blocked
+            and 2 * network.latency.longest_ms < min(config.heartbeat_interval_ms, config.session_timeout_ms)
+            and consumer.paused_until <= self.world.now
+            and consumer.stuck_until <= self.world.now
+            and not consumer.stopping
+            and all(node.is_up and node.paused_until <= self.world.now for node in self.cluster.nodes)
+        )
+
+    def _until(self, consumer: ConsumerParty, core: ConsumerCore) -> Millis:
+        """Before this nothing can come up by itself: neither a record nor topics that the consumer has not seen."""
+        until = NEVER
+        refreshed_at = core._metadata._refreshed_at or 0
+        if refreshed_at - 2 * self.network.latency.longest_ms <= self.cluster.topics_changed_at:
+            until = refreshed_at + core.config.metadata_max_age_ms
+        for partition, state in core._subscription.assignment.items():
+            topic = self.cluster.topics.get(partition.topic)
+            if topic is not None and topic.records_per_second and state.position is not None:
+                if consumer.work.poll_ms > core.config.fetch_max_wait_ms:
+                    return 0
+                until = min(until, topic.written_at(partition.partition, state.position) - 1)
+        return until
+
+    # -- waking up
+
+    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
+        """Wake those whose beats would be answered otherwise from now on."""
+        if not self.dozing:
+            return
+        for effect in effects:
+            match effect:
+                case GroupStateChanged():
+                    self.wake_group(effect.group_id)
+                case StaticMemberReplaced():
+                    self._wake_member(effect.group_id, effect.old_member_id)
+                case StaticMemberRestored():
+                    self._wake_member(effect.group_id, effect.refused_member_id)
+                case MemberRemoved():
+                    self._wake_member(effect.group_id, effect.member_id)
+                case PartitionResigned() | PartitionElected() | CoreFailed():
+                    self.wake_all()
+                case _:
+                    pass
+
+    def wake_all(self) -> None:
+        for group_id in list(self.dozing):
+            self.wake_group(group_id)
+
+    def wake_group(self, group_id: str) -> None:
+        for consumer in list(self.dozing.get(group_id, ())):
+            self.wake(consumer)
+
+    def _wake_member(self, group_id: str, member_id: str) -> None:
+        doze = self._by_member.get((group_id, member_id))
+        if doze is not None:
+            self.wake(doze.consumer)
+
+    def _alarm(self, doze: Doze) -> None:
+        if self.dozing.get(doze.consumer.config.group_id or "", {}).get(doze.consumer) is doze:
+            self.wake(doze.consumer)
+
+    def wake(self, consumer: ConsumerParty) -> None:
+        """Set the numbers as they would be, and put on its way what would be on its way."""
+        group_id = consumer.config.group_id or ""
+        doze = self.dozing[group_id].pop(consumer)
+        if not self.dozing[group_id]:
+            del self.dozing[group_id]
+        del self._by_member[group_id, doze.member_id]
+        consumer.dozing = False
+        core = consumer.core
+        assert core is not None, "only a consumer that is up dozes"
+        assert core._poll is not None, "a consumer dozes in a poll"
+        Waking(self, doze, core).up()
+
+    # -- for those who wake
+
+    def past(self, when: Millis, lane: Lane) -> bool:
+        """Whether what is due then and in this lane has happened already."""
+        return (when, lane) < self.world.current
+
+
+class Waking:
+    """One consumer's way back."""
+
+    def __init__(self, idler: Idler, doze: Doze, core: ConsumerCore) -> None:
+        self.idler = idler
+        self.doze = doze
+        self.core = core
+        self.consumer = doze.consumer
+        self.config = core.config
+        self.beats_on = self.consumer.connection_to(doze.node.index, 0)
+
+    def up(self) -> None:
+        """Catch up, and let the clock of this consumer tick again."""
+        core, heartbeat = self.core, self.core._heartbeat
+        beat_sent_at = self._beats()
+        refresh_sent_at = self._refreshes()
+        unanswered = sorted({at for at in (beat_sent_at, refresh_sent_at) if at is not None})
+        poll = core._poll
+        assert poll is not None
+        for at in unanswered:
+            poll.until = self._poll_until(at)
+            for effect in core.step(Elapsed(), at):
+                assert isinstance(effect, Send), f"a dozing consumer only sends, it does not say {effect!r}"
+                self._on_its_way(effect, at)
+        world = self.idler.world
+        poll.until = self._poll_until(None)
+        heartbeat.polled(world.now)
+        due = min(heartbeat.due_at, poll.until)
+        metadata = core._metadata
+        if metadata._in_flight is None:
+            due = min(due, (metadata._refreshed_at or 0) + self.config.metadata_max_age_ms)
+        core._turn.next_wake = due
+        self.consumer._queued_at = None
+        self.consumer._set_timer(due)
+        self.doze.node._set_timer(self.doze.node.core.next_deadline() if self.doze.node.core is not None else None)
+
+    def _beats(self) -> Millis | None:
+        """Set what heartbeats have left behind on both sides; when the one was sent that has no answer yet, if any."""
+        idler, doze, config, heartbeat = self.idler, self.doze, self.config, self.core._heartbeat
+        interval = config.heartbeat_interval_ms
+        connection = self.beats_on
+        session_ends_at = doze.session_ends_at
+        last = self._last_before_now(doze.beat_at, interval)
+        unanswered = None
+        if last is not None:
+            heartbeat.due_at = last + interval
+            answered = last
+            arrives = connection.arrival(last)
+            if not idler.past(connection.answer_arrival(arrives), connection.answer_lane):
+                unanswered = heartbeat.due_at = last
+                answered = last - interval
+            if answered >= doze.beat_at:
+                back = connection.answer_arrival(connection.arrival(answered))
+                heartbeat.restart_session(back)
+            heard = last if idler.past(arrives, connection.request_lane) else last - interval
+            if heard >= doze.beat_at:
+                session_ends_at = connection.arrival(heard) + config.session_timeout_ms
+        deadlines = deadlines_of(doze.node)
+        if deadlines.at(doze.session_key) == NEVER:
+            deadlines.set(doze.session_key, session_ends_at)
+        return unanswered
+
+    def _refreshes(self) -> Millis | None:
+        """Set when the topics were looked at last; when the question was sent that has no answer yet, if any."""
+        metadata = self.core._metadata
+        refreshed_at = self.doze.refreshed_at
+        while True:
+            metadata._refreshed_at = refreshed_at
+            sent_at = refreshed_at + self.config.metadata_max_age_ms
+            if not self.idler.past(sent_at, self.consumer.timer_lane):
+                return None
+            connection = self.consumer.connection_to(
+                self.idler.cluster.any_node(self.consumer.number, sent_at).index, 1
+            )
+            back = connection.answer_arrival(connection.arrival(sent_at))
+            if not self.idler.past(back, connection.answer_lane):
+                return sent_at
+            refreshed_at = back
+
+    def _last_before_now(self, first: Millis, interval: Millis) -> Millis | None:
+        """The last of what the consumer does at ``first`` and every ``interval`` that has happened, if any."""
+        now, lane = self.idler.world.now, self.consumer.timer_lane
+        if not self.idler.past(first, lane):
+            return None
+        last = first + (now - first) // interval * interval
+        return last if self.idler.past(last, lane) else last - interval
+
+    def _poll_until(self, at: Millis | None) -> Millis:
+        """When the poll ends that runs at an instant, or now."""
+        first, every = self.doze.polls_at, self.consumer.work.poll_ms
+        if at is not None:
+            return first if at < first else first + ((at - first) // every + 1) * every
+        last = self._last_before_now(first, every)
+        return first if last is None else last + every
+
+    def _on_its_way(self, send: Send, at: Millis) -> None:
+        """Put a request, or its answer, to where it would be now."""
+        idler = self.idler
+        if isinstance(send.request, HeartbeatRequest):
+            connection = self.beats_on
+        else:
+            assert isinstance(send.request, MetadataRequest), "a dozing consumer beats and looks at the topics"
+            connection = self.consumer.connection_to(idler.cluster.any_node(self.consumer.number, at).index, 1)
+        exchange = Exchange(
+            connection, connection.serial, send.request_id, send.request, send.version, at, at + send.timeout_ms
+        )
+        connection.waiting[send.request_id] = exchange
+        self.consumer._where[send.request_id] = connection
+        connection.watch(exchange.expires_at)
+        arrives = connection.arrival(at)
+        if not idler.past(arrives, connection.request_lane):
+            connection.send_at(arrives, exchange)
+            return
+        if isinstance(send.request, HeartbeatRequest):
+            exchange.response = _FINE
+        else:
+            exchange.response = answer_now(connection, exchange)
+        exchange.answers += 1
+        connection.answer_at(connection.answer_arrival(arrives), exchange)
+
+
+def settled(core: ConsumerCore) -> bool:
+    """Whether a consumer is a quiet member: it has positions everywhere, wants nothing and waits for nothing."""
+    membership, heartbeat, metadata, joining, commits = (
+        core._membership,
+        core._heartbeat,
+        core._metadata,
+        core._joining,
+        core._commits,
+    )
+    return (
+        membership.state is MemberState.STABLE
+        and not membership.rejoin_needed
+        and membership.needs_prepare
+        and joining.attempt is None
+        and joining.joined_topics == core._subscription.topics
+        and heartbeat.enabled
+        and heartbeat.failure is None
+        and heartbeat.attempts == 0
+        and not core._listener.busy
+        and not core._held
+        and not core._woken
+        and not core._departure.closing
+        and not core._queries.open
+        and not commits.waited_for
+        and not commits.async_open
+        and not commits._completed
+        and core._lookup.coordinator is not None
+        and not core._lookup.awaited
+        and core._subscription.kind is Kind.TOPICS
+        and metadata.error is None
+        and not metadata.stale
+        and metadata.version <= joining.snapshot.version
+        # What it would ask about is what it knows: a leader may want the topics of others, or no longer.
+        and sorted(metadata.topics) == sorted(core._subscription.metadata_topics())
+        and metadata.snapshot().topics == joining.snapshot.topics
+        and (joining.assigned_from is None or joining.assigned_from.matches(joining.snapshot))
+        and core._positions._error is None
+        and all(state.position is not None for state in core._subscription.assignment.values())
+    )
+
+
+def deadlines_of(node: NodeParty) -> Deadlines:
+    """The timers of a node that is up."""
+    assert node.core is not None, "a node that is down has no timers"
+    return node.core._turn.deadlines
+
+
+def answer_now(connection: Connection, exchange: Exchange) -> Response:
+    """What the node says about the topics; it said the same when the question arrived."""
+    known = connection.node.known_metadata(exchange)
+    if known is not None:
+        return known
+    core = connection.node.core
+    assert core is not None, "nobody dozes while a node is down"
+    context = Context(exchange.version, connection.client.name)
+    effects = core.step(Received(exchange, exchange.request, context), connection.network.world.now)
+    reply = effects[-1]
+    assert isinstance(reply, Reply), "metadata is answered at once"
+    return reply.response

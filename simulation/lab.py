@@ -1,0 +1,239 @@
+"""A scenario come to life: the world, everybody in it, and those who listen."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Final
+
+from client.config import ConsumerConfig
+from client.processing_time import parse_processing_time
+from coordinator.config import Settings
+from protocol.events import Event
+from simulation.accounting import Accounting
+from simulation.cluster import Cluster, NodeParty
+from simulation.consumers import ConsumerParty, Work
+from simulation.disk import Disk
+from simulation.events import ConsumerStarted, Done, TopicWritten
+from simulation.happenings import Happenings
+from simulation.idle import Idler
+from simulation.network import Latency, Network
+from simulation.ownership import Ownership
+from simulation.scenario import Group, Scenario
+from simulation.world import Hear, Millis, Party, World
+
+_COLLECT_EVERY: Final = 100_000
+"""Objects that may be made, and not gone, before Python looks for rings among them."""
+
+
+class Outside(Party):
+    """Whoever deploys, scales and breaks things: says what is done to the others."""
+
+
+class Lab:
+    """One run of a scenario. ``skip`` leaves out what changes nothing; the facts are the same."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int | None = None,
+        *,
+        skip: bool = True,
+        keep: bool = False,
+        listeners: Iterable[Hear] = (),
+    ) -> None:
+        self.scenario = scenario
+        self.seed = scenario.seed if seed is None else seed
+        self.world = world = World(self.seed)
+        self.outside = Outside(world, "outside")
+        settings = Settings.model_validate(scenario.coordinator.settings)
+        network, coordinator = scenario.network, scenario.coordinator
+        self.network = Network(world, Latency(world.random, _draw(network.latency), network.longest))
+        self.network.lost_requests = network.lost_requests
+        self.network.lost_answers = network.lost_answers
+        self.disk = Disk(world, _draw(coordinator.log_latency))
+        self.cluster = Cluster(world, self.disk, coordinator.nodes, settings, coordinator.notice, coordinator.gossip)
+        self.cluster.lease_ms = coordinator.lease
+        self.consumers: dict[str, ConsumerParty] = {}
+        self.accounting = Accounting(self._written_by, scenario.late)
+        self.ownership = Ownership(keep=keep)
+        self._hears = (self.accounting.hears, self.ownership.hears)
+        self.idler = Idler(self) if skip else None
+        self._begun: dict[str, None] = {}
+        world.listeners.append(self._hear)
+        world.listeners.extend(listeners)
+        self.happenings = Happenings(self)
+
+    # -- life
+
+    def begin(self) -> None:
+        """Bring the cluster up, start the consumers and prepare everything that will happen."""
+        self.cluster.start(list(self.scenario.groups))
+        for name, topic in self.scenario.topics.items():
+            self.cluster.create_topic(name, topic.partitions, topic.records_per_second)
+            self._written(name)
+        for group_id, group in self.scenario.groups.items():
+            for number in range(1, group.consumers + 1):
+                consumer = self.consumer(f"{group_id}-{number}")
+                consumer.wanted = True
+                at = group.start.after + (number - 1) * group.start.every
+                self.world.control(at, self._first_start, consumer)
+        self.happenings.prepare()
+
+    def run(self, tell_progress: Callable[[Millis], None] | None = None) -> None:
+        """Play to the horizon."""
+        before = gc.get_threshold()
+        # Most of what is made here is gone as soon as it is let go; looking for rings took a fifth of the time.
+        gc.set_threshold(_COLLECT_EVERY, *before[1:])
+        try:
+            self._run(tell_progress)
+        finally:
+            gc.set_threshold(*before)
+
+    def _run(self, tell_progress: Callable[[Millis], None] | None) -> None:
+        self.begin()
+        horizon = self.scenario.horizon
+        if tell_progress is None:
+            self.world.run(horizon)
+        else:
+            step = max(1, horizon // 200)
+            for until in range(step, horizon + step, step):
+                self.world.run(min(until, horizon))
+                tell_progress(self.world.now)
+        self.finish()
+
+    def run_to_horizon(self) -> None:
+        """Play to the horizon and leave everything as it is then, to be looked at."""
+        self.begin()
+        self.world.run(self.scenario.horizon)
+
+    def finish(self) -> None:
+        """Stop looking."""
+        if self.idler is not None:
+            self.idler.wake_all()
+        for consumer in self.consumers.values():
+            # What is in hand at the horizon is neither processed nor lost.
+            for taken in consumer.in_hand():
+                ledger = self.accounting.ledgers.get((consumer.config.group_id or "", taken.topic, taken.partition))
+                if ledger is not None:
+                    before = ledger.processed, ledger.twice
+                    ledger.process(taken.start, taken.end)
+                    ledger.processed, ledger.twice = before
+        self.ownership.finish(self.world.now)
+
+    # -- parties
+
+    def consumer(self, name: str, like: str | None = None) -> ConsumerParty:
+        """A consumer's process by its name, made when it is first asked for. ``like``: whose instance id it takes."""
+        found = self.consumers.get(name)
+        if found is None:
+            original = name if like is None else like
+            group_id = original.rpartition("-")[0]
+            group = self.scenario.groups[group_id]
+            config = config_of(group_id, group, name, original)
+            found = ConsumerParty(self.world, self.network, self.cluster, config, work_of(group), name)
+            if self.idler is not None:
+                found.consider_dozing = self.idler.consider
+                found.wake_up = self.idler.wake
+            found.is_twin = like is not None
+            self.consumers[name] = found
+        return found
+
+    def node(self, name: str) -> NodeParty | None:
+        """A node by its name; ``node-of-GROUP`` is the one that leads the group's offsets partition, if any does."""
+        if name.startswith("node-of-"):
+            return self.cluster.leader_of(name.removeprefix("node-of-"))
+        return self.cluster.nodes[int(name.removeprefix("node-")) - 1]
+
+    def members_of(self, group_id: str) -> list[ConsumerParty]:
+        """The consumers of a group that shall run, in the order in which they were made; twins do not count."""
+        return [
+            each
+            for each in self.consumers.values()
+            if each.config.group_id == group_id and each.wanted and not each.is_twin
+        ]
+
+    def _first_start(self, consumer: ConsumerParty) -> None:
+        if consumer.wanted:
+            consumer.start()
+
+    # -- facts
+
+    def say(self, what: str) -> None:
+        """Tell what is being done from outside."""
+        self.outside.tell(Done(what=what))
+
+    def _hear(self, party: Party, fact: Event, now: Millis) -> None:
+        if isinstance(fact, ConsumerStarted) and fact.group_id not in self._begun:
+            self._begun[fact.group_id] = None
+            for topic in self.scenario.groups[fact.group_id].topics:
+                self.ownership.expect(fact.group_id, topic, len(self.cluster.topics[topic].partitions), now)
+        kind = type(fact)
+        for hears in self._hears:
+            hear = hears.get(kind)
+            if hear is not None:
+                hear(fact, now)
+
+    def grown(self, topic: str) -> None:
+        """A topic has grown: its new partitions should be owned, too."""
+        self._written(topic)
+        for group_id in self._begun:
+            if topic in self.scenario.groups[group_id].topics:
+                count = len(self.cluster.topics[topic].partitions)
+                self.ownership.expect(group_id, topic, count, self.world.now)
+
+    def _written(self, topic: str) -> None:
+        log = self.cluster.topics[topic]
+        partitions, rate = len(log.partitions), log.records_per_second
+        self.outside.tell(TopicWritten(topic=topic, partitions=partitions, records_per_second=rate))
+
+    def _written_by(self, topic: str, partition: int, at: Millis) -> int:
+        return self.cluster.topics[topic].end(partition, at)
+
+    def lag(self, group_id: str) -> int:
+        """Records that are written and not committed."""
+        behind = 0
+        for topic in self.scenario.groups[group_id].topics:
+            for index in range(len(self.cluster.topics[topic].partitions)):
+                ledger = self.accounting.ledgers.get((group_id, topic, index))
+                committed = 0 if ledger is None else (ledger.committed or 0)
+                behind += max(0, self.cluster.topics[topic].end(index, self.world.now) - committed)
+        return behind
+
+
+def config_of(group_id: str, group: Group, name: str, original: str) -> ConsumerConfig:
+    """The settings of one consumer of a group."""
+    return ConsumerConfig(
+        group_id=group_id,
+        client_id=name,
+        group_instance_id=original if group.static else None,
+        session_timeout_ms=group.session_timeout,
+        heartbeat_interval_ms=group.heartbeat_interval,
+        max_poll_interval_ms=group.max_poll_interval,
+        max_poll_records=group.max_poll_records,
+        partition_assignment_strategy=group.assignor,
+        enable_auto_commit=group.commit == "auto",
+        auto_commit_interval_ms=group.auto_commit_interval,
+        metadata_max_age_ms=group.metadata_max_age,
+        request_timeout_ms=group.request_timeout,
+        auto_offset_reset=group.reset,
+        internal_leave_group_on_close=group.leave,
+    )
+
+
+def work_of(group: Group) -> Work:
+    """What the user's code of a group does."""
+    return Work(
+        topics=group.topics,
+        assignors=group.assignor,
+        commit=group.commit,
+        processing=parse_processing_time(group.processing),
+        poll_ms=group.poll,
+        revoke_ms=group.revoke,
+        revive_ms=group.revive,
+    )
+
+
+def _draw(text: str) -> Callable[[Random], float]:
+    return parse_processing_time(text).draw

@@ -1,0 +1,361 @@
+"""The Python API over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+from pydantic import ValidationError
+
+from client import (
+    CommitFailedError,
+    Consumer,
+    FencedInstanceIdError,
+    HttpTransport,
+    IllegalStateError,
+    KafkaError,
+    ListenerError,
+    OffsetAndMetadata,
+    ProblemError,
+    RebalanceListener,
+    Records,
+    Runtime,
+    TopicPartition,
+    WakeupError,
+)
+from client.core.events import CoordinatorFound
+from client.http import base_url
+from coordinator.server.app import App
+from protocol.events import Event
+from tests.client.conftest import Serve
+
+ALL = [TopicPartition("orders", index) for index in range(4)]
+QUICK: dict[str, Any] = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 50, "session_timeout_ms": 6_000}
+
+
+def consumer(app: App, *topics: str, **settings: Any) -> Consumer:
+    settings.setdefault("group_id", "g")
+    return Consumer(*(topics or ("orders",)), bootstrap_servers=app.url, **{**QUICK, **settings})
+
+
+async def until(reached: Callable[[], bool], *consumers: Consumer, seconds: float = 10.0) -> None:
+    """Poll all of these until something is so."""
+    async with asyncio.timeout(seconds):
+        while not reached():
+            await asyncio.gather(*(each.poll(50) for each in consumers))
+
+
+async def test_a_consumer_iterates_over_records(serve: Serve) -> None:
+    app = await serve()
+    async with consumer(app) as reader:
+        seen: dict[int, int] = {}
+        async for record in reader:
+            assert record.offset == seen.get(record.partition, 0), "records of a partition come in order"
+            assert record.value == f"orders-{record.partition}@{record.offset}".encode()
+            seen[record.partition] = record.offset + 1
+            if len(seen) == 4 and min(seen.values()) >= 2:
+                break
+        assert reader.assignment() == ALL
+        assert {p.partition: await reader.position(p) for p in ALL} == seen
+
+
+async def test_commit_commits_what_was_handed_out_and_no_more(serve: Serve) -> None:
+    app = await serve()
+    async with consumer(app, enable_auto_commit=False) as reader:
+        first = await reader.getone()
+        await reader.commit()
+        place = TopicPartition(first.topic, first.partition)
+        assert await reader.committed(place) == OffsetAndMetadata(first.offset + 1)
+        others = [await reader.committed(partition) for partition in ALL if partition != place]
+        assert set(others) <= {None, OffsetAndMetadata(0)}
+
+
+async def test_closing_while_iterating_commits_what_was_handed_out(serve: Serve) -> None:
+    app = await serve()
+    async with consumer(app) as reader:
+        first = await reader.getone()
+    place = TopicPartition(first.topic, first.partition)
+    async with consumer(app, group_id="g") as reader:
+        assert await reader.committed(place) == OffsetAndMetadata(1)
+
+
+async def test_two_consumers_share_and_one_takes_over(serve: Serve) -> None:
+    app = await serve()
+    async with consumer(app, assignor="cooperative-sticky") as one:
+        async with consumer(app, assignor="cooperative-sticky") as two:
+            await until(lambda: len(one.assignment()) == len(two.assignment()) == 2, one, two)
+            assert sorted(one.assignment() + two.assignment()) == ALL
+            assert one.group_metadata().generation_id == two.group_metadata().generation_id
+        await until(lambda: len(one.assignment()) == 4, one)
+
+
+@pytest.mark.parametrize("kind", ["plain", "async", "object"])
+async def test_listeners_may_be_plain_or_async_and_may_commit(serve: Serve, kind: str) -> None:
+    app = await serve()
+    calls: list[tuple[str, int]] = []
+
+    class Plain(RebalanceListener):
+        def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
+            calls.append(("assigned", len(assigned)))
+
+        def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
+            calls.append(("revoked", len(revoked)))
+
+    class Async(RebalanceListener):
+        async def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
+            await asyncio.sleep(0.01)
+            calls.append(("assigned", len(assigned)))
+
+        async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
+            await reader.commit()
+            calls.append(("revoked", len(revoked)))
+
+    class OnlyRevoked:
+        def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
+            calls.append(("revoked", len(revoked)))
+
+    listener: object = {"plain": Plain, "async": Async, "object": OnlyRevoked}[kind]()
+    async with consumer(app, listener=listener, enable_auto_commit=False) as reader:
+        await reader.getone()
+    expected = [("assigned", 4), ("revoked", 4)]
+    assert calls == (expected[1:] if kind == "object" else expected)
+
+
+async def test_what_a_listener_raises_comes_from_poll(serve: Serve) -> None:
+    app = await serve()
+
+    class Broken(RebalanceListener):
+        def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
+            if assigned:
+                raise RuntimeError("oops")
+
+    async with consumer(app, listener=Broken()) as reader:
+        with pytest.raises(ListenerError, match="oops"):
+            await until(lambda: False, reader)
+        assert reader.assignment() == ALL
+
+
+async def test_getmany_gives_records_by_partition(serve: Serve) -> None:
+    app = await serve()
+    async with consumer(app, max_poll_records=10) as reader:
+        await until(lambda: bool(reader.assignment()), reader)
+        async with asyncio.timeout(10):
+            records: dict[TopicPartition, list[Any]] = {}
+            while not records:
+                records = await reader.getmany(ALL[2], timeout_ms=200, max_records=3)
+        assert list(records) == [ALL[2]]
+        assert len(records[ALL[2]]) <= 3
+
+
+async def test_seek_pause_and_resume(serve: Serve) -> None:
+    app = await serve({"orders": 1})
+    place = ALL[0]
+    async with consumer(app, max_poll_records=5) as reader:
+        await reader.getone()
+        reader.seek(place, 0)
+        assert (await reader.getone()).offset == 0
+        reader.pause(place)
+        assert reader.paused() == [place]
+        reader.seek_to_beginning()
+        assert list(await reader.poll(100)) == []
+        reader.resume(place)
+        async with asyncio.timeout(5):
+            assert (await reader.getone()).offset == 0
+        with pytest.raises(IllegalStateError):
+            reader.seek(place, -1)
+        with pytest.raises(IllegalStateError):
+            reader.seek(TopicPartition("orders", 9), 1)
+
+
+async def test_offsets_by_time_beginning_and_end(serve: Serve) -> None:
+    app = await serve({"orders": 1}, rate=100.0)
+    async with Consumer(bootstrap_servers=app.url) as reader:
+        assert await reader.beginning_offsets(ALL[:1]) == {ALL[0]: 0}
+        end = (await reader.end_offsets(ALL[:1]))[ALL[0]]
+        assert end is not None
+        assert (await reader.offsets_for_times({ALL[0]: 0}))[ALL[0]] in {0, None}
+        with pytest.raises(IllegalStateError):
+            await reader.offsets_for_times({ALL[0]: -1})
+
+
+async def test_partitions_can_be_read_without_a_group(serve: Serve) -> None:
+    app = await serve()
+    async with Consumer(bootstrap_servers=app.url, auto_offset_reset="earliest") as reader:
+        await reader.assign([("orders", 1)])
+        assert (await reader.getone()).partition == 1
+        with pytest.raises(KafkaError):
+            await reader.commit()
+        with pytest.raises(IllegalStateError):
+            reader.group_metadata()
+
+
+async def test_wakeup_ends_a_poll(serve: Serve) -> None:
+    app = await serve(rate=0.0)
+    async with consumer(app) as reader:
+        await until(lambda: bool(reader.assignment()), reader)
+        poll = asyncio.create_task(reader.poll(60_000))
+        await asyncio.sleep(0.01)
+        reader.wakeup()
+        with pytest.raises(WakeupError):
+            await poll
+
+
+async def test_commit_async_calls_back_during_a_later_call(serve: Serve) -> None:
+    app = await serve()
+    told: list[KafkaError | None] = []
+    async with consumer(app, enable_auto_commit=False) as reader:
+        await reader.getone()
+        reader.commit_async(callback=lambda offsets, error: told.append(error))
+        assert told == []
+        await reader.commit({ALL[0]: 1})
+        assert told == [None]
+
+
+async def test_a_fenced_consumer_hears_of_it(serve: Serve) -> None:
+    app = await serve()
+    async with consumer(app, group_instance_id="i") as old:
+        await until(lambda: bool(old.assignment()), old)
+        async with consumer(app, group_instance_id="i") as new:
+            await until(lambda: bool(new.assignment()), new)
+            with pytest.raises(FencedInstanceIdError):
+                await until(lambda: False, old)
+
+
+async def test_heartbeats_go_on_while_the_callers_code_awaits(serve: Serve) -> None:
+    app = await serve(group_min_session_timeout_ms=100)
+    async with consumer(app, session_timeout_ms=300) as reader:
+        await reader.getone()
+        generation = reader.group_metadata().generation_id
+        await asyncio.sleep(1.0)
+        await reader.poll(100)
+        assert reader.group_metadata().generation_id == generation
+
+
+async def test_a_consumer_that_does_not_poll_leaves(serve: Serve) -> None:
+    app = await serve()
+    events: list[Event] = []
+    async with consumer(app, max_poll_interval_ms=300, on_event=lambda event, at_ms: events.append(event)) as reader:
+        await until(lambda: bool(reader.assignment()), reader)
+        await asyncio.sleep(0.8)
+        assert "poll_timeout_exceeded" in [event.name for event in events]
+        with pytest.raises(CommitFailedError):
+            await reader.commit({ALL[0]: 1})
+
+
+async def test_a_coordinator_that_comes_later_is_found(serve: Serve, unused_tcp_port: int) -> None:
+    async with Consumer("orders", bootstrap_servers=f"127.0.0.1:{unused_tcp_port}", group_id="g", **QUICK) as reader:
+        assert len(await reader.poll(200)) == 0
+        await serve(port=unused_tcp_port)
+        async with asyncio.timeout(10):
+            assert await reader.getone()
+
+
+async def test_many_consumers_share_one_runtime(serve: Serve) -> None:
+    app = await serve({"orders": 40})
+    events: list[Event] = []
+    async with HttpTransport([app.url]) as transport:
+        runtime = Runtime(transport, lambda event, at_ms: events.append(event))
+        readers = [Consumer("orders", runtime=runtime, group_id="g", **QUICK) for _ in range(20)]
+        for reader in readers:
+            await reader.start()
+        await until(lambda: all(len(reader.assignment()) == 2 for reader in readers), *readers, seconds=30)
+        assert len({reader.config.client_id for reader in readers}) == 20
+        await asyncio.gather(*(reader.close() for reader in readers))
+        runtime.stop()
+    assert sum(isinstance(event, CoordinatorFound) for event in events) >= 20
+
+
+async def test_a_second_poll_beside_a_running_one_is_refused(serve: Serve) -> None:
+    app = await serve(rate=0.0)
+    async with consumer(app) as reader:
+        poll = asyncio.create_task(reader.poll(2_000))
+        await asyncio.sleep(0)
+        with pytest.raises(KafkaError, match="another task"):
+            await reader.poll(0)
+        reader.wakeup()
+        with pytest.raises(WakeupError):
+            await poll
+
+
+async def test_subscribe_by_pattern_and_unsubscribe(serve: Serve) -> None:
+    app = await serve({"orders": 1, "orders-eu": 1, "clicks": 1})
+    async with Consumer(bootstrap_servers=app.url, group_id="g", pattern="orders.*", **QUICK) as reader:
+        await until(lambda: len(reader.assignment()) == 2, reader)
+        assert reader.subscription() == ("orders", "orders-eu")
+        await reader.unsubscribe()
+        assert reader.assignment() == []
+        with pytest.raises(IllegalStateError):
+            await reader.poll()
+
+
+def test_settings_that_make_no_sense_are_refused_at_once() -> None:
+    with pytest.raises(ValidationError):
+        Consumer("orders", group_id="g", session_timeout=1)
+    with pytest.raises(ValueError, match="unknown assignor"):
+        Consumer("orders", group_id="g", assignor="best")
+
+
+def test_clients_without_a_name_are_named_as_kafka_names_them() -> None:
+    assert Consumer(group_id="g", group_instance_id="i").config.client_id == "consumer-g-i"
+    assert Consumer(group_id="g").config.client_id.startswith("consumer-g-")
+
+
+# -- the transport
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("127.0.0.1:9095", "http://127.0.0.1:9095"),
+        ("node", "http://node:9095"),
+        ("http://node:1/", "http://node:1"),
+        ("https://node", "https://node:443"),
+        ("http://[::1]:9", "http://[::1]:9"),
+    ],
+)
+def test_servers_are_addresses_or_urls(server: str, url: str) -> None:
+    assert base_url(server) == url
+
+
+@pytest.mark.parametrize("server", ["", "ftp://node", "http://"])
+def test_what_is_no_server_is_refused(server: str) -> None:
+    with pytest.raises(ValueError, match="not a server"):
+        base_url(server)
+
+
+async def test_a_refused_request_is_a_clear_error(serve: Serve) -> None:
+    app = await serve()
+    async with HttpTransport([f"{app.url}/nowhere"]) as transport:
+        reader = Consumer("orders", transport=transport, group_id="g", **QUICK)
+        await reader.start()
+        with pytest.raises(ProblemError, match="answered 404"):
+            await reader.poll(2_000)
+        await reader.close()
+
+
+async def test_nothing_stays_behind_when_consumers_close(serve: Serve) -> None:
+    app = await serve()
+    before = asyncio.all_tasks()
+    async with consumer(app) as reader:
+        await reader.poll(300)
+    await asyncio.sleep(0)
+    mine = {task for task in asyncio.all_tasks() - before if "client" in repr(task.get_coro())}
+    assert mine == set()
+    async with aiohttp.ClientSession() as session, session.get(f"{app.url}/groups/g") as answer:
+        assert (await answer.json())["state"] == "Empty"
+
+
+def test_records_are_made_as_they_are_looked_at() -> None:
+    from client import RecordRange  # noqa: PLC0415
+
+    records = Records([RecordRange("t", 0, 5, 8), RecordRange("t", 1, 0, 2)], 99)
+    assert len(records) == 5
+    assert [record.offset for record in records] == [5, 6, 7, 0, 1]
+    assert (records[-1].partition, records[2].offset, records[0].timestamp) == (1, 7, 99)
+    assert [record.offset for record in records[1:3]] == [6, 7]
+    assert records.partitions() == [("t", 0), ("t", 1)]
+    with pytest.raises(IndexError):
+        records[5]

@@ -1,0 +1,50 @@
+"""Options that cannot work are refused in one line, before anything starts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from client.processes import _without_processes
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--assignor", "stiky"], "unknown assignor 'stiky'; known are range, roundrobin"),
+        (["--pattern", "("], "--pattern (: not a regular expression"),
+    ],
+)
+def test_is_refused_in_one_line(options: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "client", "--group", "g", *([] if "--pattern" in options else ["--topic", "t"])]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("form", [["--processes", "2"], ["--processes=2"], ["-p", "2"], ["-p2"], ["-p=2"]])
+def test_a_child_is_not_told_to_start_processes(form: list[str]) -> None:
+    others = ["--group", "g", "--pattern", "p.*", "-c", "fetch.max.wait.ms=100"]
+    assert _without_processes([*others, *form]) == others
+    assert _without_processes([*form, *others]) == others
+
+
+def test_the_console_script_finds_an_assignor_in_the_current_directory(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from client.assignors.range import RangeAssignor\n\n\nclass Mine(RangeAssignor):\n    name = 'mine'\n"
+    )
+    script = "import sys; sys.path[:] = [p for p in sys.path if p]; from client.__main__ import main; main()"
+    command = [sys.executable, "-c", script, "assign", "--topics", "t:2", "--members", "a,b", "--assignor", "mine:Mine"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1 each" in done.stdout
+
+
+def test_usage_says_that_run_may_be_left_out() -> None:
+    command = [sys.executable, "-m", "client", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "client [run] OPTIONS" in done.stdout

@@ -1,0 +1,286 @@
+"""Three nodes, and everything that can happen to them: killed, asleep, cut off, without a database, all gone at once.
+
+Run with ``-s`` it says what it counted: groups that kept their generation, requests that a zombie had refused, and how
+long a group had no coordinator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from client.accounting import account
+from client.core import events as client_events
+from client.core.events import ConsumerEvent, GroupSynced
+from examples.demo.__main__ import facts
+from protocol.apis import BY_NAME
+from protocol.journal import read_journal
+from protocol.partitioner import partition_for
+from tests.cluster.processes import BUSY, LEASE_MS, PARTITIONS, Cluster, NodeProcess, group_in
+from tests.offsets_log.proxy import Wire
+from tests.postgres import PostgresServer
+from tests.server.helpers import join, sync
+
+WORKING = ("orders-app", "static-app")
+SITTING = [group_in(partition) for partition in range(PARTITIONS)]
+
+
+class Failures:
+    """A cluster, and what was counted."""
+
+    def __init__(self, cluster: Cluster, wire: Wire, server: PostgresServer) -> None:
+        self.cluster = cluster
+        self.wire = wire
+        self.server = server
+        self.members: dict[str, tuple[str, int]] = {}
+        self.offsets = dict.fromkeys(SITTING, 0)
+        self.unled_ms: dict[str, int] = {}
+        self.kept: dict[str, str] = {}
+        self.refused: dict[str, int] = {}
+
+    # -- one member each, that sits in its group
+
+    async def sit(self, group: str) -> None:
+        everybody = self.cluster.nodes
+        who = {"groupInstanceId": "one"}
+        wanted = {**join(group, sessionTimeoutMs=600_000), **who}
+        joined = await self.cluster.ask(group, "JoinGroup", wanted, 9, everybody)
+        assert joined["errorCode"] == 0, joined
+        member_id, generation = joined["memberId"], joined["generationId"]
+        synced = {**sync(group, member_id, generation, {member_id: {"orders": [0]}}), **who}
+        assert (await self.cluster.ask(group, "SyncGroup", synced, 5, everybody))["errorCode"] == 0
+        self.members[group] = (member_id, generation)
+        await self.commit(group, everybody)
+
+    def beat(self, group: str) -> dict[str, Any]:
+        member_id, generation = self.members[group]
+        return {"groupId": group, "generationId": generation, "memberId": member_id, "groupInstanceId": "one"}
+
+    def committing(self, group: str, offset: int) -> dict[str, Any]:
+        member_id, generation = self.members[group]
+        partition = {"partitionIndex": 0, "committedOffset": offset, "committedMetadata": ""}
+        return {
+            "groupId": group,
+            "generationIdOrMemberEpoch": generation,
+            "memberId": member_id,
+            "groupInstanceId": "one",
+            "topics": [{"name": "orders", "partitions": [partition]}],
+        }
+
+    async def commit(self, group: str, among: list[NodeProcess]) -> None:
+        """Commit until it is acknowledged: over a failover, too."""
+        offset = self.offsets[group] + 1
+        answer = await self.cluster.ask(group, "OffsetCommit", self.committing(group, offset), 8, among)
+        assert answer["topics"][0]["partitions"][0]["errorCode"] == 0, answer
+        self.offsets[group] = offset
+
+    async def stored(self, group: str, among: list[NodeProcess]) -> int:
+        wanted = [{"name": "orders", "partitionIndexes": [0]}]
+        body = {"groupId": group, "topics": wanted, "requireStable": True}
+        answer = await self.cluster.ask(group, "OffsetFetch", body, 7, among)
+        offset: int = answer["topics"][0]["partitions"][0]["committedOffset"]
+        return offset
+
+    # -- what must be so after each failure
+
+    async def first_answer(self, group: str, among: list[NodeProcess], since: float, failure: str) -> None:
+        answer = await self.cluster.ask(group, "Heartbeat", self.beat(group), 4, among)
+        assert answer["errorCode"] == 0, answer
+        self.unled_ms[failure] = round((time.monotonic() - since) * 1_000)
+
+    async def check(self, failure: str, before: dict[str, int | None], among: list[NodeProcess]) -> None:
+        """Everything that was acknowledged is there, members are who they were, consumers go on by themselves."""
+        await self.cluster.led_by(among)
+        for group in SITTING:
+            answer = await self.cluster.ask(group, "Heartbeat", self.beat(group), 4, among)
+            assert answer["errorCode"] == 0, f"{failure}: {group} is not what it was: {answer}"
+            assert await self.stored(group, among) == self.offsets[group]
+            await self.commit(group, among)
+        for group in WORKING:
+
+            async def goes_on(group: str = group) -> bool:
+                return await self.cluster.generation(group) is not None
+
+            await self.cluster.until(goes_on, f"{failure}: {group} is not Stable")
+        after = await self.generations()
+        kept = sum(after[group] == generation for group, generation in before.items())
+        self.kept[failure] = f"{kept} of {len(before)}"
+        for consumer in self.cluster.consumers:
+            assert consumer.poll() is None, f"{failure}: consumers ended"
+
+    async def generations(self) -> dict[str, int | None]:
+        return {group: await self.cluster.generation(group) for group in (*WORKING, *SITTING)}
+
+    async def leader(self, group: str) -> NodeProcess:
+        leaders = await self.cluster.leaders(self.cluster.nodes)
+        return next(node for node in self.cluster.nodes if node.node_id == leaders[partition_for(group, PARTITIONS)])
+
+    def others(self, *gone: NodeProcess) -> list[NodeProcess]:
+        return [node for node in self.cluster.nodes if node not in gone]
+
+    def led(self, node: NodeProcess, leaders: dict[int, int]) -> str:
+        """A sitting group that a node coordinates."""
+        return next(group for group in SITTING if leaders[partition_for(group, PARTITIONS)] == node.node_id)
+
+
+@pytest.fixture
+async def failures(tmp_path: Path, postgres: str, postgres_server: PostgresServer) -> AsyncIterator[Failures]:
+    async with Wire(postgres_server.port) as wire:
+        through_wire = postgres.replace(f":{postgres_server.port}/", f":{wire.port}/")
+        nodes = [NodeProcess(tmp_path, number, through_wire if number == 3 else postgres) for number in (1, 2, 3)]
+        cluster = Cluster(tmp_path, nodes)
+        found = Failures(cluster, wire, postgres_server)
+        try:
+            for node in nodes:
+                node.start()
+            await cluster.led_by(nodes)
+            cluster.consume("first", "orders-app", "--assignor", "cooperative-sticky")
+            cluster.consume("second", "orders-app", "--assignor", "cooperative-sticky")
+            cluster.consume("fixed", "static-app", "--static", "--consumers", "2")
+            for group in SITTING:
+                await found.sit(group)
+
+            async def all_in() -> bool:
+                views = [await cluster.look(node, "/groups") for node in nodes]
+                members = {group["groupId"]: group["members"] for view in views for group in view["groups"]}
+                states = {group["groupId"]: group["state"] for view in views for group in view["groups"]}
+                return all(members.get(group) == 2 and states[group] == "Stable" for group in WORKING)
+
+            await cluster.until(all_in, "the consumers are not in")
+            yield found
+        finally:
+            await cluster.close()
+
+
+async def kill_one(found: Failures) -> None:
+    before, leaders = await found.generations(), await found.cluster.leaders(found.cluster.nodes)
+    doomed = found.cluster.nodes[0]
+    group = found.led(doomed, leaders)
+    others = found.others(doomed)
+    doomed.send(signal.SIGKILL)
+    killed_at = time.monotonic()
+    await found.first_answer(group, others, killed_at, "kill -9 of a node")
+    await found.check("kill -9 of a node", before, others)
+    doomed.start()
+    await found.cluster.led_by(found.cluster.nodes)
+
+
+async def wake_a_zombie(found: Failures) -> None:
+    before, leaders = await found.generations(), await found.cluster.leaders(found.cluster.nodes)
+    zombie = found.cluster.nodes[1]
+    group = found.led(zombie, leaders)
+    others = found.others(zombie)
+    zombie.send(signal.SIGSTOP)
+    stopped_at = time.monotonic()
+    # These are read when it wakes, and nothing of its memory says that it has been asleep.
+    waiting = [
+        asyncio.ensure_future(_patiently(found, zombie, "Heartbeat", found.beat(group), 4)) for _ in range(3)
+    ] + [
+        asyncio.ensure_future(_patiently(found, zombie, "OffsetCommit", found.committing(group, 900 + n), 8))
+        for n in range(3)
+    ]
+    await found.first_answer(group, others, stopped_at, "SIGSTOP of a node")
+    await found.commit(group, others)
+    zombie.send(signal.SIGCONT)
+    answers = await asyncio.gather(*waiting)
+    refused = sum("16" in re.findall(r'"errorCode":\s*(\d+)', answer) for answer in answers)
+    assert refused == len(answers), answers
+    metrics = str(await found.cluster.look(zombie, "/metrics"))
+    fenced = re.search(r"^rejoin_store_appends_fenced_total (\d+)", metrics, re.MULTILINE)
+    found.refused = {"by the zombie itself": refused, "by the database": int(fenced[1]) if fenced else 0}
+    await found.check("SIGSTOP of a node", before, found.cluster.nodes)
+
+
+async def _patiently(found: Failures, node: NodeProcess, api: str, body: dict[str, Any], version: int) -> str:
+    headers = {"Kafka-Api-Version": str(version), "Content-Type": "application/json"}
+    async with found.cluster.session.post(
+        node.url + BY_NAME[api].path,
+        data=json.dumps(body),
+        headers=headers,
+        timeout=aiohttp.ClientTimeout(total=120),
+    ) as got:
+        return await got.text()
+
+
+async def cut_one_off(found: Failures) -> None:
+    before, leaders = await found.generations(), await found.cluster.leaders(found.cluster.nodes)
+    lonely = found.cluster.nodes[2]
+    group = found.led(lonely, leaders)
+    others = found.others(lonely)
+    found.wire.is_closed = True
+    found.wire.break_all()
+    cut_at = time.monotonic()
+    await found.first_answer(group, others, cut_at, "a node cut off from PostgreSQL")
+    answer = await found.cluster.call(lonely, "Heartbeat", found.beat(group), 4)
+    assert answer["errorCode"] == 16, "it is alive, and knows that it does not lead"
+    await found.check("a node cut off from PostgreSQL", before, others)
+    found.wire.is_closed = False
+    await found.cluster.led_by(found.cluster.nodes)
+
+
+async def kill_the_database(found: Failures) -> None:
+    before = await found.generations()
+    everybody = found.cluster.nodes
+    group = SITTING[0]
+    leader = await found.leader(group)
+    found.server.kill()
+    found.wire.break_all()
+    # Nothing is acknowledged that nobody could read again.
+    answer = await found.cluster.call(leader, "OffsetCommit", found.committing(group, found.offsets[group]), 8)
+    assert answer["topics"][0]["partitions"][0]["errorCode"] in BUSY
+    beaten = await found.cluster.call(leader, "Heartbeat", found.beat(group), 4)
+    assert beaten["errorCode"] in {0, 16}
+    found.server.start()
+    started_at = time.monotonic()
+    await found.first_answer(group, everybody, started_at, "kill -9 of PostgreSQL, since it started again")
+    await found.check("kill -9 of PostgreSQL", before, everybody)
+
+
+async def restart_all(found: Failures) -> None:
+    before = await found.generations()
+    for node in found.cluster.nodes:
+        node.send(signal.SIGKILL)
+    for node in found.cluster.nodes:
+        node.start()
+    await found.check("kill -9 of all nodes", before, found.cluster.nodes)
+
+
+async def test_groups_live_through_everything_that_happens_to_their_coordinators(failures: Failures) -> None:
+    for fail in (kill_one, wake_a_zombie, cut_one_off, kill_the_database, restart_all):
+        await fail(failures)
+    for consumer in failures.cluster.consumers:
+        consumer.send_signal(signal.SIGTERM)
+    for consumer in failures.cluster.consumers:
+        assert await asyncio.to_thread(consumer.wait, 60) == 0
+    print(f"\nlease: {LEASE_MS} ms")
+    for failure, millis in failures.unled_ms.items():
+        print(f"{failure}: first answer of the new coordinator after {millis} ms")
+    for failure, kept in failures.kept.items():
+        print(f"{failure}: {kept} groups kept their generation")
+    for who, count in failures.refused.items():
+        print(f"requests to a zombie refused {who}: {count}")
+    check_journal(failures.cluster.folder / "consumers")
+
+
+def check_journal(journal: Path) -> None:
+    """Nothing was lost, and in no generation did two members have the same partition."""
+    rows = list(read_journal(journal, facts(client_events, ConsumerEvent), source="client"))
+    accounts = account(row.fact for row in rows)
+    assert sum(each.processed for each in accounts) > 0
+    assert sum(each.lost for each in accounts) == 0
+    owners: dict[tuple[str, int, int], str] = {}
+    for row in rows:
+        if isinstance(row.fact, GroupSynced):
+            fact = row.fact
+            for partition in fact.assigned.get("orders", ()):
+                key = (fact.group_id, fact.generation, partition)
+                assert owners.setdefault(key, fact.member_id) == fact.member_id, f"{key} has two owners"

@@ -1,0 +1,56 @@
+"""The recordings, and what the emulator makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from conformance.compare import Answer, Difference, differences
+from conformance.departures import departure
+from conformance.replay import Emulator, Recording, read
+from coordinator.core.node import Node
+from protocol.apis import BY_NAME
+
+GOLDEN: Final = Path(__file__).parent.parent / "golden" / "kafka-4.x"
+PATHS: Final = sorted(GOLDEN.glob("*/*/*.jsonl"))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(GOLDEN).with_suffix(""))
+
+
+@cache
+def recording(path: Path) -> Recording:
+    return read(path)
+
+
+@cache
+def recordings() -> tuple[Recording, ...]:
+    return tuple(recording(path) for path in PATHS)
+
+
+def named(name: str) -> Recording:
+    """One recording by set, subject and name."""
+    return recording(GOLDEN / f"{name}.jsonl")
+
+
+def replayed(played: Recording, node: Callable[..., Node] = Node) -> list[Difference]:
+    """Every difference to the emulator."""
+    return differing(played, Emulator(played, node).play())
+
+
+def differing(played: Recording, answers: dict[int, Answer]) -> list[Difference]:
+    """Every difference to these answers."""
+    return [
+        one
+        for asked in played.exchanges
+        if asked.api in BY_NAME
+        for one in differences(asked, answers.get(asked.number))
+    ]
+
+
+def unexplained(found: list[Difference]) -> list[str]:
+    """The differences that no departure explains, as text."""
+    return [str(one) for one in found if departure(one) is None]

@@ -1,0 +1,21 @@
+"""Options of the whole test run."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.postgres import postgres as postgres
+from tests.postgres import postgres_server as postgres_server
+
+# The same examples on every run, and no clock: a failure here must be one that anybody can repeat. HYPOTHESIS_PROFILE
+# set to "search" looks for new ones.
+settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write what transcripts now give into their files")

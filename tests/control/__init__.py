@@ -1,0 +1,1 @@
+"""The control API, over HTTP and on its own."""

@@ -1,0 +1,67 @@
+"""What the facts say of who owned what before and after a rebalance, and what moved."""
+
+from __future__ import annotations
+
+from coordinator.core.events import RebalanceCompleted
+from protocol.events import Event
+from simulation.world import Party
+from tests.transcript import Player
+
+
+class Listening(Player):
+    """A player that keeps the facts themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts: list[Event] = []
+
+    def hear(self, party: Party, fact: Event, now: int) -> None:
+        self.facts.append(fact)
+        super().hear(party, fact, now)
+
+
+def last_rebalance(commands: list[str]) -> RebalanceCompleted:
+    player = Listening()
+    player.play(commands)
+    return [fact for fact in player.facts if isinstance(fact, RebalanceCompleted)][-1]
+
+
+SETTLED = ["topic t 3", "completing a b c", "b sync", "c sync", "a sync give a=t:0 b=t:1 c=t:2"]
+
+
+def test_a_member_that_fell_silent_is_among_those_who_owned_before() -> None:
+    done = last_rebalance(
+        [*SETTLED, "beating a b", "advance to=session", "a join", "b join", "b sync", "a sync give a=t:0,2 b=t:1"]
+    )
+    assert done.cause.cause == "session-expiry"
+    assert done.owned_before == {"a-1": {"t": [0]}, "b-2": {"t": [1]}, "c-3": {"t": [2]}}
+    assert done.owned_after == {"a-1": {"t": [0, 2]}, "b-2": {"t": [1]}}
+    assert (done.members_before, done.members_after) == (["a-1", "b-2", "c-3"], ["a-1", "b-2"])
+    assert (done.moved, done.regained) == (0, 1)
+
+
+def test_a_leader_that_left_is_the_previous_leader() -> None:
+    done = last_rebalance([*SETTLED, "a leave", "b join", "c join", "c sync", "b sync give b=t:0,1 c=t:2"])
+    assert (done.previous_leader, done.leader) == ("a-1", "b-2")
+
+
+def test_what_lay_with_nobody_for_a_generation_counts_as_moved() -> None:
+    done = last_rebalance(
+        [
+            *SETTLED,
+            "c join protocols=range:t+u",
+            "a join",
+            "b join",
+            "b sync",
+            "c sync",
+            "a sync give a=- b=t:1 c=t:2",
+            "c join protocols=range:t",
+            "a join",
+            "b join",
+            "b sync",
+            "c sync",
+            "a sync give a=- b=t:1 c=t:0,2",
+        ]
+    )
+    assert done.owned_before["a-1"] == {}
+    assert (done.moved, done.regained) == (1, 0)

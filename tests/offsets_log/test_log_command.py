@@ -1,0 +1,279 @@
+"""``python -m coordinator log``: what it prints, what it finds, and that a copy is a copy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coordinator.log_command.command import dump, export, import_, verify
+from coordinator.offsets_log.sqlite_files import DATABASE, MARK
+from protocol.errors import ErrorCode
+from protocol.partitioner import partition_for
+from protocol.records import Record
+from tests.offsets_log.helpers import Postgres, Sqlite, Store, gone, group, marker, offset
+from tests.offsets_log.histories import history
+
+Run = Callable[..., tuple[int, str, str]]
+
+RECORDS: dict[int, list[Record]] = {
+    0: [offset(100, "group-id"), group(3, "group-id", members=2), gone(1, "group-id")],
+    5: [
+        offset(7, 'odd "\\ \u2028 \0 name', 2),
+        offset(8, partition=3, producer_id=9),
+        marker(),
+        marker(4, committed=False),
+    ],
+    7: history(random.Random(7), 200),
+}
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(command: Callable[..., int], *arguments: object, **options: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = command(*arguments, **options)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def filled(store: Store) -> None:
+    async def fill() -> None:
+        await store.start()
+        for partition, records in RECORDS.items():
+            for _ in range(3):
+                epoch = await store.elect(partition)
+            for record in records:
+                assert await store.append(partition, epoch, record) is ErrorCode.NONE
+        await store.elect(9)
+        await store.close()
+
+    asyncio.run(fill())
+
+
+def read(store: Store) -> dict[int, list[Record]]:
+    async def read() -> dict[int, list[Record]]:
+        await store.start()
+        found = {partition: await store.read(partition) for partition in RECORDS}
+        await store.close()
+        return found
+
+    return asyncio.run(read())
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    store = Sqlite(tmp_path / "data")
+    filled(store)
+    return store.folder
+
+
+# --- dump
+
+
+def test_what_is_printed_is_what_kafkas_formatters_print(data: Path, run: Run) -> None:
+    code, out, _ = run(dump, data=data, partition=(0,))
+    assert code == 0
+    assert out.splitlines() == [
+        '{"key":{"version":1,"data":{"group":"group-id","topic":"orders","partition":0}},'
+        '"value":{"version":3,"data":{"offset":100,"leaderEpoch":3,"metadata":"m","commitTimestamp":1}}}',
+        '{"key":{"version":2,"data":{"group":"group-id"}},"value":{"version":3,"data":{"protocolType":"consumer",'
+        '"generation":3,"protocol":"range","leader":"m-0","currentStateTimestamp":7,"members":['
+        '{"memberId":"m-0","groupInstanceId":"static","clientId":"c","clientHost":"/127.0.0.1","rebalanceTimeout":60000,'
+        '"sessionTimeout":45000,"subscription":"+//+AA==","assignment":""},'
+        '{"memberId":"m-1","groupInstanceId":null,"clientId":"c","clientHost":"/127.0.0.1","rebalanceTimeout":60000,'
+        '"sessionTimeout":45000,"subscription":"+//+AA==","assignment":"AA=="}]}}}',
+        '{"key":{"version":1,"data":{"group":"group-id","topic":"orders","partition":1}},"value":null}',
+    ]
+
+
+def test_each_formatter_has_its_records_and_neither_has_the_ends_of_transactions(data: Path, run: Run) -> None:
+    both = run(dump, data=data)[1].split("\n")[:-1]
+    offsets = run(dump, data=data, only="offsets")[1].split("\n")[:-1]
+    groups = run(dump, data=data, only="group-metadata")[1].split("\n")[:-1]
+    assert sorted(both) == sorted(offsets + groups)
+    assert {json.loads(line)["key"]["version"] for line in offsets} == {1}
+    assert {json.loads(line)["key"]["version"] for line in groups} == {2}
+    assert "committed" not in "".join(both)
+    some = run(dump, data=data, partition=(0, 5))[1].split("\n")[:-1]
+    assert len(some) == 5
+    assert both[:5] == some
+
+
+def test_a_directory_that_is_in_use_can_be_dumped_but_not_verified(data: Path, run: Run) -> None:
+    async def while_open() -> tuple[int, tuple[int, str, str]]:
+        store = Sqlite(data)
+        await store.start()
+        dumped = await asyncio.to_thread(run, dump, data=data)
+        verified = await asyncio.to_thread(run, verify, data=data)
+        await store.close()
+        return len(dumped[1].split("\n")[:-1]), verified
+
+    before = len(run(dump, data=data)[1].split("\n")[:-1])
+    lines, verified = asyncio.run(while_open())
+    assert lines == before
+    assert verified[0] == 2
+    assert "in use by another process" in verified[2]
+
+
+# --- verify
+
+
+def test_a_log_that_is_as_it_was_written(data: Path, run: Run) -> None:
+    code, out, err = run(verify, data=data)
+    assert (code, err) == (0, "")
+    assert out == f"{data}: {sum(map(len, RECORDS.values()))} records in 3 partitions, all as written\n"
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("DELETE FROM log WHERE position = 2", "partition 0: expected 3 records, found 2"),
+        ("UPDATE log SET key = replace(key, 'group-id', 'group-ix') WHERE position = 1", "position 1: the checksum"),
+        ("UPDATE store SET batch = 1", "ends with batch 1, but batch"),
+        ("UPDATE log SET value = 'nonsense' WHERE position = 2", "position 2: the checksum"),
+    ],
+)
+def test_what_was_changed_is_found(data: Path, run: Run, statement: str, said: str) -> None:
+    connection = sqlite3.connect(data / DATABASE)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    code, out, _ = run(verify, data=data)
+    assert code == 1
+    assert said in out
+
+
+def test_a_broken_page_is_found_and_the_rest_can_be_saved(data: Path, tmp_path: Path, run: Run) -> None:
+    path = data / DATABASE
+    content = path.read_bytes()
+    at = content.index(b"group-id")
+    path.write_bytes(content[:at] + b"X" + content[at + 1 :])
+    assert run(verify, data=data)[0] == 1
+    code, out, err = run(export, data=data, salvage=True)
+    assert code == 1
+    assert "1 damaged records were left out" in err
+    saved = tmp_path / "saved"
+    saved.write_text(out)
+    assert run(import_, str(saved), data=tmp_path / "new")[0] == 0
+    assert sum(map(len, read(Sqlite(tmp_path / "new")).values())) == sum(map(len, RECORDS.values())) - 1
+
+
+def test_what_a_lost_write_ahead_log_left_behind_can_be_saved(data: Path, tmp_path: Path, run: Run) -> None:
+    shutil.copy(data / DATABASE, tmp_path / "before")
+    filled_more = Sqlite(data)
+    filled(filled_more)
+    (tmp_path / "broken").mkdir()
+    shutil.copy(tmp_path / "before", tmp_path / "broken" / DATABASE)
+    shutil.copy(data / MARK, tmp_path / "broken" / MARK)
+    assert run(verify, data=tmp_path / "broken")[0] == 1
+    code, _, _ = run(export, data=tmp_path / "broken", salvage=True, out=tmp_path / "saved")
+    assert code == 0
+    assert run(import_, str(tmp_path / "saved"), data=tmp_path / "new")[0] == 0
+    assert read(Sqlite(tmp_path / "new")) == RECORDS
+
+
+def test_tables_are_verified_as_well(postgres: str, run: Run) -> None:
+    filled(Postgres(postgres))
+    assert run(verify, store=postgres)[0] == 0
+
+    async def damage() -> None:
+        store = Postgres(postgres)
+        await store.database.start()
+        async with store.database.acquire() as connection:
+            await connection.execute("UPDATE log SET value = value || ' ' WHERE partition = 0 AND position = 1")
+            await connection.execute("UPDATE log SET epoch = 99 WHERE partition = 5 AND position = 1")
+        await store.database.close()
+
+    asyncio.run(damage())
+    code, out, _ = run(verify, store=postgres)
+    assert code == 1
+    assert "partition 0, position 1: the checksum does not fit the record" in out
+    assert "partition 5, position 1: of epoch 99, which nobody ever had: the lease has 2" in out
+    assert "partition 5, position 2: of epoch 2, behind one of epoch 99" in out
+
+
+# --- export and import
+
+
+@pytest.mark.parametrize("kinds", ["sqlite sqlite", "sqlite postgres sqlite", "postgres sqlite"])
+def test_a_copy_is_a_copy(tmp_path: Path, run: Run, kinds: str, postgres: str) -> None:
+    first, *others = kinds.split()
+    original = Sqlite(tmp_path / "0") if first == "sqlite" else Postgres(postgres)
+    filled(original)
+    place = {"data": tmp_path / "0"} if first == "sqlite" else {"store": postgres}
+    code, text, _ = run(export, **place)
+    assert code == 0
+    for number, kind in enumerate(others, 1):
+        (tmp_path / "export").write_text(text)
+        place = {"data": tmp_path / str(number)} if kind == "sqlite" else {"store": postgres}
+        code, said, _ = run(import_, str(tmp_path / "export"), **place)
+        assert code == 0
+        assert said.startswith(f"{sum(map(len, RECORDS.values()))} records from")
+        assert run(verify, **place)[0] == 0
+        assert run(export, **place)[1] == text
+    copy = Postgres(postgres) if others[-1] == "postgres" else Sqlite(tmp_path / str(len(others)))
+    assert read(copy) == RECORDS
+
+
+def test_a_store_that_has_a_log_is_not_filled(data: Path, postgres: str, tmp_path: Path, run: Run) -> None:
+    run(export, data=data, out=tmp_path / "export")
+    before = run(export, data=data)[1]
+    code, _, err = run(import_, str(tmp_path / "export"), data=data)
+    assert code == 2
+    assert "has a log already: expected an empty directory" in err
+    assert run(export, data=data)[1] == before
+    assert run(import_, str(tmp_path / "export"), store=postgres)[0] == 0
+    assert run(import_, str(tmp_path / "export"), store=postgres)[0] == 2
+
+
+def test_an_import_that_is_refused_leaves_an_empty_store(data: Path, tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "export"
+    run(export, data=data, out=path)
+    lines = path.read_text().splitlines(keepends=True)
+    for text, said in (
+        ("".join(lines[:-1]), "is cut off: its last line is missing"),
+        ("".join([*lines[:-2], lines[-1]]), "the lines before are not those that were written"),
+        ("".join(lines).replace('"offset":100', '"offset":"x"'), "it is no record"),
+        ("".join(lines).replace('"version":1}', '"version":2}', 1), "expected version 1, found 2"),
+        ("nonsense", "line 1: this is not JSON"),
+    ):
+        path.write_text(text)
+        code, _, err = run(import_, str(path), data=tmp_path / "new")
+        assert code == 2
+        assert said in err
+        assert not (tmp_path / "new").exists()
+
+
+def test_what_a_console_consumer_printed_can_be_imported(data: Path, tmp_path: Path, run: Run) -> None:
+    """Kafka 4 puts no line ends between the objects; records of other kinds of groups are left out."""
+    printed = run(dump, data=data, partition=(0,))[1].replace("\n", "")
+    other = '{"key":{"version":3,"data":"unknown"},"value":{"version":0,"data":"unknown"}}'
+    (tmp_path / "printed").write_text(printed + other + "\n")
+    code, said, _ = run(import_, str(tmp_path / "printed"), data=tmp_path / "new", partitions=50)
+    assert (code, said) == (0, f"3 records from {tmp_path / 'printed'}, 1 of kinds that are not known here left out\n")
+    assert run(dump, data=tmp_path / "new", partition=(partition_for("group-id", 50),))[1].replace("\n", "") == printed
+
+
+def test_the_command_line_reads_standard_input_and_says_what_is_wrong_with_it(data: Path) -> None:
+    def ask(*words: object, text: str = "") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "coordinator", "log", *map(str, words)]
+        return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+    exported = ask("export", "--data", data)
+    assert exported.returncode == 0
+    dumped = ask("dump", "-", text=exported.stdout)
+    assert dumped.stdout == ask("dump", "--data", data).stdout
+    wrong = ask("dump")
+    assert wrong.returncode == 2
+    assert wrong.stderr == "coordinator: expected either --data DIR or --store postgresql://..., and not both\n"

@@ -1,0 +1,409 @@
+"""A data directory: who may use it, how it survives what happens to files, and that nothing is lost without a word."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from coordinator.offsets_log import sqlite_schema
+from coordinator.offsets_log.base import StoreProblem
+from coordinator.offsets_log.codec import checksum, encode
+from coordinator.offsets_log.memory import compacted
+from coordinator.offsets_log.sqlite import SqliteLog
+from coordinator.offsets_log.sqlite_database import SqliteDatabase
+from coordinator.offsets_log.sqlite_files import DATABASE, MARK
+from protocol.errors import ErrorCode
+from tests.offsets_log.helpers import PATIENCE, Sqlite, group, offset
+
+NONE, BROKEN = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
+RECORDS = [offset(number, partition=number) for number in range(300)]
+
+FILES = (DATABASE, f"{DATABASE}-wal", MARK)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Sqlite]:
+    kept = Sqlite(tmp_path / "data")
+    await kept.start()
+    yield kept
+    await kept.close()
+
+
+async def fill(store: Sqlite) -> None:
+    epoch = await store.elect(0)
+    for begin in range(0, len(RECORDS), 10):
+        assert await store.append(0, epoch, *RECORDS[begin : begin + 10]) is NONE
+
+
+def copied(store: Sqlite, to: Path, *names: str) -> Sqlite:
+    """A copy of some of its files, as somebody would make it who knows no better."""
+    to.mkdir()
+    for name in names or [path.name for path in sorted(store.folder.iterdir())]:
+        shutil.copy(store.folder / name, to / name)
+    return Sqlite(to)
+
+
+async def refused(store: Sqlite) -> str:
+    """What is said when it is not started. Whatever can still be read is left as it was."""
+    before = {name: (store.folder / name).read_bytes() for name in FILES if (store.folder / name).exists()}
+    with pytest.raises(StoreProblem) as problem:
+        await store.start()
+    assert {name: (store.folder / name).read_bytes() for name in before} == before
+    return str(problem.value)
+
+
+# --- one at a time
+
+
+async def test_a_second_process_is_refused_before_anything_is_written(store: Sqlite) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in store.folder.iterdir()}
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "coordinator", "--data", store.folder, "--port", "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"{store.folder} is in use by another process, {os.getpid()}" in done.stderr
+    assert {path.name: path.stat().st_mtime_ns for path in store.folder.iterdir()} == before
+
+
+async def test_the_same_process_is_refused_as_well(store: Sqlite) -> None:
+    with pytest.raises(StoreProblem, match="in use"):
+        await Sqlite(store.folder).start()
+
+
+async def test_a_refused_start_leaves_the_directory_free(store: Sqlite) -> None:
+    await store.close()
+    (store.folder / MARK).write_text("nonsense")
+    with pytest.raises(StoreProblem, match="mark is damaged"):
+        await store.start()
+    (store.folder / MARK).unlink()
+    await store.start()
+
+
+# --- versions
+
+
+async def test_an_older_directory_becomes_a_newer_one(tmp_path: Path) -> None:
+    folder = tmp_path / "old"
+    old = SqliteLog(SqliteDatabase(folder, steps=sqlite_schema.STEPS[:1]))
+    store = Sqlite(folder)
+    store._log = old
+    await old.start()
+    await fill(store)
+    await store.close()
+    with sqlite3.connect(folder / DATABASE) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert not connection.execute("SELECT * FROM sqlite_schema WHERE name = 'topics_log'").fetchall()
+    connection.close()
+    await store.start()
+    assert await store.read(0) == RECORDS
+    await store.close()
+    with sqlite3.connect(folder / DATABASE) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(sqlite_schema.STEPS),)
+        assert connection.execute("SELECT * FROM topics_log").fetchall() == []
+    connection.close()
+
+
+async def test_a_newer_directory_is_refused(store: Sqlite) -> None:
+    await store.close()
+    connection = sqlite3.connect(store.folder / DATABASE)
+    connection.execute("PRAGMA user_version = 77")
+    connection.close()
+    said = await refused(store)
+    assert "is of version 77, made by a newer program" in said
+    assert "run the newer one" in said
+
+
+async def test_the_database_of_another_program_is_refused(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / DATABASE)
+    connection.execute("CREATE TABLE photos (name TEXT)")
+    connection.close()
+    assert "some other program" in await refused(Sqlite(tmp_path))
+
+
+async def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreProblem, match=r"cannot be used: .*expected one to write to"):
+        await Sqlite(tmp_path / "file").start()
+    with pytest.raises(StoreProblem, match="cannot be used"):
+        await Sqlite(tmp_path / "file" / "inside").start()
+
+
+# --- copies, and files that are cut or changed
+
+
+async def test_a_copy_of_everything_made_while_it_runs_has_everything(store: Sqlite, tmp_path: Path) -> None:
+    await fill(store)
+    copy = copied(store, tmp_path / "copy")
+    await copy.start()
+    assert await copy.read(0) == RECORDS
+    await copy.close()
+
+
+async def test_a_copy_of_the_database_alone_made_while_it_runs_is_refused(store: Sqlite, tmp_path: Path) -> None:
+    await fill(store)
+    said = await refused(copied(store, tmp_path / "copy", DATABASE))
+    assert "copied while a coordinator used it" in said
+    assert "log export --data" in said
+
+
+async def test_a_copy_without_the_write_ahead_log_is_refused(store: Sqlite, tmp_path: Path) -> None:
+    await fill(store)
+    said = await refused(copied(store, tmp_path / "copy", DATABASE, MARK))
+    assert "batch 30 was stored" in said
+    assert "coordinator.db-wal is missing" in said
+
+
+async def test_a_copy_of_the_database_alone_is_enough_once_it_is_closed(store: Sqlite, tmp_path: Path) -> None:
+    await fill(store)
+    await store.close()
+    copy = copied(store, tmp_path / "copy", DATABASE)
+    await copy.start()
+    assert await copy.read(0) == RECORDS
+    await copy.close()
+
+
+async def test_a_mark_without_its_database_is_refused(store: Sqlite, tmp_path: Path) -> None:
+    await fill(store)
+    await store.close()
+    assert "coordinator.db is missing, and 30 batches" in await refused(copied(store, tmp_path / "copy", MARK))
+
+
+async def test_an_older_copy_under_a_newer_mark_is_refused(store: Sqlite, tmp_path: Path) -> None:
+    await fill(store)
+    await store.close()
+    old = copied(store, tmp_path / "old", DATABASE)
+    await store.start()
+    await fill(store)
+    await store.close()
+    shutil.copy(store.folder / MARK, old.folder / MARK)
+    assert "older copy" in await refused(old)
+
+
+def cut(share: float) -> Callable[[bytes], bytes]:
+    return lambda content: content[: int(len(content) * share)]
+
+
+def flipped(share: float) -> Callable[[bytes], bytes]:
+    def change(content: bytes) -> bytes:
+        at = int(len(content) * share)
+        return content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :]
+
+    return change
+
+
+def zeroed(share: float) -> Callable[[bytes], bytes]:
+    def change(content: bytes) -> bytes:
+        at = int(len(content) * share)
+        return content[:at] + bytes(512) + content[at + 512 :]
+
+    return change
+
+
+DAMAGES = [
+    pytest.param(change(share), id=f"{change.__name__} at {share}")
+    for change in (cut, flipped, zeroed)
+    for share in (0.001, 0.01, 0.1, 0.2, 0.3, 0.45, 0.55, 0.6, 0.75, 0.9, 0.97, 0.99)
+]
+
+
+async def recovers_or_refuses(store: Sqlite) -> None:
+    """Either everything that was acknowledged is there, or the start is refused with words about it."""
+    problem = None
+    try:
+        await store.start()
+    except StoreProblem as found:
+        problem = str(found)
+    if problem is not None:
+        assert str(store.folder) in problem
+        return
+    assert await store.read(0) == RECORDS
+    await store.close()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_write_ahead_log_loses_nothing_quietly(
+    store: Sqlite, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    await fill(store)
+    copy = copied(store, tmp_path / "copy", DATABASE, f"{DATABASE}-wal", MARK)
+    ahead = copy.folder / f"{DATABASE}-wal"
+    assert ahead.stat().st_size > 100_000
+    ahead.write_bytes(damage(ahead.read_bytes()))
+    await recovers_or_refuses(copy)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_database_loses_nothing_quietly(
+    store: Sqlite, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    await fill(store)
+    await store.close()
+    copy = copied(store, tmp_path / "copy", DATABASE)
+    path = copy.folder / DATABASE
+    path.write_bytes(damage(path.read_bytes()))
+    await recovers_or_refuses(copy)
+
+
+async def test_records_that_vanish_or_change_are_noticed(store: Sqlite, tmp_path: Path) -> None:
+    await fill(store)
+    await store.close()
+    for name, statement, said in (
+        ("gone", "DELETE FROM log WHERE position = 17", "expected 300 records, found 299"),
+        ("changed", "UPDATE log SET value = replace(value, 'm', 'n') WHERE position = 17", "position 17: the checksum"),
+        ("moved", "UPDATE log SET position = 999 WHERE position = 17", "position 999: the checksum"),
+        ("doubled", "INSERT INTO log SELECT 999, partition, epoch, producer_id, checksum, key, value FROM log "
+         "WHERE position = 17", "position 999: the checksum"),
+    ):  # fmt: skip
+        copy = copied(store, tmp_path / name)
+        connection = sqlite3.connect(copy.folder / DATABASE)
+        connection.execute(statement)
+        connection.commit()
+        connection.close()
+        assert said in await refused(copy)
+
+
+async def test_one_record_in_place_of_another_is_noticed(store: Sqlite, tmp_path: Path) -> None:
+    """With a checksum that fits, even: the sum over all of them does not."""
+    await fill(store)
+    await store.close()
+    entry = encode(offset(4_711))
+    connection = sqlite3.connect(store.folder / DATABASE)
+    connection.execute(
+        "UPDATE log SET checksum = ?, key = ?, value = ? WHERE position = 17",
+        (checksum(0, 17, entry), entry.key, entry.value),
+    )
+    connection.commit()
+    connection.close()
+    assert "its records are not those that were stored" in await refused(store)
+
+
+# --- a store that breaks while it is used
+
+
+async def limited(store: Sqlite, pages: int) -> None:
+    """Let the file grow to so many pages, and no further: a full disk."""
+    done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    log = store.log
+    assert isinstance(log, SqliteLog)
+    log.database.submit(
+        lambda connection: connection.execute(f"PRAGMA max_page_count = {pages}").fetchone(), done.set_result
+    )
+    await asyncio.wait_for(done, PATIENCE)
+
+
+async def test_a_full_disk_fails_appends_until_there_is_room(store: Sqlite) -> None:
+    await fill(store)
+    epoch = await store.elect(0)
+    await limited(store, 1)
+    big = [group(number, group_id=f"g-{number}", members=200) for number in range(20)]
+    ends = await asyncio.gather(*(store.begin(0, epoch, each) for each in big))
+    assert set(ends) == {BROKEN}
+    assert await store.read(0, epoch) == RECORDS, "reading goes on"
+    assert store.watching.failures == [BROKEN] * 20
+    await limited(store, 1_000_000)
+    assert await store.append(0, epoch, offset(7)) is NONE
+    assert await store.read(0, epoch) == [*RECORDS, offset(7)]
+    await store.restart()
+    assert await store.read(0) == [*RECORDS, offset(7)]
+
+
+async def test_what_went_to_a_file_that_somebody_removed_is_not_said_to_be_stored(store: Sqlite) -> None:
+    await fill(store)
+    epoch = await store.elect(0)
+    path = store.folder / DATABASE
+    aside = path.with_name("aside")
+    path.rename(aside)
+    assert await store.append(0, epoch, offset(7)) is BROKEN
+    path.write_bytes(aside.read_bytes())
+    assert await store.append(0, epoch, offset(7)) is BROKEN
+    path.unlink()
+    aside.rename(path)
+    assert await store.append(0, epoch, offset(8)) is NONE
+    await store.restart()
+    assert await store.read(0) == [*RECORDS, offset(8)]
+
+
+async def test_what_one_piece_of_work_spoils_the_others_do_not_feel(store: Sqlite) -> None:
+    epoch = await store.elect(0)
+    log = store.log
+    assert isinstance(log, SqliteLog)
+    failed: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    before = store.begin(0, epoch, offset(1))
+    log.database.submit(
+        lambda connection: connection.execute("INSERT INTO topics_log VALUES (1, NULL)"), failed.set_result
+    )
+    after = store.begin(0, epoch, offset(2))
+    assert [await before, await after] == [NONE, NONE]
+    assert isinstance(await failed, sqlite3.IntegrityError)
+    assert await store.read(0) == [offset(1), offset(2)]
+
+
+# --- size
+
+
+async def test_appends_that_wait_share_a_transaction(store: Sqlite) -> None:
+    epochs = [await store.elect(partition) for partition in range(8)]
+    await store.append(0, epochs[0], offset(0))
+    del store.watching.batches[:]
+    await asyncio.gather(*(store.begin(number % 8, epochs[number % 8], offset(number)) for number in range(64)))
+    assert store.watching.batches == [64]
+
+
+async def test_the_files_grow_with_what_is_alive(store: Sqlite) -> None:
+    epoch = await store.elect(0)
+    written = 0
+    for number in range(25):
+        records = [offset(number, partition=partition) for partition in range(50)]
+        await asyncio.gather(*(store.begin(0, epoch, *records) for _ in range(20)))
+        written += 20 * sum(len(encode(record).value or "") for record in records)
+    await store.settled(lambda: not store.log._compacting)  # type: ignore[attr-defined]
+    assert store.watching.removed > 20_000
+    await store.restart()
+    assert (store.folder / DATABASE).stat().st_size < written / 10
+    assert len(await store.read(0)) < 1_100
+
+
+async def test_removing_survives_restarts_in_between(store: Sqlite) -> None:
+    for number in range(6):
+        epoch = await store.elect(0)
+        ends = [store.begin(0, epoch, *(offset(number, partition=p % 300) for p in range(650))) for _ in range(2)]
+        assert await asyncio.gather(*ends) == [NONE, NONE]
+        await store.restart()
+        found = await store.read(0)
+        assert compacted(found) == [offset(number, partition=p) for p in [*range(50, 300), *range(50)]]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+async def test_a_copy_that_is_half_of_one_moment_and_half_of_another_is_noticed(
+    store: Sqlite, tmp_path: Path, share: float
+) -> None:
+    """Copied while pages went from the write-ahead log into the database."""
+    await fill(store)
+    await store.close()
+    earlier = (store.folder / DATABASE).read_bytes()
+    await store.start()
+    epoch = await store.elect(0)
+    for number in range(300):
+        assert await store.append(0, epoch, offset(1_000 + number, partition=number)) is NONE
+    await store.close()
+    later = (store.folder / DATABASE).read_bytes()
+    for name, first, second in (("one", earlier, later), ("two", later, earlier)):
+        at = int(min(len(first), len(second)) * share) // 4_096 * 4_096
+        copy = Sqlite(tmp_path / name)
+        copy.folder.mkdir()
+        (copy.folder / DATABASE).write_bytes(first[:at] + second[at:])
+        if first[:at] == second[:at] or first[at:] == second[at:]:
+            continue
+        assert "coordinator.db" in await refused(copy)

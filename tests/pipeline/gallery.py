@@ -1,0 +1,137 @@
+"""The laboratory's gallery as journals, and one report over all of them that the tests of a run share."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pipeline.report.run import make_report
+from pipeline.session import spark_session
+from simulation.reading import scenario_from
+from simulation.run import play
+
+GALLERY = Path(__file__).parents[2] / "simulation" / "gallery"
+RARELY = "records_per_second: 0.2"
+"""What befalls the group does not depend on how many records there are; how long a test takes does."""
+NEEDS_RECORDS = ("backlog_longer_than_max_poll",)
+LEFT_OUT = ("autoscaler_thrash", "commit_before_processing")
+"""Nothing happens in these without many records."""
+
+LOST = """
+topics:
+  orders: {partitions: 4, records_per_second: 10}
+groups:
+  before: {topics: orders, consumers: 2, assignor: range, commit: before, processing: 50ms, session_timeout: 10s}
+horizon: 2m
+events:
+  - {at: 65s, crash: {consumer: before-1, restart: 15s}}
+"""
+"""A consumer that commits before it processes dies in the middle of a batch."""
+
+UNEVEN = """
+topics:
+  a: {partitions: 5, records_per_second: 0.2}
+  b: {partitions: 5, records_per_second: 0.2}
+  c: {partitions: 5, records_per_second: 0.2}
+groups:
+  by-range: {topics: [a, b, c], consumers: 4, assignor: range, commit: after, start: {every: 200ms}}
+  by-sticky: {topics: [a, b, c], consumers: 4, assignor: sticky, commit: after, start: {every: 200ms}}
+horizon: 2m
+"""
+
+THRASH = """
+topics:
+  orders: {partitions: 6, records_per_second: 0.2}
+groups:
+  orders-app: {topics: orders, consumers: 2, assignor: range, commit: after, start: {every: 200ms}}
+horizon: 6m
+events:
+  - {at: 60s, scale: {group: orders-app, to: 6, every: 5s}}
+  - {at: 100s, scale: {group: orders-app, to: 2, every: 5s}}
+  - {at: 140s, scale: {group: orders-app, to: 6, every: 5s}}
+  - {at: 180s, scale: {group: orders-app, to: 2, every: 5s}}
+"""
+"""Somebody scales to and fro."""
+
+IDLE = """
+topics:
+  orders: {partitions: 2, records_per_second: 0.2}
+groups:
+  orders-app:
+    {topics: orders, consumers: 4, assignor: range, commit: after, session_timeout: 10s, start: {every: 200ms}}
+horizon: 2m
+events:
+  - {at: 60s, crash: {consumer: orders-app-1}}
+"""
+"""More consumers than partitions; one dies for good."""
+
+OWN = {"lost": LOST, "uneven": UNEVEN, "thrash": THRASH, "idle": IDLE}
+
+
+def write_gallery(folder: Path) -> list[str]:
+    """Play all scenarios; the run's id is the scenario's name."""
+    texts = {path.stem: path.read_text() for path in sorted(GALLERY.glob("*.yaml")) if path.stem not in LEFT_OUT}
+    for name, text in (texts | OWN).items():
+        rare = text if name in (*NEEDS_RECORDS, *OWN) else re.sub(r"records_per_second: [0-9.]+", RARELY, text)
+        play(scenario_from(rare), journal=folder / f"{name}.jsonl", run_id=name)
+    return [*texts, *OWN]
+
+
+def report_on_gallery(folder: Path) -> None:
+    """Journals of the gallery, one of them with broken lines, and the report on them."""
+    journals = folder / "journals"
+    write_gallery(journals)
+    broken = journals / "topic_growth.jsonl"
+    lines = broken.read_text().splitlines()
+    broken.write_text("\n".join([*lines[:5], '{"schema_version":1,"run_id"', "no JSON at all", *lines[5:]]) + "\n")
+    spark = spark_session("local[2]", fast=True)
+    report = make_report(spark, [journals], folder / "out", most_groups=40)
+    found = [
+        {
+            "run_id": group.run_id,
+            "group_id": group.group_id,
+            **{key: value for key, value in row.items() if key != "day"},
+        }
+        for group in report.groups
+        for row in group.findings
+    ]
+    (folder / "findings.json").write_text(json.dumps(found))
+
+
+def made_once(shared: Path, make: Callable[[Path], None]) -> Path:
+    """A folder that the first of several processes fills; the others wait for it."""
+    folder = shared / "gallery"
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        deadline = time.monotonic() + 900
+        while not (folder / "done").exists():
+            assert time.monotonic() < deadline, "the process that makes the gallery's report did not finish"
+            time.sleep(0.2)
+    else:
+        said = ""
+        try:
+            make(folder)
+        except BaseException as problem:
+            said = f"{type(problem).__name__}: {problem}"
+            raise
+        finally:
+            (folder / "doing").write_text(said)
+            os.replace(folder / "doing", folder / "done")
+    said = (folder / "done").read_text()
+    assert not said, f"another process could not make the gallery's report: {said}"
+    return folder
+
+
+def found_in(folder: Path) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:
+    """Findings by run and group, each by its rule."""
+    rows: list[dict[str, Any]] = json.loads((folder / "findings.json").read_text())
+    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault((row["run_id"], row["group_id"]), {}).setdefault(row["finding"], row)
+    return found

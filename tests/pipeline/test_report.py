@@ -1,0 +1,75 @@
+"""The report over the gallery's journals: what is on disk and on the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.schemas import TABLES
+
+
+@pytest.fixture(scope="module")
+def page(gallery_report: Path) -> str:
+    return (gallery_report / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def data_of(page: str) -> dict[str, object]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_tables_lie_by_day_and_group(gallery_report: Path) -> None:
+    tables = gallery_report / "out" / "tables"
+    written = {folder.name for folder in tables.iterdir()}
+    assert written == {*TABLES, "events", "quarantine"} - {"sweep_runs"}
+    assert (tables / "rebalances" / "day=1970-01-01" / "group_id=orders-app").is_dir()
+
+
+def test_every_line_that_could_not_be_read_is_told(gallery_report: Path, page: str) -> None:
+    rows = pq.read_table(gallery_report / "out" / "tables" / "quarantine").to_pylist()
+    assert [(Path(row["file"]).name, row["line"]) for row in sorted(rows, key=lambda row: row["line"])] == [
+        ("topic_growth.jsonl", 6),
+        ("topic_growth.jsonl", 7),
+    ]
+    assert "2 lines in quarantine" in page
+    assert "topic_growth.jsonl</span>:6" in page
+    assert "no JSON at all" in page
+
+
+def test_the_page_needs_nothing_else(page: str) -> None:
+    assert not re.search(r"""(src|href)=["']?(https?:|//)|@import|url\(|fetch\(|XMLHttpRequest""", page)
+    assert "@@" not in page.replace(re.search(r"<script type=.*?</script>", page, re.DOTALL)[0], "")
+
+
+def test_findings_come_before_everything_that_happened(page: str) -> None:
+    places = [page.index(f"<h2>{title}") for title in ("Findings", "Groups, the worst first", "What was read")]
+    assert places == sorted(places)
+    titles = re.findall(r'<article class="card finding (\w+)">', page)
+    assert titles == sorted(titles, key=["high", "medium", "low"].index)
+    assert titles[0] == "high"
+
+
+def test_each_group_has_its_chart(gallery_report: Path, page: str) -> None:
+    groups = {(group["name"], len(group["rebalances"])) for group in data_of(page)["groups"]}
+    rebalances = pq.read_table(gallery_report / "out" / "tables" / "rebalances", columns=["run_id", "group_id"])
+    counts: dict[tuple[str, str], int] = {}
+    for run, group in zip(*(rebalances[name].to_pylist() for name in ("run_id", "group_id")), strict=True):
+        counts[run, group] = counts.get((run, group), 0) + 1
+    assert groups == {(group, number) for (_, group), number in counts.items()}
+    assert page.count("data-group=") == len(counts)
+
+
+def test_a_chart_knows_owners_lag_balance_and_stops(page: str) -> None:
+    groups = data_of(page)["groups"]
+    eager = next(group for group in groups if len(group["rebalances"]) == 5 and len(group["places"]) == 24)
+    assert eager["owners"] == [f"orders-app-{number}" for number in range(1, 9)]
+    assert eager["short"] == [str(number) for number in range(1, 9)]
+    assert eager["lag"]
+    assert eager["balance"][-1][2:4] == [3, 3]
+    assert max(waiting for _, waiting, _ in eager["stops"]) >= 4
+    assert eager["stops"][-1][1:] == [0, 0]

@@ -1,0 +1,73 @@
+"""What people type, and what they read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from simulation.__main__ import app
+
+NAME = "coordinator_failover_in_stable"
+
+
+def run(*words: str) -> int:
+    try:
+        return app(list(words), exit_on_error=False, result_action="return_value") or 0
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+def test_a_run_prints_a_timeline_and_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("run", NAME) == 0
+    out = capsys.readouterr().out
+    assert "Does the group rebalance?" in out
+    assert re.search(r"0:04:00\.000  \* node-\d, the coordinator of orders-app, crashes and is back in 1m", out)
+    assert "orders-app  first rebalance: orders-app-1 joined" in out
+    assert re.search(r"rebalances +1\n +by cause +join-new 1\n", out)
+
+
+def test_the_page_is_one_file_without_anything_from_outside(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert run("run", NAME, "--quiet", "--html", str(page)) == 0
+    text = page.read_text()
+    assert "@@" not in text
+    assert '"owners":["orders-app-1"' in text
+    assert not re.search(r"(src|href)=|https?://|@import", text)
+
+
+def test_variants_are_compared(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    assert run("run", "cold_start", "--compare", "assignor=range,cooperative-sticky") == 0
+    assert run("run", "static_rolling_deploy", "--compare", "static=true,false", "--seed", "3") == 0
+    out = capsys.readouterr().out
+    assert "static=true" in out
+    assert re.search(r"rebalances +│ +1 +│ +13", out)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("run", "nothing.yaml"), "nothing.yaml: cannot be read"),
+        (("run", NAME, "--compare", "assinor=range"), "a group has no key 'assinor'"),
+        (("run", NAME, "--compare", "assignor=range,rnage"), "unknown assignor 'rnage'"),
+        (("run", NAME, "--compare", "assignor"), "expected KEY=VALUE"),
+        (("search", "--seeds", "5:1"), "expected at least one seed"),
+    ],
+)
+def test_mistakes_are_told(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*words) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_gallery_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("gallery", "list") == 0
+    assert "static_rolling_deploy\n    Does static membership make" in capsys.readouterr().out
+    assert run("gallery", "answer", "stuck_handler") == 0
+    assert "max.poll.interval.ms" in capsys.readouterr().out
+
+
+def test_a_search_says_how_much_it_saw(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("search", "--seeds", "0:2") == 0
+    assert re.search(r"2 seeds, .* of virtual time, \d+ steps, \d+ faults: nothing found", capsys.readouterr().out)

@@ -1,0 +1,166 @@
+"""Every scenario of the gallery gives the answer that its file states."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from coordinator.core.events import JoinPhaseEnded
+from protocol.events import Event
+from simulation.reading import read_scenario
+from simulation.run import play
+from simulation.summary import GroupSummary, Summary
+from simulation.world import Party
+
+GALLERY = Path(__file__).parents[2] / "simulation" / "gallery"
+
+
+@cache
+def played(name: str) -> tuple[Summary, tuple[str, ...]]:
+    story: list[str] = []
+    _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), tell=story.append)
+    return summary, tuple(story)
+
+
+def group(name: str, group_id: str = "orders-app") -> GroupSummary:
+    summary, _ = played(name)
+    assert summary.core_failures == 0
+    return summary.groups[group_id]
+
+
+def story(name: str) -> str:
+    return "\n".join(played(name)[1])
+
+
+@pytest.mark.parametrize("path", sorted(GALLERY.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_scenario_asks_and_answers(path: Path) -> None:
+    scenario = read_scenario(path)
+    assert scenario.question.endswith("?")
+    assert scenario.answer
+    assert path.stem in Path(__file__).read_text(), "and a test says so"
+
+
+def test_static_membership_makes_a_rolling_deploy_free_of_rebalances() -> None:
+    static, dynamic = group("static_rolling_deploy"), group("dynamic_rolling_deploy")
+    assert static.started == 1, "only the first one"
+    assert static.static_returns == 6
+    assert static.moved == static.stopped_ms == 0
+    assert dynamic.started == 1 + 2 * 6
+    assert dynamic.moved > 0
+    assert dynamic.stopped_ms > 0
+
+
+def test_static_membership_does_not_help_when_a_restart_outlasts_the_session() -> None:
+    slow = group("static_rolling_deploy_too_slow")
+    assert slow.rebalances["session-expiry"] == 6
+    assert slow.started == 1 + 2 * 6
+    assert slow.static_returns == 0
+    assert slow.worst_unowned_ms > 15_000
+
+
+def test_a_pause_longer_than_the_session_costs_the_partitions_and_processes_twice() -> None:
+    paused = group("gc_pause_longer_than_the_session")
+    assert paused.removed == {"session-expiry": 3}
+    assert paused.rebalances["session-expiry"] == 2
+    assert paused.twice > 0
+    assert paused.lost == 0
+
+
+def test_a_stuck_handler_is_found_by_max_poll_and_not_by_the_session() -> None:
+    stuck = group("stuck_handler")
+    assert stuck.removed == {"left": 1}
+    assert "did not poll for 2.0 min and gives up its place" in story("stuck_handler")
+    assert stuck.late > 0
+
+
+def test_a_stuck_handler_holds_everybody_up_for_the_rest_of_max_poll() -> None:
+    held = group("stuck_handler_holds_up_a_rebalance")
+    assert 120_000 < held.longest_rebalance_ms < 180_000
+    assert held.stopped_ms > 2 * 120_000, "two others stood still all the time"
+
+
+def test_cooperative_stops_fewer_consumer_seconds_than_eager() -> None:
+    eager, cooperative = group("eager_scale_out"), group("cooperative_scale_out")
+    assert cooperative.stopped_ms < eager.stopped_ms
+    assert cooperative.stopped_ms == 0
+    assert cooperative.moved < eager.moved
+    assert cooperative.started > eager.started, "it takes more rebalances"
+
+
+def test_a_flapping_consumer_stops_the_whole_group_for_the_session_timeout() -> None:
+    flapping = group("flapping_consumer")
+    assert flapping.removed == {"session-expiry": 10}
+    assert flapping.completed == 11
+    assert flapping.stopped_ms > 10 * 10_000
+
+
+def test_two_processes_with_one_static_id_take_turns_without_a_rebalance() -> None:
+    twins = group("static_id_used_twice")
+    assert twins.started == 1
+    assert twins.static_returns > 10
+    assert twins.fenced > 10
+
+
+def test_new_partitions_wait_for_the_leaders_metadata() -> None:
+    grown = group("topic_growth")
+    assert grown.started == 2
+    assert 60_000 < grown.worst_unowned_ms <= 301_000
+
+
+def test_a_static_leader_that_restarts_overlooks_new_partitions_for_good() -> None:
+    overlooked = group("static_leader_restarts_after_topic_growth")
+    assert overlooked.started == 1
+    assert overlooked.worst_unowned_ms == 23 * 60_000
+
+
+def test_a_failover_in_stable_is_no_rebalance() -> None:
+    failed_over = group("coordinator_failover_in_stable")
+    assert failed_over.started == 1
+    assert failed_over.lost == failed_over.stopped_ms == 0
+    assert "loaded: Stable, generation 1, 4 members" in story("coordinator_failover_in_stable")
+
+
+def test_a_failover_in_mid_rebalance_uses_the_generation_again() -> None:
+    begun: list[int] = []
+
+    def hear(_: Party, fact: Event, __: int) -> None:
+        if isinstance(fact, JoinPhaseEnded):
+            begun.append(fact.generation)
+
+    play(read_scenario(GALLERY / "coordinator_failover_in_mid_rebalance.yaml"), listeners=[hear])
+    assert begun[:3] == [1, 2, 2], "handed out by the node that died, and again by the one after it"
+    assert "loaded: Stable, generation 1, 4 members" in story("coordinator_failover_in_mid_rebalance")
+    assert group("coordinator_failover_in_mid_rebalance").lost == 0
+
+
+def test_an_autoscaler_without_a_brake_goes_up_and_down_for_good() -> None:
+    thrashing = group("autoscaler_thrash")
+    late = [line for line in played("autoscaler_thrash")[1] if "autoscaler sees" in line and line.lstrip() > "0:12"]
+    assert len(late) > 12
+    assert thrashing.started > 45
+
+
+def test_the_initial_delay_makes_a_cold_start_one_rebalance() -> None:
+    with_delay, without = group("cold_start"), group("cold_start_without_delay")
+    assert with_delay.started == 1
+    assert 12_000 <= with_delay.first_owned_ms < 12_500
+    assert without.started > 1
+    assert without.first_owned_ms < 500
+    assert without.moved > 0
+
+
+def test_committing_before_or_after_is_at_most_or_at_least_once() -> None:
+    before, after = group("commit_before_processing", "before"), group("commit_before_processing", "after")
+    assert before.lost > 0
+    assert before.twice == 0
+    assert after.lost == 0
+    assert after.twice > 0
+
+
+def test_a_batch_that_outlasts_max_poll_is_begun_again_for_good() -> None:
+    stuck = group("backlog_longer_than_max_poll")
+    assert stuck.removed["left"] > 10
+    assert stuck.processed <= 1_000, "the same records over and over"
+    assert stuck.twice > 5 * stuck.processed

@@ -1,0 +1,142 @@
+"""Same seed, same bytes; and what is skipped changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from client.core.events import FACTS
+from coordinator.core import events
+from protocol.events import Event
+from protocol.journal import JournalSchema, facts_in, read_journal
+from simulation import events as lab_events
+from simulation.lab import Lab
+from simulation.run import play
+from simulation.scenario import Scenario
+from simulation.search import random_scenario
+from simulation.world import Millis, Party
+
+ROOT = Path(__file__).parents[2]
+SEEDS = int(os.environ.get("REJOIN_IDLE_SEEDS", "60"))
+"""How many seeds are played with and without skipping; ``make idle-seeds`` plays a thousand."""
+
+
+def quieter(seed: int) -> dict[str, Any]:
+    """A random scenario in which consumers often have nothing to do, with long pauses between the faults."""
+    random = Random(f"idle/{seed}")
+    data = random_scenario(seed)
+    for group in data["groups"].values():
+        group["commit"] = random.choice(("after", "after", "before", "none"))
+        group["poll"] = random.choice(("100ms", "333ms", "500ms", "1s"))
+    for topic in data["topics"].values():
+        topic["records_per_second"] = random.choice((0, 0, 0.01, 0.1))
+    stretch = random.choice((1, 3))
+    for event in data["events"]:
+        event["at"] = f"{int(event['at'].removesuffix('ms')) * stretch}ms"
+    data["horizon"] = f"{int(data['horizon'].removesuffix('ms')) * stretch}ms"
+    return data
+
+
+def facts(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str, Event]], Lab]:
+    heard: list[tuple[Millis, str, Event]] = []
+
+    def hear(party: Party, fact: Event, now: Millis) -> None:
+        heard.append((now, party.name, fact))
+
+    lab, _ = play(Scenario.model_validate(data), skip=skip, listeners=[hear])
+    return heard, lab
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, 10))
+def test_what_is_skipped_changes_no_fact(start: int) -> None:
+    naps = 0
+    for seed in range(start, min(SEEDS, start + 10)):
+        data = quieter(seed)
+        plain, _ = facts(data, skip=False)
+        skipped, lab = facts(data, skip=True)
+        for one, other in zip(plain, skipped, strict=False):
+            assert one == other, f"seed {seed}"
+        assert len(plain) == len(skipped), f"seed {seed}"
+        assert lab.idler is not None
+        naps += lab.idler.naps
+    assert naps > 0, "somebody slept"
+
+
+def test_a_month_of_quiet_takes_no_more_than_what_happens_in_it() -> None:
+    quiet = {
+        "horizon": "30d",
+        "topics": {"t": {"partitions": 6}},
+        "groups": {"app": {"topics": ["t"], "consumers": 3, "commit": "after"}},
+    }
+    lab, _ = play(Scenario.model_validate(quiet))
+    assert lab.world.steps < 10_000, "ten-minute looks for expired offsets, and hardly anything else"
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from simulation.reading import read_scenario
+from simulation.run import play
+play(read_scenario(Path(sys.argv[1])), 7, journal=Path(sys.argv[2]))
+"""
+
+
+def journal_of(path: Path, hash_seed: str) -> bytes:
+    scenario = ROOT / "simulation" / "gallery" / "coordinator_failover_in_mid_rebalance.yaml"
+    subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(scenario), str(path)],
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )
+    return path.read_bytes()
+
+
+def test_same_seed_same_bytes_in_every_process(tmp_path: Path) -> None:
+    first = journal_of(tmp_path / "first.jsonl", "1")
+    second = journal_of(tmp_path / "second.jsonl", "2")
+    assert hashlib.sha256(first).digest() == hashlib.sha256(second).digest()
+    assert len(first) > 10_000
+
+
+def test_another_seed_is_another_run() -> None:
+    data = quieter(1)
+    one, _ = facts({**data, "seed": 1}, skip=True)
+    other, _ = facts({**data, "seed": 2}, skip=True)
+    assert one != other
+
+
+def test_the_journal_has_the_facts_of_a_service(tmp_path: Path) -> None:
+    heard, _ = facts(random_scenario(3), skip=True)
+    play(Scenario.model_validate(random_scenario(3)), journal=tmp_path / "journal")
+    told = [
+        fact
+        for fact in vars(events).values()
+        if isinstance(fact, type) and issubclass(fact, Event) and fact not in (Event, events.GroupEvent)
+    ]
+    rows = list(read_journal(tmp_path / "journal", JournalSchema([*told, *FACTS, *facts_in(lab_events)])))
+    assert {row.envelope.source for row in rows} == {"simulation"}
+    outside = [row for row in rows if row.envelope.node == "outside"]
+    done = [fact for _, _, fact in heard if isinstance(fact, lab_events.LabEvent)]
+    assert len(rows) - len(outside) == len(heard) - len(done)
+    # What a service would not know has a stream of its own, and that says where the run ended.
+    assert [row.fact for row in outside if row.envelope.event not in {"records_in_hand", "run_ended"}] == done
+    assert outside[-1].envelope.event == "run_ended"
+
+
+def test_one_file_has_the_same_rows_as_a_directory(tmp_path: Path) -> None:
+    scenario = Scenario.model_validate(random_scenario(4))
+    play(scenario, journal=tmp_path / "all.jsonl")
+    play(scenario, journal=tmp_path / "journal")
+    lines = (tmp_path / "all.jsonl").read_text().splitlines()
+    segments = [path.read_text().splitlines() for path in sorted((tmp_path / "journal").glob("*.jsonl"))]
+    assert sorted(lines) == sorted(line for segment in segments for line in segment)
+    assert json.loads(lines[0])["seq"] == 1

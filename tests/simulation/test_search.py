@@ -1,0 +1,114 @@
+"""The search: clean on the coordinator as it is, and able to find each of its rules broken."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from coordinator.core.events import AppendFailed
+from simulation.lab import Lab
+from simulation.scenario import Scenario
+from simulation.schedules import SCHEDULES, random_scenario
+from simulation.search import (
+    BadRange,
+    Failure,
+    explain,
+    parse_seeds,
+    play_checked,
+    search_seeds,
+)
+from tests.simulation.mutations import FOUND_WITH, MUTATIONS, Break
+from tests.test_scenarios import replay
+
+SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "200"))
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, 50))
+def test_nothing_is_found_in_the_coordinator_as_it_is(start: int) -> None:
+    report = search_seeds(start, min(SEEDS, start + 50), shrink=False)
+    assert report.failure is None, report.failure.tell()
+    assert report.faults > 50
+
+
+def test_nothing_is_found_while_nodes_lose_what_they_lead() -> None:
+    report = search_seeds(0, max(1, SEEDS // 4), schedule="failovers", shrink=False)
+    assert report.failure is None, report.failure.tell()
+
+
+def test_a_node_whose_lease_is_over_is_fenced() -> None:
+    """It stood still, another leads, and what it writes when it goes on is refused."""
+    refused: list[str] = []
+    for seed in range(12):
+        lab = Lab(Scenario.model_validate(SCHEDULES["failovers"](seed)), skip=False)
+        lab.world.listeners.append(
+            lambda _, fact, __: refused.append(fact.error) if isinstance(fact, AppendFailed) else None
+        )
+        lab.run_to_horizon()
+    assert refused.count("NOT_LEADER_OR_FOLLOWER") >= 3
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_a_broken_rule_is_found(mutation: Break, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = FOUND_WITH[mutation.__name__]
+    assert play_checked(random_scenario(seed)).violation is None, "the seed finds nothing without the mutation"
+    mutation(monkeypatch)
+    found = play_checked(random_scenario(seed), transcript=True)
+    assert found.violation is not None
+    broken = replayed(found.transcript)
+    monkeypatch.undo()
+    assert replayed(found.transcript) != broken, "its transcript tells the broken rule from the right one"
+
+
+def replayed(text: str) -> str:
+    """What a transcript gives, or how it fails."""
+    try:
+        return replay(text)
+    except AssertionError as problem:
+        return str(problem)
+
+
+def test_there_are_enough_mutations() -> None:
+    assert len(MUTATIONS) >= 15
+    assert set(FOUND_WITH) == {mutation.__name__ for mutation in MUTATIONS}
+
+
+def found(monkeypatch: pytest.MonkeyPatch, name: str) -> Failure:
+    mutation = next(each for each in MUTATIONS if each.__name__ == name)
+    mutation(monkeypatch)
+    data = random_scenario(FOUND_WITH[name])
+    violation = play_checked(data).violation
+    assert violation is not None
+    return explain("faults", FOUND_WITH[name], data, violation, shrink=True)
+
+
+def test_a_failure_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = found(monkeypatch, "loaded_members_have_no_sessions")
+    whole = random_scenario(failure.seed)
+    assert len(failure.data["events"]) <= min(3, len(whole["events"]))
+    assert play_checked(failure.data).violation is not None
+    Scenario.model_validate(failure.data)
+    assert f"python -m simulation search --seeds {failure.seed}" in failure.tell()
+    assert failure.scenario_text() in failure.tell()
+
+
+def test_a_failure_becomes_a_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = found(monkeypatch, "everybody_gets_the_leaders_share")
+    monkeypatch.undo()
+    text = failure.transcript
+    assert text.startswith("# a partition has two owners in a generation")
+    told = replay(text)
+    assert "generation 1" in told
+    assert "CompletingRebalance -> Stable" in told
+    assert told.count("----") == text.count("----")
+
+
+@pytest.mark.parametrize("text", ["", "5:3", "a:b", "-1:3", "3:3"])
+def test_a_range_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(BadRange, match=r"expected"):
+        parse_seeds(text)
+
+
+def test_a_range_is_a_number_or_two() -> None:
+    assert parse_seeds("7") == (7, 8)
+    assert parse_seeds("0:100000") == (0, 100_000)

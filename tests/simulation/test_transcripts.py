@@ -1,0 +1,80 @@
+"""What a run is written down as, and the run itself, are the same facts at the same instants."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.core.effects import Effect
+from coordinator.core.events import GroupEvent
+from coordinator.core.inputs import Input
+from coordinator.telling import tell
+from protocol.events import Event
+from simulation.cluster import NodeParty, Watcher
+from simulation.lab import Lab
+from simulation.scenario import Scenario
+from simulation.search import FAULTS_MS, random_scenario
+from simulation.stranger import Stranger
+from simulation.transcript import Transcript
+from simulation.world import Millis, Party
+from tests.test_scenarios import commands_of
+from tests.transcript import START, Player
+
+Told = list[tuple[Millis, str]]
+
+
+class Facts(Watcher):
+    """The facts of a transcript's group, told by whoever led it, with the member ids of the transcript."""
+
+    def __init__(self, lab: Lab, transcript: Transcript) -> None:
+        self.lab = lab
+        self.transcript = transcript
+        self.told: Told = []
+        for node in lab.cluster.nodes:
+            node.watchers.append(self)
+
+    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
+        for effect in effects:
+            if self.transcript.leads(node) and is_about(effect, self.transcript.group_id):
+                self.told.append((self.lab.world.now, self.transcript.pretty(tell(effect))))
+
+
+class Listening(Player):
+    """A player that keeps the facts of its group."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: Told = []
+
+    def hear(self, party: Party, fact: Event, now: Millis) -> None:
+        if is_about(fact, self.group):
+            self.told.append((now - START, tell(fact)))
+        super().hear(party, fact, now)
+
+
+def is_about(effect: Effect, group_id: str) -> bool:
+    """Whether this is a fact of a group; that it is given up by one node is not one that every run has."""
+    return isinstance(effect, GroupEvent) and effect.group_id == group_id and "-> Dead" not in tell(effect)
+
+
+def played(seed: int) -> tuple[str, Told]:
+    """A random scenario, as a transcript and as facts."""
+    lab = Lab(Scenario.model_validate(random_scenario(seed)), skip=False)
+    transcript = Transcript(lab, "app")
+    facts = Facts(lab, transcript)
+    Stranger(lab, 7_000, FAULTS_MS)
+    lab.run_to_horizon()
+    return transcript.text(None), facts.told
+
+
+@pytest.mark.parametrize("start", range(0, 60, 20))
+def test_a_transcript_replays_the_run_it_was_made_of(start: int) -> None:
+    many = 0
+    for seed in range(start, start + 20):
+        text, facts = played(seed)
+        player = Listening()
+        player.play(commands_of(text))
+        for ours, theirs in zip(player.told, facts, strict=False):
+            assert ours == theirs, f"seed {seed}"
+        assert len(player.told) == len(facts), f"seed {seed}"
+        many += len(facts)
+    assert many > 1_000
