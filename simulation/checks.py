@@ -77,8 +77,11 @@ def a_completed_generation_is_forgotten(evidence: Evidence, step: Step) -> Itera
     for fact in step.effects:
         if isinstance(fact, RebalanceCompleted):
             evidence.completed[fact.group_id] = max(fact.generation, evidence.completed.get(fact.group_id, 0))
-        elif isinstance(fact, GroupLoaded) and fact.generation < evidence.completed.get(fact.group_id, 0):
-            yield f"{fact.group_id}: loaded as {fact.generation}, but {evidence.completed[fact.group_id]} was complete"
+        elif isinstance(fact, GroupLoaded) and evidence.leads_in_truth(step.node, fact.group_id):
+            # Whoever was asleep while it read may know less, and can write nothing of it.
+            complete = evidence.completed.get(fact.group_id, 0)
+            if fact.generation < complete:
+                yield f"{fact.group_id}: loaded as {fact.generation}, but {complete} was complete"
 
 
 def a_generation_has_two_leaders(evidence: Evidence, step: Step) -> Iterator[str]:
@@ -348,12 +351,25 @@ def the_log_differs_from_memory(evidence: Evidence) -> Iterator[str]:
                 yield f"{group.group_id}: generation {group.generation} against {value.generation}, or its members"
 
 
+def an_offsets_partition_has_two_leaders(evidence: Evidence) -> Iterator[str]:
+    now = evidence.lab.world.now
+    leaders: dict[int, str] = {}
+    for node in evidence.lab.cluster.nodes:
+        tenure = node.tenure
+        if tenure is None or node.paused_until > now or (tenure.leases.valid_until() or now) <= now:
+            continue
+        for partition in tenure.leases.held:
+            if leaders.setdefault(partition, node.name) != node.name:
+                yield f"{partition}: both {leaders[partition]} and {node.name}"
+
+
 NOW_AND_THEN: Final[tuple[WholeCheck, ...]] = (
     a_request_is_never_answered,
     a_silent_member_stays,
     a_join_phase_does_not_end,
     a_member_need_not_sync,
     the_log_differs_from_memory,
+    an_offsets_partition_has_two_leaders,
 )
 
 

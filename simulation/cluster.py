@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from coordinator.config import Settings
@@ -37,6 +37,9 @@ from protocol.records import Record
 from simulation.disk import Disk
 from simulation.network import Asker, Exchange
 from simulation.world import Lane, Millis, Order, Party, World
+
+if TYPE_CHECKING:
+    from simulation.leased import Tenure
 
 FIRST_PORT: Final = 9_000
 _PIECE: Final = 500
@@ -72,6 +75,8 @@ class NodeParty(Party):
         self._metadata: dict[tuple[Request, int], Response] = {}
         self._contexts: dict[tuple[str, int], Context] = {}
         self._heard = 0
+        self.tenure: Tenure | None = None
+        """Its leases, where leadership comes from leases."""
         self.new_id: Callable[[], str] = self._uuid
         """Makes member ids and topic ids for the lives to come."""
 
@@ -91,6 +96,7 @@ class NodeParty(Party):
         """Be gone, with everything that was in memory."""
         self.life += 1
         self.core = None
+        self.tenure = None
         self._metadata.clear()
         self.paused_until = 0
 
@@ -147,6 +153,8 @@ class NodeParty(Party):
         """Hand something in and carry out what the core wants done."""
         if isinstance(what, ClusterSeen) or (isinstance(what, Received) and not isinstance(what.token, Exchange)):
             self._metadata.clear()
+        if self.tenure is not None:
+            self.tenure.look()
         core = self.core
         assert core is not None, "only a node that is up takes something in"
         for watcher in self.watchers:
@@ -164,11 +172,11 @@ class NodeParty(Party):
                 if isinstance(effect.token, Asker):
                     effect.token.hear(effect.response)
             case Append():
-                life = self.life
-                self.cluster.disk.append(effect, lambda wanted, error: self._stored(life, wanted, error))
+                stored = partial(self._stored, self.life)
+                self.cluster.at_store(self, partial(self.cluster.disk.append, effect, stored))
             case ReadLog():
-                life = self.life
-                self.cluster.disk.read(effect.partition, lambda records: self._read(life, effect, records))
+                read = partial(self._read, self.life, effect)
+                self.cluster.at_store(self, partial(self.cluster.disk.read, effect.partition, read))
             case TopicCreated() | TopicGrown() | TopicDeleted():
                 if self.cluster.tells_topics(self):
                     self.tell(effect)
@@ -269,8 +277,6 @@ class Cluster:
         """When consumers' metadata last became another."""
         self.partitions: list[int] = []
         self._news = 0
-        self.lease_ms: Millis = 0
-        """A node that stands still for longer loses what it leads; 0: never."""
 
     def start(self, group_ids: list[str]) -> None:
         """Bring every node up and have the offsets partitions of these groups led."""
@@ -278,6 +284,10 @@ class Cluster:
         self.partitions = sorted({partition_for(group_id, count) for group_id in group_ids})
         for node in self.nodes:
             node.start()
+        self.begin()
+
+    def begin(self) -> None:
+        """Have everything led, by one node after the other."""
         for number, partition in enumerate(self.partitions):
             self.leaders[partition] = self.nodes[number % len(self.nodes)]
         for node in self.nodes:
@@ -346,9 +356,13 @@ class Cluster:
         if node.is_up:
             node.hand_in(Received(None, request, Context(version, "operator")))
 
+    def at_store(self, node: NodeParty, act: Callable[[], None]) -> None:
+        """Let a node use the store, now or as soon as it can reach it."""
+        act()
+
     # -- leading
 
-    def crash(self, node: NodeParty, elect: bool = True) -> None:
+    def crash(self, node: NodeParty) -> None:
         """A node dies; others take over what it led when that has been noticed."""
         if not node.is_up:
             return
@@ -363,27 +377,17 @@ class Cluster:
                 self._elect_somebody(partition, node)
         self.gossip()
 
-    def take_away(self, node: NodeParty, life: int, learns_in: Millis) -> None:
-        """Others lead what this node led; it goes on for so long as if nothing were, once its clock goes again.
-
-        What it appends until then is refused, as somebody newer has been elected.
-        """
-        if life != node.life:
-            return
-        goes_on = max(node.paused_until, self.world.now)
-        for partition, leader in list(self.leaders.items()):
-            if leader is node:
-                self._elect_somebody(partition, node)
-                self.world.control(goes_on + learns_in, partial(self._resign, partition, node), life)
-        self.gossip()
-
     def restart(self, node: NodeParty) -> None:
-        """A node comes back; what nobody leads becomes its own."""
+        """A node that was down comes back, with an empty memory."""
         if node.is_up:
             return
         node.start()
         for name, topic in self.topics.items():
             self._tell_topic(node, name, len(topic.partitions))
+        self.come_back(node)
+
+    def come_back(self, node: NodeParty) -> None:
+        """What nobody leads becomes the node's own."""
         node.step(self._seen())
         for partition in self.partitions:
             leader = self.leaders.get(partition)

@@ -62,6 +62,8 @@ class Disk:
         self.slower_ms: Millis = 0
         self.error: ErrorCode | None = None
         self.logs: dict[int, Log] = {}
+        self.fenced = 0
+        """How many appends came from an older epoch."""
         self.holds_appends = False
         self.holds_reads = False
         self.held_appends: deque[tuple[Append, Stored]] = deque()
@@ -99,6 +101,7 @@ class Disk:
         wanted, stored, error = what
         log = self.log(wanted.partition)
         if wanted.epoch < log.epoch:
+            self.fenced += 1
             stored(wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         if error is not None:

@@ -300,10 +300,15 @@ class Evidence:
         newer = place.partition >= self.lab.scenario.topics[place.topic].partitions
         return group.static and (newer or place.topic not in group.topics)
 
+    def leads_in_truth(self, node: NodeParty, group_id: str) -> bool:
+        """Whether nobody has been elected after this node."""
+        shard = shard_of(node, group_id)
+        return shard is not None and shard.epoch == self.lab.disk.log(shard.partition).epoch
+
     def is_quiet(self, node: NodeParty, group: ClassicGroup) -> bool:
         """Whether nothing of this group's offsets partition is on its way, and the node leads it in truth."""
         shard = shard_of(node, group.group_id)
-        return shard is not None and not shard.in_flight and shard.epoch == self.lab.disk.log(group.partition).epoch
+        return shard is not None and not shard.in_flight and self.leads_in_truth(node, group.group_id)
 
     def lost_group_record(self, group: ClassicGroup) -> bool:
         """Whether an append failed since the group was last Stable: then the log may be behind, as in Kafka."""

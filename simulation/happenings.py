@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol.errors import ErrorCode
 from simulation.consumers import ConsumerParty
+from simulation.leased import LeasedCluster
 from simulation.scenario import (
     Autoscaler,
     Crash,
@@ -18,8 +19,10 @@ from simulation.scenario import (
     Flap,
     Grow,
     Loss,
+    Outage,
     Pause,
     Reset,
+    Restart,
     Scale,
     SlowLog,
     Stop,
@@ -57,6 +60,8 @@ class Happenings:
             Loss: self.loss,
             SlowLog: self.slow_log,
             Failover: self.failover,
+            Outage: self.outage,
+            Restart: self.restart,
             Grow: self.grow,
             Subscribe: self.subscribe,
             Flap: self.flap,
@@ -200,20 +205,6 @@ class Happenings:
                 self._disturb_all()
                 self.lab.say(f"{node.name} stands still for {show_duration(what.length)}")
                 node.paused_until = max(node.paused_until, until)
-                self._lose_lease(node)
-
-    def _lose_lease(self, node: NodeParty) -> None:
-        """A node that does not renew what it leads loses it, unless it goes on in time."""
-        cluster, life = self.lab.cluster, node.life
-        if not cluster.lease_ms:
-            return
-
-        def over() -> None:
-            if node.paused_until > self.world.now and life == node.life:
-                self.lab.say(f"{node.name} has lost what it leads, and will not know before it goes on")
-                cluster.take_away(node, life, cluster.random.randint(0, cluster.lease_ms))
-
-        self._in(cluster.lease_ms, over)
 
     def stuck(self, what: Stuck) -> None:
         for consumer in self._each(what.consumer):
@@ -229,8 +220,7 @@ class Happenings:
 
     def cut(self, what: Cut) -> None:
         self._disturb_all()
-        nodes = [self.lab.node(name) for name in what.nodes] if what.nodes else list(self.lab.cluster.nodes)
-        pairs = [(name, node.name) for name in what.consumer for node in nodes if node is not None]
+        pairs = [(name, node.name) for name in what.consumer for node in self._nodes(what.nodes)]
         named = ", ".join(what.consumer)
         self.lab.say(f"{named} cut off from {', '.join(what.nodes) or 'all nodes'} for {show_duration(what.length)}")
         self.lab.network.block(pairs)
@@ -293,13 +283,43 @@ class Happenings:
             self.lab.say(
                 f"{node.name}, the coordinator of {what.group}, crashes and is back in {show_duration(what.down)}"
             )
-            self.lab.network.node_down(node)
-            self.lab.cluster.crash(node)
-            self._in(what.down, lambda: self.lab.cluster.restart(node))
+            self._bounce_node(node, what.down)
         else:
             late = f", which {node.name} does not know for {show_duration(what.zombie)}" if what.zombie else ""
             self.lab.say(f"{what.group} gets another coordinator{late}")
             self.lab.cluster.move(self.lab.cluster.partition_of(what.group), what.zombie)
+
+    def _bounce_node(self, node: NodeParty, down: Millis) -> None:
+        self.lab.network.node_down(node)
+        self.lab.cluster.crash(node)
+        self._in(down, lambda: self.lab.cluster.restart(node))
+
+    def restart(self, what: Restart) -> None:
+        self._disturb_all()
+        nodes = [node for node in self._nodes(what.nodes) if node.is_up]
+        self.lab.say(f"{', '.join(node.name for node in nodes) or 'nobody'} killed, back in {show_duration(what.down)}")
+        for node in nodes:
+            self._bounce_node(node, what.down)
+
+    def outage(self, what: Outage) -> None:
+        cluster = self.lab.cluster
+        assert isinstance(cluster, LeasedCluster), "a scenario without leases has no outages"
+        self._disturb_all()
+        nodes = self._nodes(what.nodes)
+        named = ", ".join(node.name for node in nodes)
+        self.lab.say(f"{named} cannot reach the store for {show_duration(what.length)}")
+        cluster.cut_off(nodes)
+
+        def over() -> None:
+            self.lab.say(f"{named} can reach the store again")
+            cluster.heal(nodes)
+
+        self._in(what.length, over)
+
+    def _nodes(self, names: tuple[str, ...]) -> list[NodeParty]:
+        """The nodes of these names, once each; without names, all."""
+        found = [self.lab.node(name) for name in names] if names else list(self.lab.cluster.nodes)
+        return list(dict.fromkeys(node for node in found if node is not None))
 
     def grow(self, what: Grow) -> None:
         self._disturb_all()

@@ -18,9 +18,10 @@ from simulation.disk import Disk
 from simulation.events import ConsumerStarted, Done, TopicWritten
 from simulation.happenings import Happenings
 from simulation.idle import Idler
+from simulation.leased import LeasedCluster
 from simulation.network import Latency, Network
 from simulation.ownership import Ownership
-from simulation.scenario import Group, Scenario
+from simulation.scenario import Coordinator, Group, Scenario
 from simulation.world import Hear, Millis, Party, World
 
 _COLLECT_EVERY: Final = 100_000
@@ -53,8 +54,7 @@ class Lab:
         self.network.lost_requests = network.lost_requests
         self.network.lost_answers = network.lost_answers
         self.disk = Disk(world, _draw(coordinator.log_latency))
-        self.cluster = Cluster(world, self.disk, coordinator.nodes, settings, coordinator.notice, coordinator.gossip)
-        self.cluster.lease_ms = coordinator.lease
+        self.cluster = _cluster(world, self.disk, coordinator, settings)
         self.consumers: dict[str, ConsumerParty] = {}
         self.accounting = Accounting(self._written_by, scenario.late)
         self.ownership = Ownership(keep=keep)
@@ -200,6 +200,12 @@ class Lab:
                 committed = 0 if ledger is None else (ledger.committed or 0)
                 behind += max(0, self.cluster.topics[topic].end(index, self.world.now) - committed)
         return behind
+
+
+def _cluster(world: World, disk: Disk, how: Coordinator, settings: Settings) -> Cluster:
+    if how.lease:
+        return LeasedCluster(world, disk, how.nodes, settings, how.gossip, how.lease)
+    return Cluster(world, disk, how.nodes, settings, how.notice, how.gossip)
 
 
 def config_of(group_id: str, group: Group, name: str, original: str) -> ConsumerConfig:

@@ -220,13 +220,30 @@ class SlowLog(Part):
 class Failover(Part):
     """A group's coordinator moves: its node crashes and comes back after ``down``, or, without, just gives it up.
 
-    ``zombie``: the old one goes on believing in itself for so long. ``when``: wait until the group is in this state.
+    ``zombie``: the old one goes on believing in itself for so long; not with leases, where it knows by its own clock.
+    ``when``: wait until the group is in this state.
     """
 
     group: str
     down: Duration = 0
     zombie: Duration = 0
     when: Literal["PreparingRebalance", "CompletingRebalance", "Stable"] | None = None
+
+
+class Restart(Part):
+    """Nodes are killed at one instant and come back after ``down``. ``nodes`` empty: all of them."""
+
+    nodes: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    down: Duration
+
+
+class Outage(Part):
+    """Nodes cannot reach the store of leases and logs. ``nodes`` empty: none of them, as if it were down."""
+
+    nodes: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    length: Duration = Field(alias="for")
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class Grow(Part):
@@ -277,6 +294,8 @@ class Happening(Part):
     loss: Loss | None = None
     slow_log: SlowLog | None = None
     failover: Failover | None = None
+    restart: Restart | None = None
+    outage: Outage | None = None
     grow: Grow | None = None
     subscribe: Subscribe | None = None
     flap: Flap | None = None
@@ -330,7 +349,8 @@ class Coordinator(Part):
     gossip: Duration = 500
     """How long it takes at the most until every node has heard of that."""
     lease: Duration = 0
-    """A node that stands still for longer loses what it leads, and learns of it a while after it goes on; 0: never."""
+    """Leadership comes from leases of this length, as with ``--store``: who does not renew one in time gives up, and
+    another takes over. 0: there are none, a crashed node is replaced after ``notice``."""
 
 
 class Scenario(Part):
@@ -370,6 +390,16 @@ class Scenario(Part):
         for name in (names,) if isinstance(names, str) else names:
             if not self.knows(name):
                 raise ValueError(f"{where}: there is no consumer {name!r}; they are named GROUP-NUMBER, counted from 1")
+        for name in getattr(what, "nodes", ()):
+            if not name.startswith("node-") or not self.knows(name):
+                raise ValueError(
+                    f"{where}: there is no node {name!r}; there are node-1 to node-{self.coordinator.nodes}, and "
+                    "node-of-GROUP"
+                )
+        if isinstance(what, Outage) and not self.coordinator.lease:
+            raise ValueError(f"{where}: without leases nodes need no store; say 'lease: 9s' under coordinator")
+        if isinstance(what, Failover) and what.zombie and self.coordinator.lease:
+            raise ValueError(f"{where}: a node with leases gives up by its own clock; let it pause for longer instead")
         if isinstance(what, Twin) and not self.groups[what.consumer.rpartition("-")[0]].static:
             raise ValueError(f"{where}: {what.consumer} has no group.instance.id; say 'static: true' in its group")
 

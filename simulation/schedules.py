@@ -134,7 +134,7 @@ def _over(event: dict[str, Any]) -> Millis:
     """When what an event has begun is over, at the latest."""
     at = int(str(event["at"]).removesuffix("ms"))
     kind = next(name for name in event if name != "at")
-    lasts = {"deploy": 45_000, "crash": 15_000, "stop": 15_000, "failover": 20_000}
+    lasts = {"deploy": 45_000, "crash": 15_000, "stop": 15_000, "failover": 20_000, "restart": 20_000, "outage": 10_000}
     length = str(event[kind].get("for", "0ms"))
     unit = 1 if length.endswith("ms") else 1_000
     return at + lasts.get(kind, 0) + int(length.removesuffix("ms").removesuffix("s")) * unit
@@ -143,7 +143,8 @@ def _over(event: dict[str, Any]) -> Millis:
 def failover_scenario(seed: int) -> dict[str, Any]:
     """A random scenario whose nodes lose what they lead, over and over, and read a slow log anew.
 
-    They crash, give it up, or stand still for longer than their lease, and then go on for a while as if nothing were.
+    They are killed one by one or all at once, give it up, stand still for longer than their leases last, or cannot
+    reach the store of leases and logs, alone or together.
     """
     data = random_scenario(seed)
     random = Random(f"failovers/{seed}")
@@ -151,19 +152,26 @@ def failover_scenario(seed: int) -> dict[str, Any]:
     lease = random.choice((2_000, 4_000, 6_000))
     coordinator["nodes"] = nodes = random.choice((2, 3))
     coordinator["lease"] = f"{lease}ms"
-    coordinator["notice"] = random.choice(("200ms", "2s"))
+    coordinator["gossip"] = random.choice(("20ms", "500ms"))
+    coordinator["settings"]["offsets.topic.num.partitions"] = random.choice((1, 3, 8))
     coordinator["log_latency"] = random.choice(("exp(100ms)", "uniform(100ms,1500ms)", "uniform(500ms,2500ms)"))
+    for event in data["events"]:
+        event.get("failover", {}).pop("zombie", None)
     groups = list(data["groups"])
     moments = [random.randint(0, FAULTS_MS) for _ in range(random.randint(1, 3))]
     for _ in range(random.randint(2, 7)):
         group_id = random.choice(groups)
         at = random.choice(moments) + random.choice((0, random.randint(0, 500), random.randint(0, 15_000)))
         who = random.choice((f"node-of-{group_id}", f"node-of-{group_id}", f"node-{random.randint(1, nodes)}"))
+        too_long = f"{lease + random.choice((-lease // 2, 100, 1_000, 8_000))}ms"
         happening: dict[str, Any] = random.choice(
             (
-                {"pause": {"who": who, "for": f"{lease + random.choice((100, 1_000, 8_000))}ms"}},
-                {"failover": {"group": group_id, "zombie": f"{random.choice((0, 700, 5_000))}ms"}},
+                {"pause": {"who": who, "for": too_long}},
+                {"failover": {"group": group_id}},
                 {"failover": {"group": group_id, "down": random.choice(("500ms", "5s"))}},
+                {"restart": {"down": random.choice(("500ms", "5s"))}},
+                {"outage": {"nodes": [who], "for": too_long}},
+                {"outage": {"for": too_long}},
             )
         )
         data["events"].append({"at": f"{at}ms", **happening})

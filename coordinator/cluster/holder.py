@@ -30,7 +30,7 @@ from coordinator.cluster.leases import (
 )
 from coordinator.cluster.postgres import LeaseStore
 from coordinator.cluster.view import NodeSeen, View
-from coordinator.core.inputs import Broker
+from coordinator.core.inputs import Broker, ClusterSeen
 from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.postgres_database import LOST, PostgresError
 
@@ -77,7 +77,7 @@ class LeaseHolder:
         self._usurper: NodeSeen | None = None
         self._usurped_until = 0.0
         self._unreachable = ""
-        self._told: tuple[tuple[Broker, ...], dict[int, int]] | None = None
+        self._told: ClusterSeen | None = None
         self._stopped = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
 
@@ -264,20 +264,10 @@ class LeaseHolder:
     def _tell(self, view: View) -> None:
         """Let the core know who is there and who leads what: others as the store showed, itself as it knows."""
         assert self._led is not None, "it was started"
-        leases = self._leases
-        brokers = {node.node_id: node.broker for node in view.workers()}
-        if leases.registered:
-            brokers[self._broker.node_id] = self._broker
-        leaders = {
-            lease.partition: lease.node_id
-            for lease in view.leases
-            if lease.is_live and lease.incarnation != leases.incarnation
-        }
-        leaders |= dict.fromkeys(leases.held, self._broker.node_id)
-        told = (tuple(broker for _, broker in sorted(brokers.items())), dict(sorted(leaders.items())))
+        told = self._leases.known(self._broker, view)
         if told != self._told:
             self._told = told
-            self._led.see(*told)
+            self._led.see(told.brokers, told.leaders)
 
     async def _ask(self, request: Request) -> None:
         what: Happening

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from coordinator.cluster.view import LeaseSeen, Millis, NodeSeen, View
+from coordinator.core.inputs import Broker, ClusterSeen
 
 MARGIN_PARTS: Final = 10
 """A tenth of a lease is left for clocks that do not go alike."""
@@ -227,6 +228,19 @@ class Leases:
     def valid_until(self) -> Millis | None:
         """The instant from which not all that is led is led by right any more; none where nothing is led."""
         return min((lease.valid_until for lease in self.held.values()), default=None)
+
+    def known(self, broker: Broker, view: View) -> ClusterSeen:
+        """Who is there and who leads what: others as the store showed them in ``view``, itself as it knows."""
+        brokers = {node.node_id: node.broker for node in view.workers()}
+        if self.registered:
+            brokers[self.node_id] = broker
+        leaders = {
+            lease.partition: lease.node_id
+            for lease in view.leases
+            if lease.is_live and lease.incarnation != self.incarnation
+        }
+        leaders |= dict.fromkeys(self.held, self.node_id)
+        return ClusterSeen(tuple(each for _, each in sorted(brokers.items())), dict(sorted(leaders.items())))
 
     # --- ends of requests
 

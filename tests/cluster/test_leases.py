@@ -28,7 +28,8 @@ from coordinator.cluster.leases import (
     Unreachable,
     Usurped,
 )
-from tests.cluster.store import Store
+from coordinator.core.inputs import Broker
+from simulation.lease_store import LeaseStore
 
 LEASE_MS = 2_000
 TIMEOUT_MS = 700
@@ -130,7 +131,7 @@ class Process:
 class World:
     def __init__(self, seed: int, partitions: int) -> None:
         self.random = Random(seed)
-        self.store = Store(partitions, LEASE_MS)
+        self.store = LeaseStore(partitions, LEASE_MS, lambda node_id: Broker(node_id, "127.0.0.1", 9_000 + node_id))
         self.now = 0.0
         self.loss = 0.0
         self.there_ms = 30.0

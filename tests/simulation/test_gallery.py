@@ -122,6 +122,15 @@ def test_a_failover_in_stable_is_no_rebalance() -> None:
     assert "loaded: Stable, generation 1, 4 members" in story("coordinator_failover_in_stable")
 
 
+def test_an_outage_of_the_store_is_no_rebalance() -> None:
+    waited = group("store_down_longer_than_a_lease")
+    assert waited.started == 1, "only the first one"
+    assert waited.moved == waited.lost == waited.twice == 0
+    assert waited.late > 0, "nothing was processed while nothing could be committed"
+    assert "append of 3 records failed (REQUEST_TIMED_OUT)" in story("store_down_longer_than_a_lease")
+    assert "loaded: Stable, generation 1, 4 members, 12 offsets" in story("store_down_longer_than_a_lease")
+
+
 def test_a_failover_in_mid_rebalance_uses_the_generation_again() -> None:
     begun: list[int] = []
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from coordinator.cluster.leases import Beat, Beaten, GiveBack, Given, Happening, Refused, Request, Take, Taken
 from coordinator.cluster.view import LeaseSeen, NodeSeen, View
+from coordinator.core.inputs import Broker
 
 
 @dataclass
@@ -18,12 +20,13 @@ class Row:
     epoch: int = -1
 
 
-class Store:
+class LeaseStore:
     """Nodes and leases. ``now`` is given with each request, in ms."""
 
-    def __init__(self, partitions: int, lease_ms: int) -> None:
+    def __init__(self, partitions: int, lease_ms: int, broker_of: Callable[[int], Broker]) -> None:
         self.lease_ms = lease_ms
         self.partitions = partitions
+        self.broker_of = broker_of
         self.nodes: dict[int, Row] = {}
         self.leases: dict[int, Row] = {}
 
@@ -86,7 +89,12 @@ class Store:
             ),
         )
 
-    @staticmethod
-    def _node(row: Row, now: float) -> NodeSeen:
-        assert row.expires_at is not None
-        return NodeSeen(row.node_id, row.incarnation, "127.0.0.1", 9000 + row.node_id, int(row.expires_at - now))
+    def leader(self, partition: int, now: float) -> int | None:
+        """The id of the node that has a partition, if any has."""
+        lease = self.leases.get(partition)
+        return lease.node_id if lease is not None and self._live(lease, now) else None
+
+    def _node(self, row: Row, now: float) -> NodeSeen:
+        assert row.expires_at is not None, "a node's row has an end"
+        broker = self.broker_of(row.node_id)
+        return NodeSeen(row.node_id, row.incarnation, broker.host, broker.port, int(row.expires_at - now))
