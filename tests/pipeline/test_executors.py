@@ -12,7 +12,11 @@ from pathlib import Path
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
+from pipeline.report.run import make_report
+from simulation.reading import read_scenario
+from simulation.run import play
 from tests.pipeline.standalone import QUICK, Cluster, standalone
 from tests.pipeline.sweeps import GRID, files, grid, swept
 
@@ -57,6 +61,33 @@ def test_an_executor_that_is_killed_changes_nothing_in_a_sweep(cluster: Cluster,
     assert len({row["pid"] for row in rows}) >= 2
     swept(grid(SWEEP), tmp_path / "here", version=rows[0]["code_version"])
     assert files(out) == files(tmp_path / "here")
+
+
+def rows_of(tables: Path) -> dict[str, list[str]]:
+    """The rows of each table. Days and groups are folders; how many files there are in one is up to the executors."""
+    return {
+        folder.name: sorted(str(row) for row in pq.read_table(folder).to_pylist())
+        for folder in sorted(tables.iterdir())
+    }
+
+
+def test_a_report_of_executors_has_the_tables_of_one_of_this_process(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    play(read_scenario(ROOT / "simulation" / "gallery" / "gc_pause_longer_than_the_session.yaml"), journal=journal)
+    (tmp_path / "spark-defaults.conf").write_text(BOTH_FROM_THE_START + "spark.sql.shuffle.partitions 2\n")
+    command = [sys.executable, "-m", "pipeline", "report", "journal", "--out", "there", "--master", cluster.url]
+    environment = {**os.environ, **QUICK, "PYTHONPATH": str(ROOT), "SPARK_CONF_DIR": str(tmp_path)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    make_report(spark, [journal], tmp_path / "here")
+    there = rows_of(tmp_path / "there" / "tables")
+    assert {"rebalances", "ownership", "findings", "quarantine"} <= set(there)
+    assert len(there["rebalances"]) > 2
+    assert there == rows_of(tmp_path / "here" / "tables")
 
 
 def one_of_two_that_have_played(cluster: Cluster, out: Path, sweep: subprocess.Popen[str]) -> psutil.Process:
