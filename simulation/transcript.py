@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator.control.remembered import Remembered
 from coordinator.core.effects import Append, Effect, Reply
 from coordinator.core.events import MemberIdHandedOut, MemberJoined, MemberRemoved, StaticMemberReplaced
 from coordinator.core.inputs import Elapsed, Elected, Input, LogRead, Received, Stored
@@ -45,33 +46,6 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(slots=True)
-class Known:
-    """What a transcript's member remembers of its answers."""
-
-    member_id: str = ""
-    generation: int = -1
-    protocol: str | None = None
-
-    def remember(self, answer: JoinGroupResponse) -> None:
-        """Take in what a JoinGroup was answered."""
-        match answer.error_code:
-            case ErrorCode.MEMBER_ID_REQUIRED:
-                self.member_id = answer.member_id
-            case ErrorCode.NONE:
-                self.member_id = answer.member_id
-                self.generation = answer.generation_id
-                self.protocol = answer.protocol_name
-            case ErrorCode.UNKNOWN_MEMBER_ID:
-                self.forget()
-            case _:
-                pass
-
-    def forget(self) -> None:
-        """Be somebody new."""
-        self.member_id, self.generation = "", -1
-
-
-@dataclass(slots=True)
 class Line:
     """A command. What is not ``kept`` is not told.
 
@@ -96,7 +70,7 @@ class Transcript(Watcher):
         self._letters: dict[str, str] = {}
         self._owners: dict[str, str] = {}
         """By member id: the letter of the member that it was handed to last."""
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, Remembered] = {}
         self._pretty: dict[str, tuple[str, str]] = {}
         """By the UUID in it: a member id and the one that a transcript has for it."""
         self._beats: dict[str, tuple[Millis, Line]] = {}
@@ -250,7 +224,7 @@ class Transcript(Watcher):
             count = len(self._letters)
             letter = ascii_lowercase[count % 26] * (1 + count // 26)
             self._letters[client] = letter
-            self._known[letter] = Known()
+            self._known[letter] = Remembered()
         return self._letters[client]
 
     def _made(self, what: Input, member_id: str, instance_id: str | None) -> None:
@@ -374,12 +348,12 @@ class Transcript(Watcher):
 
     def _odd(self, name: str, said: Any, generation: int | None) -> str:
         """An id or a generation that is not the one the member was told last must be said."""
-        known = self._known.get(name, Known())
+        known = self._known.get(name, Remembered())
         member_id = f" id={self.pretty(said.member_id)}" if said.member_id != known.member_id else ""
         return member_id + (f" generation={generation}" if generation not in (None, known.generation) else "")
 
     def _differs(self, name: str, request: SyncGroupRequest) -> bool:
-        known = self._known.get(name, Known())
+        known = self._known.get(name, Remembered())
         return request.protocol_name is not None and request.protocol_name != known.protocol
 
     def _to_whom(self, member_id: str) -> str:

@@ -43,6 +43,7 @@ Underscores in a reason are spaces, two of them are one.
 from __future__ import annotations
 
 from coordinator.config import Settings
+from coordinator.control.words import show
 from coordinator.core.effects import Append
 from coordinator.core.events import CoreFailed
 from coordinator.core.inputs import ClusterSeen, Context, Received, Resigned, SessionLost
@@ -69,7 +70,7 @@ from simulation.network import Asker
 from simulation.world import Millis, Order, Party, World
 from tests import transcript_requests as requests
 from tests.transcript_requests import OUTSIDE, Client, options
-from tests.transcript_words import show, show_group, show_record, show_timers
+from tests.transcript_words import show_group, show_record, show_timers
 
 START = 1_700_000_000_000
 BEAT_EVERY_MS = 3_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator.control.remembered import Remembered
 from protocol.consumer_protocol import (
     Assignment,
     Subscription,
@@ -12,9 +13,8 @@ from protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from protocol.errors import ErrorCode
 from protocol.heartbeat import HeartbeatRequest
-from protocol.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from protocol.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from protocol.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
@@ -32,13 +32,10 @@ OUTSIDE = "admin"
 
 
 @dataclass
-class Client:
+class Client(Remembered):
     """A member as the transcript knows it: what it remembers of its answers."""
 
     name: str
-    member_id: str = ""
-    generation: int = -1
-    protocol: str | None = None
     protocol_type: str = "consumer"
     options: dict[str, str] = field(default_factory=dict)
     next_beat: int | None = None
@@ -47,23 +44,6 @@ class Client:
     @property
     def instance(self) -> str | None:
         return self.options.get("instance")
-
-    def remember(self, answer: JoinGroupResponse) -> None:
-        """Keep what a JoinGroup's answer says."""
-        match answer.error_code:
-            case ErrorCode.MEMBER_ID_REQUIRED:
-                self.member_id = answer.member_id
-            case ErrorCode.NONE:
-                self.member_id = answer.member_id
-                self.generation = answer.generation_id
-                self.protocol = answer.protocol_name
-            case ErrorCode.UNKNOWN_MEMBER_ID:
-                self.forget()
-
-    def forget(self) -> None:
-        """Start again as somebody new, with the same options."""
-        self.member_id = ""
-        self.generation = -1
 
 
 # --- reading words

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
+from coordinator.control.remembered import Remembered
 from coordinator.core.effects import Effect
 from coordinator.core.events import TopicCreated
 from coordinator.core.inputs import Context
@@ -19,7 +20,6 @@ from protocol.create_topics import CreateTopicsRequest
 from protocol.delete_groups import DeleteGroupsRequest
 from protocol.delete_topics import DeleteTopicsRequest
 from protocol.describe_groups import DescribeGroupsRequest
-from protocol.errors import ErrorCode
 from protocol.heartbeat import HeartbeatRequest
 from protocol.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from protocol.leave_group import LeaveGroupRequest
@@ -59,16 +59,13 @@ class Command(NamedTuple):
 
 
 @dataclass(slots=True)
-class Known:
+class Known(Remembered):
     """A member as the player of the transcript will know it."""
 
     name: str
     client_id: str
     group_id: str
     instance: str | None
-    member_id: str = ""
-    generation: int = -1
-    protocol: str | None = None
     is_gone: bool = False
     options: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, tuple[bytes, str]] = field(default_factory=dict)
@@ -128,15 +125,7 @@ class Commands:
         known = self._known.get(name)
         if known is None:
             return
-        match answer.error_code:
-            case ErrorCode.MEMBER_ID_REQUIRED:
-                known.member_id = answer.member_id
-            case ErrorCode.NONE:
-                known.member_id = answer.member_id
-                known.generation = answer.generation_id
-                known.protocol = answer.protocol_name
-            case ErrorCode.UNKNOWN_MEMBER_ID:
-                known.member_id, known.generation = "", -1
+        known.remember(answer)
         if known.member_id:
             known.is_gone = False
             self._owners[known.member_id] = known
