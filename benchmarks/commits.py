@@ -152,12 +152,18 @@ async def bare_postgres(url: str) -> AsyncIterator[Commit]:
 # --- ours
 
 
-async def _append(log: SqliteLog | PostgresLog, epochs: dict[int, int], committer: int, number: int) -> None:
-    done: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-    partition = partition_for(group(committer), PARTITIONS)
-    log.append(partition, epochs[partition], records(committer, number), done.set_result)
-    error = await done
-    assert error is ErrorCode.NONE, error
+def _appending(log: SqliteLog | PostgresLog, epochs: dict[int, int]) -> Commit:
+    loop = asyncio.get_running_loop()
+    partitions = [partition_for(group(committer), PARTITIONS) for committer in range(COMMITTERS)]
+
+    async def commit(committer: int, number: int) -> None:
+        done: asyncio.Future[ErrorCode] = loop.create_future()
+        partition = partitions[committer]
+        log.append(partition, epochs[partition], records(committer, number), done.set_result)
+        error = await done
+        assert error is ErrorCode.NONE, error
+
+    return commit
 
 
 @asynccontextmanager
@@ -165,7 +171,7 @@ async def log_sqlite(folder: Path) -> AsyncIterator[Commit]:
     log = SqliteLog(SqliteDatabase(folder / "log"))
     await log.start()
     epochs = {partition: log.elect(partition) for partition in range(PARTITIONS)}
-    yield lambda committer, number: _append(log, epochs, committer, number)
+    yield _appending(log, epochs)
     await log.close()
 
 
@@ -176,7 +182,7 @@ async def log_postgres(url: str) -> AsyncIterator[Commit]:
     await log.start()
     async with database.acquire() as connection:
         await connection.execute(f"INSERT INTO leases SELECT n, 0, 1 FROM generate_series(0, {PARTITIONS - 1}) n")
-    yield lambda committer, number: _append(log, dict.fromkeys(range(PARTITIONS), 0), committer, number)
+    yield _appending(log, dict.fromkeys(range(PARTITIONS), 0))
     await log.close()
     await database.close()
 

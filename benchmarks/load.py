@@ -84,8 +84,8 @@ async def fill(folder: Path, rounds: int) -> None:
     count = await done
     assert isinstance(count, int), count
     if rounds > 1:
-        log._compact(0)
-        while log._compacting:  # noqa: ASYNC110
+        log._compactor.look_after([0])
+        while log._compactor.is_busy:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         assert log._books.durable[0].records == count // rounds
     await log.close()

@@ -22,6 +22,8 @@ from protocol.records import (
     TransactionMarker,
 )
 
+_NOTHING: Final = "\0"
+
 PLAIN: Final = -1
 """The producer id of what no transaction wrote."""
 
@@ -81,11 +83,9 @@ def decode(entries: Iterable[tuple[int, str | None, str | None]]) -> tuple[Recor
 def checksum(partition: int, position: int, entry: Sequence[Any]) -> int:
     """A CRC-32 of an entry and its place; of a row's last three after the position."""
     producer_id, key, value = entry
-    crc = zlib.crc32(b"%d %d %d" % (partition, position, producer_id))
-    if key is not None:
-        crc = zlib.crc32(key.encode(), crc)
-    # What is missing must not look like what is empty.
-    return zlib.crc32(b"\0" if value is None else value.encode(), crc)
+    # A value that is missing must not look like one that is empty.
+    text = f"{partition} {position} {producer_id}{'' if key is None else key}{_NOTHING if value is None else value}"
+    return zlib.crc32(text.encode())
 
 
 def check(partition: int, rows: Iterable[Row]) -> None:

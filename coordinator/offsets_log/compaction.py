@@ -21,9 +21,11 @@ from typing import Final
 from protocol.records import OffsetRecord, Record, TransactionMarker
 
 _DOOMED_PLAIN: Final = """
-SELECT position FROM (
-    SELECT position, value, max(position) OVER (PARTITION BY key) AS newest FROM log WHERE partition = {partition}
-) AS each WHERE position < newest OR value IS NULL ORDER BY position
+SELECT position, partition, checksum FROM (
+    SELECT position, partition, checksum, value IS NULL AS is_tombstone,
+        max(position) OVER (PARTITION BY partition, key) AS newest
+    FROM {log} WHERE partition IN ({partitions})
+) AS each WHERE position < newest OR is_tombstone ORDER BY position
 """
 
 _DOOMED: Final = """
@@ -32,7 +34,7 @@ WITH ends AS (
         min(CASE WHEN key IS NULL THEN position END) OVER (
             PARTITION BY producer_id ORDER BY position ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         ) AS ended_at
-    FROM log WHERE partition = {partition} AND producer_id >= 0
+    FROM {log} WHERE partition = {partition} AND producer_id >= 0
 ), fates AS (
     SELECT e.position, e.producer_id, e.key, e.value, e.ended_at,
         CASE WHEN e.ended_at IS NULL THEN 'open' WHEN m.value LIKE '%"committed":true%' THEN 'counts' ELSE 'aborted' END
@@ -40,7 +42,7 @@ WITH ends AS (
     FROM ends e LEFT JOIN log m ON m.partition = {partition} AND m.position = e.ended_at
     WHERE e.key IS NOT NULL
     UNION ALL
-    SELECT position, producer_id, key, value, NULL, 'counts' FROM log
+    SELECT position, producer_id, key, value, NULL, 'counts' FROM {log}
     WHERE partition = {partition} AND producer_id < 0
 ), ranked AS (
     SELECT position, ended_at, fate, value,
@@ -58,21 +60,35 @@ WITH ends AS (
         END AS is_doomed
     FROM ranked
 )
-SELECT position FROM doomed WHERE is_doomed
-UNION ALL
-SELECT position FROM ends e WHERE key IS NULL AND NOT EXISTS (
-    SELECT 1 FROM doomed d WHERE d.ended_at = e.position AND NOT d.is_doomed
-)
-ORDER BY position
+SELECT position, partition, checksum FROM log WHERE position IN (
+    SELECT position FROM doomed WHERE is_doomed
+    UNION ALL
+    SELECT position FROM ends e WHERE key IS NULL AND NOT EXISTS (
+        SELECT 1 FROM doomed d WHERE d.ended_at = e.position AND NOT d.is_doomed
+    )
+) AND partition = {partition} ORDER BY position
 """
 
 HAS_TRANSACTIONS: Final = "SELECT EXISTS (SELECT 1 FROM log WHERE partition = {partition} AND producer_id >= 0)"
 """Whether a transaction ever wrote to a partition, as far as its log still knows. Fill in ``partition``."""
 
 
-def doomed_query(partition: int, has_transactions: bool) -> str:
-    """SQL for the positions of a partition that do not count, oldest first, as SQLite and PostgreSQL understand it."""
-    return (_DOOMED if has_transactions else _DOOMED_PLAIN).format(partition=int(partition))
+def listed(partitions: Sequence[int]) -> str:
+    """Partitions as they stand behind SQL's ``IN``."""
+    return ", ".join(str(int(each)) for each in partitions)
+
+
+def doomed_query(partitions: Sequence[int], log: str = "log") -> str:
+    """SQL for position, partition and checksum of what does not count, oldest first, in SQLite and in PostgreSQL.
+
+    For partitions without transactions. ``log`` is the table, or a view of it that finds partitions sooner.
+    """
+    return _DOOMED_PLAIN.format(partitions=listed(partitions), log=log)
+
+
+def doomed_with_transactions_query(partition: int, log: str = "log") -> str:
+    """The same for a partition that transactions have written to, too."""
+    return _DOOMED.format(partition=int(partition), log=log)
 
 
 def doomed(records: Sequence[Record]) -> set[int]:

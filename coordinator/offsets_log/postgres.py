@@ -23,7 +23,7 @@ import structlog
 
 from coordinator.offsets_log.base import Observer, Piece, Stored
 from coordinator.offsets_log.codec import Entry, Row, Unreadable, check, checksum, decode, encode
-from coordinator.offsets_log.compaction import HAS_TRANSACTIONS, doomed_query
+from coordinator.offsets_log.compaction import HAS_TRANSACTIONS, doomed_query, doomed_with_transactions_query
 from coordinator.offsets_log.postgres_database import LOST, Connection, Database, PostgresError
 from protocol.errors import ErrorCode
 from protocol.records import Record
@@ -440,8 +440,8 @@ class PostgresLog:
             async with self.database.acquire() as connection:
                 records = await connection.fetchval("SELECT count(*) FROM log WHERE partition = $1", partition)
                 has_transactions = await connection.fetchval(HAS_TRANSACTIONS.format(partition=partition))
-                found = await connection.fetch(doomed_query(partition, has_transactions))
-                doomed = [position for (position,) in found]
+                query = doomed_with_transactions_query(partition) if has_transactions else doomed_query([partition])
+                doomed = [position for position, *_ in await connection.fetch(query)]
                 for begin in range(0, len(doomed), _SLICE_RECORDS):
                     some = doomed[begin : begin + _SLICE_RECORDS]
                     if led.readers or not await connection.fetchval(_REMOVE, partition, led.epoch, self.node_id, some):

@@ -2,8 +2,7 @@
 
 An append is durable when its transaction is; all that wait share one. Its epoch is looked at when it is written, so an
 election fences whatever is still on its way. A partition is read piece by piece, each in a transaction of its own,
-while others are written to; it is compacted when it has twice the records that were left the last time, in slices
-between the appends.
+while others are written to.
 """
 
 from __future__ import annotations
@@ -11,107 +10,28 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 import structlog
 
 from coordinator.offsets_log.base import Observer, Piece, Stored
-from coordinator.offsets_log.codec import Entry, Unreadable, check, checksum, decode, encode
-from coordinator.offsets_log.compaction import HAS_TRANSACTIONS, doomed_query
+from coordinator.offsets_log.codec import Entry, Unreadable, check, decode, encode
+from coordinator.offsets_log.sqlite_books import Books
 from coordinator.offsets_log.sqlite_check import rows
-from coordinator.offsets_log.sqlite_database import SqliteDatabase
+from coordinator.offsets_log.sqlite_compaction import Compactor
+from coordinator.offsets_log.sqlite_database import Bulk, SqliteDatabase
 from protocol.errors import ErrorCode
 from protocol.records import Record
 
 PIECE_RECORDS: Final = 1_000
-_COMPACT_FROM: Final = 1_000
-_SLICE_RECORDS: Final = 500
-_LARGEST_SLICE: Final = 5_000
-_SLICES: Final = 16
-_VACUUM_PAGES: Final = 100
-_WRITE_ROWS: Final = 10_000
 _RETRY_SECONDS: Final = 1.0
 
-_INSERT: Final = (
-    "INSERT INTO log (position, partition, epoch, producer_id, checksum, key, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_KEEP: Final = (
-    "INSERT INTO partitions (partition, epoch, records, checksums, alive) VALUES (?, ?, ?, ?, ?) "
-    "ON CONFLICT (partition) DO UPDATE SET epoch = excluded.epoch, records = excluded.records, "
-    "checksums = excluded.checksums, alive = excluded.alive"
-)
-
-
-_Written: TypeAlias = tuple[int, int, int, int, int, str | None, str | None]
-"""Position, partition, epoch, producer id, checksum, key, value."""
-
-
-@dataclass(slots=True)
-class _Partition:
-    """A partition as the table ``partitions`` has it."""
-
-    epoch: int = -1
-    records: int = 0
-    checksums: int = 0
-    alive: int = 0
-
-    @property
-    def compact_at(self) -> int:
-        return max(_COMPACT_FROM, 2 * self.alive)
-
-
-class _Books:
-    """What the writer knows of each partition: as it is durable, and as it will be once the transaction is."""
-
-    def __init__(self) -> None:
-        self.durable: dict[int, _Partition] = {}
-        self._open: dict[int, _Partition] = {}
-        self._rows: list[_Written] = []
-        self.next_position = 1
-        self._durable_next = 1
-
-    def opened(self, connection: sqlite3.Connection) -> None:
-        """As the database has it."""
-        self._durable_next = self.next_position = connection.execute("SELECT next_position FROM store").fetchone()[0]
-        query = "SELECT partition, epoch, records, checksums, alive FROM partitions"
-        self.durable = {partition: _Partition(*rest) for partition, *rest in connection.execute(query)}
-
-    def change(self, partition: int) -> _Partition:
-        """A partition, to be changed by the transaction under way."""
-        found = self._open.get(partition)
-        if found is None:
-            found = self._open[partition] = replace(self.durable.get(partition) or _Partition())
-        return found
-
-    def write(self, connection: sqlite3.Connection, rows: Sequence[_Written]) -> None:
-        """Rows of the log, which go in together: one by one they would cost twice as much."""
-        self._rows += rows
-        if len(self._rows) >= _WRITE_ROWS:
-            self._flush(connection)
-
-    def _flush(self, connection: sqlite3.Connection) -> None:
-        connection.executemany(_INSERT, self._rows)
-        self._rows.clear()
-
-    def before_commit(self, connection: sqlite3.Connection) -> None:
-        self._flush(connection)
-        changed = [(number, p.epoch, p.records, p.checksums, p.alive) for number, p in self._open.items()]
-        connection.executemany(_KEEP, changed)
-        if self.next_position != self._durable_next:
-            connection.execute("UPDATE store SET next_position = ?", (self.next_position,))
-
-    def committed(self) -> None:
-        self.durable.update(self._open)
-        self._open.clear()
-        self._durable_next = self.next_position
-
-    def rolled_back(self) -> None:
-        self._rows.clear()
-        self._open.clear()
-        self.next_position = self._durable_next
+_Append: TypeAlias = tuple[int, int, list[Entry] | None, Stored, float]
+"""Partition, epoch, entries (none: they cannot be stored), whom to tell, and when it was asked for."""
 
 
 class SqliteLog:
@@ -120,12 +40,15 @@ class SqliteLog:
     def __init__(self, database: SqliteDatabase, observer: Observer | None = None) -> None:
         self.database = database
         self.observer = observer or Observer()
-        self._books = _Books()
+        self._books = Books()
         self._epochs: dict[int, int] = {}
-        self._reading: dict[int, int] = {}
-        self._compacting: set[int] = set()
+        self._reading: Counter[int] = Counter()
         self._closing = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
+        self._compactor = Compactor(
+            database, self._books, self.observer, lambda partition: self._reading[partition] > 0
+        )
+        self._appends = Bulk(self._write, self._written)
         database.join(self._books)
         database.on_batch = self.observer.batch
 
@@ -135,6 +58,7 @@ class SqliteLog:
 
     async def close(self) -> None:
         self._closing = True
+        self._compactor.stop()
         await self.database.close()
 
     # --- appending
@@ -156,40 +80,62 @@ class SqliteLog:
 
     def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         began = time.perf_counter()
-        done = partial(self._appended, partition, len(records), began, stored)
-        if records:
-            self.database.submit(partial(self._write, partition, epoch, records), done)
-        elif epoch < self._epochs.get(partition, epoch):
-            self.database.submit(None, lambda _: done(ErrorCode.NOT_LEADER_OR_FOLLOWER))
-        else:
-            self.database.submit(None, done)
+        if not records:
+            self._pass(partition, epoch, stored)
+            return
+        entries: list[Entry] | None
+        try:
+            entries = [encode(record) for record in records]
+        except (TypeError, ValueError) as problem:
+            self._complain("record_not_storable", partition, problem)
+            entries = None
+        self.database.submit_item(self._appends, (partition, epoch, entries, stored, began))
 
-    def _write(
-        self, partition: int, epoch: int, records: Sequence[Record], connection: sqlite3.Connection
-    ) -> ErrorCode:
-        newest = self._epochs.get(partition, -1)
-        if epoch < newest:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        books = self._books.change(partition)
-        books.epoch = max(books.epoch, newest)
-        insert(connection, self._books, books, partition, epoch, [encode(record) for record in records])
-        return ErrorCode.NONE
+    def _pass(self, partition: int, epoch: int, stored: Stored) -> None:
+        """Tell when all before is stored."""
+        is_fenced = epoch < self._epochs.get(partition, epoch)
 
-    def _appended(self, partition: int, records: int, began: float, stored: Stored, outcome: object) -> None:
+        def done(_: object) -> None:
+            if is_fenced:
+                self.observer.fenced(partition)
+            stored(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_fenced else ErrorCode.NONE)
+
+        self.database.submit(None, done)
+
+    def _write(self, appends: list[_Append], connection: sqlite3.Connection) -> list[ErrorCode]:
+        """Write what may be written; how each ends, once the transaction is durable. On the writer's thread."""
+        books, epochs = self._books, self._epochs
+        ends: list[ErrorCode] = []
+        for partition, epoch, entries, _, _ in appends:
+            newest = epochs.get(partition, -1)
+            if epoch < newest:
+                ends.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif entries is None:
+                ends.append(ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                books.write(connection, partition, epoch, newest, entries)
+                ends.append(ErrorCode.NONE)
+        return ends
+
+    def _written(self, appends: list[_Append], outcome: Any) -> None:
+        """Tell all of them, in order."""
+        now = time.perf_counter()
         if isinstance(outcome, BaseException):
-            self._complain("append_failed", partition, outcome)
-            self.observer.failed(ErrorCode.KAFKA_STORAGE_ERROR)
-            stored(ErrorCode.KAFKA_STORAGE_ERROR)
-            return
-        if outcome is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            self.observer.fenced(partition)
-            stored(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return
-        if records:
-            self.observer.appended(records, (time.perf_counter() - began) * 1_000)
-        stored(ErrorCode.NONE)
-        if records:
-            self._look_after(partition)
+            self._logger.error("append_failed", appends=len(appends), problem=f"{type(outcome).__name__}: {outcome}")
+            outcome = [ErrorCode.KAFKA_STORAGE_ERROR] * len(appends)
+        for (partition, _, entries, stored, began), error in zip(appends, outcome, strict=True):
+            if error is ErrorCode.NONE:
+                self.observer.appended(len(entries or ()), (now - began) * 1_000)
+            elif error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                self.observer.fenced(partition)
+            else:
+                self.observer.failed(error)
+            try:
+                stored(error)
+            except Exception as problem:
+                # The others are told all the same.
+                self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
+        self._compactor.look_after(dict.fromkeys(append[0] for append in appends))
 
     def holds_anything(self) -> bool:
         """Whether there is a record, or ever was a leader, of any partition."""
@@ -202,17 +148,14 @@ class SqliteLog:
         """
         count = 0
         for partition, epoch, entry in entries:
-            books = self._books.change(partition)
-            books.epoch = max(books.epoch, epoch)
-            if entry is not None:
-                insert(connection, self._books, books, partition, epoch, [entry])
-                count += 1
+            self._books.write(connection, partition, epoch, epoch, () if entry is None else (entry,))
+            count += entry is not None
         return count
 
     # --- reading
 
     def read(self, partition: int, epoch: int, piece: Piece) -> None:
-        self._reading[partition] = self._reading.get(partition, 0) + 1
+        self._reading[partition] += 1
         reading = _Reading(partition, epoch, piece, time.perf_counter())
         # Behind all that was appended before, so that it is either read or refused.
         self.database.submit(None, lambda _: self._begin_to_read(reading))
@@ -251,66 +194,7 @@ class SqliteLog:
     def _read_ended(self, reading: _Reading) -> None:
         self._reading[reading.partition] -= 1
 
-    # --- compaction
-
-    def _compact(self, partition: int) -> None:
-        """Not while the partition is read: whoever has taken in a record must see the tombstone that ends it."""
-        if partition in self._compacting or self._reading.get(partition) or self._closing:
-            return
-        self._compacting.add(partition)
-        self.database.read(partial(_find_doomed, partition), partial(self._doomed_found, partition))
-
-    def _doomed_found(self, partition: int, outcome: Any) -> None:
-        if isinstance(outcome, BaseException):
-            self._compaction_failed(partition, outcome)
-        else:
-            records, doomed = outcome
-            self._remove_slice(_Compaction(partition, records - len(doomed), doomed), None)
-
-    def _remove_slice(self, compaction: _Compaction, outcome: object) -> None:
-        """Take the next few out, oldest first, and come back when that is durable."""
-        partition, begin, doomed = compaction.partition, compaction.removed, compaction.doomed
-        if isinstance(outcome, BaseException):
-            self._compaction_failed(partition, outcome)
-            return
-        if self._closing or self._reading.get(partition):
-            self._compacting.discard(partition)
-            return
-        some = doomed[begin : begin + min(max(_SLICE_RECORDS, len(doomed) // _SLICES), _LARGEST_SLICE)]
-        compaction.removed += len(some)
-        is_last = compaction.removed == len(doomed)
-
-        def remove(connection: sqlite3.Connection) -> None:
-            books = self._books.change(partition)
-            connection.executemany("DELETE FROM log WHERE position = ?", [(position,) for position, _ in some])
-            books.records -= len(some)
-            books.checksums -= sum(kept for _, kept in some)
-            if is_last:
-                books.alive = compaction.alive
-            give_back_pages(connection, _VACUUM_PAGES + len(some) // 10)
-
-        if is_last:
-            self.database.submit(remove, partial(self._compacted, compaction))
-        else:
-            self.database.submit(remove, partial(self._remove_slice, compaction))
-
-    def _compacted(self, compaction: _Compaction, outcome: object) -> None:
-        if isinstance(outcome, BaseException):
-            self._compaction_failed(compaction.partition, outcome)
-            return
-        self._compacting.discard(compaction.partition)
-        self.observer.compacted(compaction.partition, len(compaction.doomed))
-        self._look_after(compaction.partition)
-
-    def _look_after(self, partition: int) -> None:
-        """Compact a partition when it is time to."""
-        known = self._books.durable.get(partition)
-        if known is not None and known.records >= known.compact_at:
-            self._compact(partition)
-
-    def _compaction_failed(self, partition: int, problem: BaseException) -> None:
-        self._compacting.discard(partition)
-        self._complain("compaction_failed", partition, problem)
+    # --- the rest
 
     def _complain(self, what: str, partition: int, problem: BaseException) -> None:
         self._logger.error(what, partition=partition, problem=f"{type(problem).__name__}: {problem}")
@@ -329,43 +213,6 @@ class _Reading:
     records: int = 0
 
 
-@dataclass(slots=True)
-class _Compaction:
-    """A partition that is being compacted: how many of its records counted, and those that did not."""
-
-    partition: int
-    alive: int
-    doomed: list[tuple[int, int]]
-    removed: int = 0
-
-
-def give_back_pages(connection: sqlite3.Connection, most: int) -> None:
-    """Make the file smaller by pages that are not used. Through this interface each call gives back one."""
-    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    for _ in range(min(free, most)):
-        connection.execute("PRAGMA incremental_vacuum(1)")
-
-
-def insert(
-    connection: sqlite3.Connection,
-    books: _Books,
-    partition_books: _Partition,
-    partition: int,
-    epoch: int,
-    entries: Sequence[Entry],
-) -> None:
-    """Put entries at the end of a partition, and into the books."""
-    position = books.next_position
-    written: list[_Written] = []
-    for at, entry in enumerate(entries, position):
-        crc = checksum(partition, at, entry)
-        partition_books.checksums += crc
-        written.append((at, partition, epoch, entry.producer_id, crc, entry.key, entry.value))
-    partition_books.records += len(written)
-    books.next_position = position + len(written)
-    books.write(connection, written)
-
-
 def _read_piece(
     partition: int, after: int, until: int, connection: sqlite3.Connection
 ) -> tuple[tuple[Record, ...], int, bool]:
@@ -377,16 +224,3 @@ def _read_piece(
     except Unreadable as problem:
         raise Unreadable(f"partition {partition}: {problem}") from problem
     return records, found[-1][0] if found else until, len(found) < PIECE_RECORDS
-
-
-def _find_doomed(partition: int, connection: sqlite3.Connection) -> tuple[int, list[tuple[int, int]]]:
-    """How many records there are, and position and checksum of each that does not count, oldest first."""
-    connection.execute("BEGIN")
-    try:
-        (records,) = connection.execute("SELECT count(*) FROM log WHERE partition = ?", (partition,)).fetchone()
-        (has_transactions,) = connection.execute(HAS_TRANSACTIONS.format(partition=partition)).fetchone()
-        query = doomed_query(partition, bool(has_transactions))
-        with_checksums = f"SELECT position, checksum FROM log WHERE position IN ({query}) ORDER BY position"
-        return records, connection.execute(with_checksums).fetchall()
-    finally:
-        connection.execute("ROLLBACK")

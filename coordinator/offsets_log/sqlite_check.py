@@ -16,6 +16,10 @@ from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.codec import Row, checksum
 from coordinator.offsets_log.sqlite_files import Marked
 
+PARTITION_LOG: Final = "partition_log"
+"""The log for whoever wants one partition of it."""
+
+_HAS_PARTITION_LOG: Final = f"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '{PARTITION_LOG}')"
 _SHOWN: Final = 3
 
 
@@ -78,6 +82,8 @@ def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
         if not _fits(partition, position, (producer_id, key, value), kept):
             where = f"partition {partition}, position {position}"
             yield Finding(partition, f"{where}: the checksum does not fit the record")
+    by_partition = PARTITION_LOG if connection.execute(_HAS_PARTITION_LOG).fetchone()[0] else "log"
+    listed = dict(connection.execute(f"SELECT partition, count(*) FROM {by_partition} GROUP BY partition"))
     for partition in sorted(expected.keys() | counts.keys()):
         records, checksums = expected.get(partition, (0, 0))
         count = counts.get(partition, 0)
@@ -85,9 +91,9 @@ def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
             yield Finding(partition, f"partition {partition}: expected {records} records, found {count}")
         elif sums.get(partition, 0) != checksums:
             yield Finding(partition, f"partition {partition}: its records are not those that were stored")
-        listed = connection.execute("SELECT count(*) FROM log WHERE partition = ?", (partition,)).fetchone()[0]
-        if listed != count:
-            yield Finding(partition, f"partition {partition}: its index has {listed} records, its table {count}")
+        if listed.get(partition, 0) != count:
+            text = f"partition {partition}: its index has {listed.get(partition, 0)} records, its table {count}"
+            yield Finding(partition, text)
 
 
 def _fits(partition: int, position: int, entry: tuple[Any, Any, Any], kept: int) -> bool:
@@ -109,7 +115,7 @@ def advice(path: Path) -> str:
 def rows(connection: sqlite3.Connection, partition: int, after: int, until: int, limit: int) -> list[Row]:
     """A piece of a partition: what comes after a position, up to and including another."""
     return connection.execute(
-        "SELECT position, producer_id, checksum, key, value FROM log INDEXED BY log_by_partition "
+        f"SELECT position, producer_id, checksum, key, value FROM {PARTITION_LOG} "
         "WHERE partition = ? AND position > ? AND position <= ? ORDER BY position LIMIT ?",
         (partition, after, until, limit),
     ).fetchall()

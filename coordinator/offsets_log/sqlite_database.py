@@ -15,6 +15,8 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -66,9 +68,23 @@ class Participant(Protocol):
         """Nothing of it is."""
 
 
-class _Job(NamedTuple):
+class Bulk(NamedTuple):
+    """Something to do for many items in one go, and what to do when that is durable."""
+
+    work: Callable[[list[Any], sqlite3.Connection], Any]
+    done: Callable[[list[Any], Any], None]
+
+
+@dataclass(slots=True)
+class _Job:
     work: Work | None
     done: Done
+    bulk: Bulk | None = None
+    items: list[Any] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return len(self.items) if self.bulk else 1
 
 
 class SqliteDatabase:
@@ -90,7 +106,7 @@ class SqliteDatabase:
         self._lock: Lock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.on_batch: Callable[[int, float], None] = lambda jobs, millis: None
-        """Told on the loop's thread: how many jobs one transaction had, and the ms that it took."""
+        """Told on the loop's thread: how much one transaction had to do, and the ms that it took."""
 
     def join(self, participant: Participant) -> None:
         """Take part in every transaction. Before ``start``."""
@@ -123,6 +139,15 @@ class SqliteDatabase:
         await asyncio.sleep(0)
         await asyncio.to_thread(self._shut)
 
+    def submit_item(self, bulk: Bulk, item: Any) -> None:
+        """Do something for one of many items: those that wait in a row are one piece of work, and end together."""
+        waiting = self._waiting
+        if waiting and waiting[-1].bulk is bulk:
+            waiting[-1].items.append(item)
+            return
+        items = [item]
+        self._submit(_Job(partial(bulk.work, items), partial(bulk.done, items), bulk, items))
+
     def submit(self, work: Work | None, done: Done) -> None:
         """Do something in the next transaction; on the loop's thread. Without work: when all before is durable.
 
@@ -130,14 +155,17 @@ class SqliteDatabase:
         twice: first with all others, and if one of them fails once more alone. What it raises undoes what it did, and
         nothing else.
         """
-        if not self._waiting:
-            assert self._loop is not None, "the database was started"
-            self._loop.call_soon(self._hand_over)
-        self._waiting.append(_Job(work, done))
+        self._submit(_Job(work, done))
 
     def read(self, work: Work, done: Done) -> None:
         """Do something on the reader's thread, with a connection that cannot write."""
         self._reads.put(_Job(work, done))
+
+    def _submit(self, job: _Job) -> None:
+        if not self._waiting:
+            assert self._loop is not None, "the database was started"
+            self._loop.call_soon(self._hand_over)
+        self._waiting.append(job)
 
     def _hand_over(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -217,7 +245,7 @@ class SqliteDatabase:
                 began = time.perf_counter()
                 ends = self._commit(connection, jobs)
                 took = (time.perf_counter() - began) * 1_000
-                self._tell(ends, sum(job.work is not None for job in jobs), took)
+                self._tell(ends, sum(job.size for job in jobs if job.work), took)
 
     def _commit(self, connection: sqlite3.Connection, jobs: list[_Job]) -> list[tuple[Done, Any]]:
         """Do the work of all in one transaction; where one spoils it for the others, each in one of its own."""
@@ -347,7 +375,8 @@ def _migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -
     for number in range(version, len(steps)):
         connection.executescript(f"BEGIN IMMEDIATE;{steps[number]};PRAGMA user_version = {number + 1};COMMIT")
     if connection.execute("SELECT count(*) FROM store").fetchone()[0] == 0:
-        connection.execute("INSERT INTO store VALUES (1, ?, 0, 1, 0)", (uuid.uuid4().hex,))
+        made = "INSERT INTO store (id, name, batch, next_position, in_use) VALUES (1, ?, 0, 1, 0)"
+        connection.execute(made, (uuid.uuid4().hex,))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -46,5 +46,27 @@ CREATE TABLE topics_log (
 );
 """
 
-STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS)
+_POSITIONS: Final = """
+-- The positions of each partition, up to store.indexed. An index of SQLite's own would have a page to change for each
+-- partition that a transaction appends to; entries for thousands of records at once change hardly more pages.
+CREATE TABLE positions (
+    partition INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (partition, position)
+) WITHOUT ROWID;
+INSERT INTO positions SELECT partition, position FROM log ORDER BY partition, position;
+ALTER TABLE store ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
+UPDATE store SET indexed = next_position - 1;
+DROP INDEX log_by_partition;
+
+-- The log for whoever wants one partition of it: by positions as far as they go, and what came after.
+CREATE VIEW partition_log AS
+SELECT p.partition, p.position, l.epoch, l.producer_id, l.checksum, l.key, l.value
+FROM positions p CROSS JOIN log l ON l.position = p.position AND l.partition = p.partition
+UNION ALL
+SELECT partition, position, epoch, producer_id, checksum, key, value
+FROM log WHERE position > (SELECT indexed FROM store);
+"""
+
+STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS)
 """What makes the tables of version ``n`` out of those of version ``n - 1``, for each ``n`` from 1 on."""

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.offsets_log.codec import checksum, encode
-from coordinator.offsets_log.compaction import HAS_TRANSACTIONS, compacted, doomed, doomed_query
+from coordinator.offsets_log.compaction import (
+    HAS_TRANSACTIONS,
+    compacted,
+    doomed,
+    doomed_query,
+    doomed_with_transactions_query,
+)
 from coordinator.offsets_log.sqlite_schema import STEPS
 from protocol.records import Record, TransactionMarker
 from tests.offsets_log.helpers import gone, group, marker, offset
@@ -32,7 +38,8 @@ def doomed_in_sql(records: Sequence[Record]) -> list[int]:
         row = (position, 0, 0, entry.producer_id, checksum(0, position, entry), entry.key, entry.value)
         connection.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     has_transactions = bool(connection.execute(HAS_TRANSACTIONS.format(partition=0)).fetchone()[0])
-    found = [position for (position,) in connection.execute(doomed_query(0, has_transactions))]
+    query = doomed_with_transactions_query(0) if has_transactions else doomed_query([0])
+    found = [position for position, *_ in connection.execute(query)]
     connection.close()
     return found
 

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.offsets_log import sqlite_schema
+from coordinator.offsets_log import sqlite_books, sqlite_schema
 from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.codec import checksum, encode
 from coordinator.offsets_log.memory import compacted
 from coordinator.offsets_log.sqlite import SqliteLog
-from coordinator.offsets_log.sqlite_database import SqliteDatabase
 from coordinator.offsets_log.sqlite_files import DATABASE, MARK
 from protocol.errors import ErrorCode
-from tests.offsets_log.helpers import PATIENCE, Sqlite, group, offset
+from protocol.records import Record
+from tests.offsets_log.helpers import PATIENCE, Sqlite, group, marker, offset
 
 NONE, BROKEN = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
 RECORDS = [offset(number, partition=number) for number in range(300)]
@@ -94,25 +94,55 @@ async def test_a_refused_start_leaves_the_directory_free(store: Sqlite) -> None:
 # --- versions
 
 
-async def test_an_older_directory_becomes_a_newer_one(tmp_path: Path) -> None:
-    folder = tmp_path / "old"
-    old = SqliteLog(SqliteDatabase(folder, steps=sqlite_schema.STEPS[:1]))
-    store = Sqlite(folder)
-    store._log = old
-    await old.start()
-    await fill(store)
-    await store.close()
-    with sqlite3.connect(folder / DATABASE) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-        assert not connection.execute("SELECT * FROM sqlite_schema WHERE name = 'topics_log'").fetchall()
+def made_long_ago(folder: Path, version: int) -> Sqlite:
+    """A directory as programs of an older version left it."""
+    folder.mkdir()
+    connection = sqlite3.connect(folder / DATABASE)
+    for step in sqlite_schema.STEPS[:version]:
+        connection.executescript(step)
+    checksums = 0
+    for position, record in enumerate(RECORDS, 1):
+        entry = encode(record)
+        crc = checksum(position % 2, position, entry)
+        checksums += crc * (position % 2)
+        row = (position, position % 2, 4, entry.producer_id, crc, entry.key, entry.value)
+        connection.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    (all_checksums,) = connection.execute("SELECT sum(checksum) FROM log").fetchone()
+    for partition, each in ((0, all_checksums - checksums), (1, checksums)):
+        connection.execute("INSERT INTO partitions VALUES (?, 4, 150, ?, 0)", (partition, each))
+    store = "INSERT INTO store (id, name, batch, next_position, in_use) VALUES (1, 'old', 30, 301, 0)"
+    connection.execute(store)
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.commit()
     connection.close()
+    return Sqlite(folder)
+
+
+@pytest.mark.parametrize("version", range(1, len(sqlite_schema.STEPS)))
+async def test_an_older_directory_becomes_a_newer_one(tmp_path: Path, version: int) -> None:
+    store = made_long_ago(tmp_path / "old", version)
     await store.start()
-    assert await store.read(0) == RECORDS
+    epoch = await store.elect(0)
+    assert epoch == 5, "the one after that in which it was written"
+    assert await store.append(0, epoch, offset(7)) is NONE
+    assert await store.read(0, epoch) == [*RECORDS[1::2], offset(7)]
+    await store.restart()
+    assert await store.read(0) == [*RECORDS[1::2], offset(7)]
+    assert await store.read(1) == RECORDS[::2]
     await store.close()
-    with sqlite3.connect(folder / DATABASE) as connection:
+    with sqlite3.connect(store.folder / DATABASE) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (len(sqlite_schema.STEPS),)
         assert connection.execute("SELECT * FROM topics_log").fetchall() == []
     connection.close()
+
+
+async def test_an_older_directory_that_lost_something_is_refused_as_it_is(tmp_path: Path) -> None:
+    store = made_long_ago(tmp_path / "old", 2)
+    connection = sqlite3.connect(store.folder / DATABASE)
+    connection.execute("DELETE FROM log WHERE position = 17")
+    connection.commit()
+    connection.close()
+    assert "partition 1: expected 150 records, found 149" in await refused(store)
 
 
 async def test_a_newer_directory_is_refused(store: Sqlite) -> None:
@@ -350,6 +380,63 @@ async def test_what_one_piece_of_work_spoils_the_others_do_not_feel(store: Sqlit
     assert await store.read(0) == [offset(1), offset(2)]
 
 
+# --- where the records of a partition are
+
+
+async def test_a_partition_is_found_among_many_whether_it_is_indexed_yet_or_not(
+    store: Sqlite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_books, "_INDEX_RECORDS", 25)
+    epochs = [await store.elect(partition) for partition in range(3)]
+    expected: list[list[Record]] = [[], [], []]
+    for number in range(120):
+        partition = number * number % 3
+        records = [offset(number, partition=place) for place in range(number % 4)]
+        assert await store.append(partition, epochs[partition], *records) is NONE
+        expected[partition] += records
+        if number % 10 == 0:
+            assert [await store.read(each, epochs[each]) for each in range(3)] == expected
+    await store.restart()
+    assert [await store.read(partition) for partition in range(3)] == expected
+
+
+async def test_an_index_that_misses_a_record_or_has_it_elsewhere_is_noticed(
+    store: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_books, "_INDEX_RECORDS", 25)
+    await fill(store)
+    await store.close()
+    for name, statement, said in (
+        ("gone", "DELETE FROM positions WHERE position = 17", "its index has 299 records, its table 300"),
+        ("moved", "UPDATE positions SET partition = 1 WHERE position = 17", "its index has 299 records, its table 300"),
+    ):
+        copy = copied(store, tmp_path / name)
+        connection = sqlite3.connect(copy.folder / DATABASE)
+        assert connection.execute(statement).rowcount == 1
+        connection.commit()
+        connection.close()
+        assert said in await refused(copy)
+
+
+async def test_partitions_are_compacted_together(store: Sqlite) -> None:
+    """Those that are due, and those that are halfway there; the rest, and what transactions need, stays as it is."""
+    epochs = [await store.elect(partition) for partition in range(4)]
+    for partition, records in ((1, 700), (2, 100), (3, 800)):
+        many = [offset(number, partition=number % 5) for number in range(records)]
+        assert await store.append(partition, epochs[partition], *many) is NONE
+    held = [offset(1, producer_id=9), offset(2, partition=1, producer_id=8), marker(8)]
+    assert await store.append(3, epochs[3], *held) is NONE
+    for number in range(1_000):
+        store.begin(0, epochs[0], offset(number))
+    await store.settled(lambda: store.watching.removed >= 999 + 695 + 795 + 1)
+    await store.restart()
+    assert await store.read(0) == [offset(999)]
+    assert await store.read(1) == [offset(number, partition=number % 5) for number in range(695, 700)]
+    assert len(await store.read(2)) == 100
+    left = [offset(number, partition=number % 5) for number in (795, 797, 798, 799)]
+    assert await store.read(3) == [*left, *held]
+
+
 # --- size
 
 
@@ -368,7 +455,7 @@ async def test_the_files_grow_with_what_is_alive(store: Sqlite) -> None:
         records = [offset(number, partition=partition) for partition in range(50)]
         await asyncio.gather(*(store.begin(0, epoch, *records) for _ in range(20)))
         written += 20 * sum(len(encode(record).value or "") for record in records)
-    await store.settled(lambda: not store.log._compacting)  # type: ignore[attr-defined]
+    await store.settled(lambda: not store.log._compactor.is_busy)  # type: ignore[attr-defined]
     assert store.watching.removed > 20_000
     await store.restart()
     assert (store.folder / DATABASE).stat().st_size < written / 10

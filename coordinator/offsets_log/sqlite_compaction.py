@@ -1,0 +1,164 @@
+"""Compaction of a data directory: what does not count any more goes, in slices between the appends.
+
+A partition is compacted when it has twice the records that were left the last time, and with it all others that are
+halfway there. Records of all partitions lie side by side, in the order in which they came: taken out together, oldest
+first, they cost a write for each page that they are on, and one partition after the other would cost one for each of
+them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from coordinator.offsets_log.base import Observer
+from coordinator.offsets_log.compaction import doomed_query, doomed_with_transactions_query, listed
+from coordinator.offsets_log.sqlite_books import Books
+from coordinator.offsets_log.sqlite_check import PARTITION_LOG
+from coordinator.offsets_log.sqlite_database import SqliteDatabase
+
+_SLICE_RECORDS: Final = 500
+_LARGEST_SLICE: Final = 5_000
+_SLICES: Final = 16
+_VACUUM_PAGES: Final = 100
+_FEW: Final = 4
+
+
+@dataclass(slots=True)
+class _Run:
+    """Partitions that are compacted together, with the records that each will have about.
+
+    ``doomed`` has position, partition and checksum of the others.
+    """
+
+    alive: dict[int, int]
+    doomed: list[tuple[int, int, int]] = field(default_factory=list)
+    begin: int = 0
+    removed: Counter[int] = field(default_factory=Counter)
+
+
+class Compactor:
+    """Compacts what is due, one run after the other.
+
+    No partition while it is read: whoever has taken in a record must see the tombstone that ends it.
+    """
+
+    def __init__(
+        self, database: SqliteDatabase, books: Books, observer: Observer, is_read: Callable[[int], bool]
+    ) -> None:
+        self.is_busy = False
+        self._database = database
+        self._books = books
+        self._observer = observer
+        self._is_read = is_read
+        self._stopped = False
+        self._logger: Any = structlog.get_logger("coordinator").bind()
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._stopped = True
+
+    def look_after(self, partitions: Iterable[int]) -> None:
+        """Compact when it is time to for one of these."""
+        if self.is_busy or self._stopped:
+            return
+        durable = self._books.durable
+        for partition in partitions:
+            kept = durable.get(partition)
+            if kept is not None and kept.is_due and not self._is_read(partition):
+                self._begin()
+                return
+
+    def _begin(self) -> None:
+        self.is_busy = True
+        # Else the queries would go through all that is not indexed yet, again and again.
+        self._database.submit(self._books.index, self._look)
+
+    def _look(self, outcome: object) -> None:
+        """Find out what does not count."""
+        known = {partition: kept.records for partition, kept in self._books.durable.copy().items()}
+        half_due = [each for each, kept in self._books.durable.copy().items() if kept.is_half_due]
+        run = _Run({each: known[each] for each in half_due if not self._is_read(each)})
+        if isinstance(outcome, BaseException):
+            self._failed(run, outcome)
+            return
+        # Records of a few partitions are found one by one; those of many by going through all.
+        by_partition = sum(run.alive.values()) * _FEW < sum(known.values())
+        work = partial(_find_doomed, list(run.alive), PARTITION_LOG if by_partition else "log")
+        self._database.read(work, partial(self._doomed_found, run))
+
+    def _doomed_found(self, run: _Run, outcome: Any) -> None:
+        if isinstance(outcome, BaseException):
+            self._failed(run, outcome)
+            return
+        run.doomed = outcome
+        for partition, doomed in Counter(partition for _, partition, _ in run.doomed).items():
+            run.alive[partition] = max(0, run.alive[partition] - doomed)
+        self._remove_slice(run, None)
+
+    def _remove_slice(self, run: _Run, outcome: object) -> None:
+        """Take the next few out, oldest first, and come back when that is durable."""
+        if isinstance(outcome, BaseException):
+            self._failed(run, outcome)
+            return
+        for partition in [each for each in run.alive if self._is_read(each)]:
+            del run.alive[partition]
+        if self._stopped:
+            self.is_busy = False
+            return
+        end = run.begin + min(max(_SLICE_RECORDS, len(run.doomed) // _SLICES), _LARGEST_SLICE)
+        some = [each for each in run.doomed[run.begin : end] if each[1] in run.alive]
+        run.begin = end
+        run.removed.update(partition for _, partition, _ in some)
+        is_last = end >= len(run.doomed)
+        alive = run.alive if is_last else {}
+
+        def remove(connection: sqlite3.Connection) -> None:
+            self._books.remove(connection, some)
+            for partition, records in alive.items():
+                self._books.change(partition).alive = records
+            give_back_pages(connection, _VACUUM_PAGES + len(some) // 10)
+
+        self._database.submit(remove, partial(self._ended if is_last else self._remove_slice, run))
+
+    def _ended(self, run: _Run, outcome: object) -> None:
+        if isinstance(outcome, BaseException):
+            self._failed(run, outcome)
+            return
+        self.is_busy = False
+        for partition in run.alive:
+            self._observer.compacted(partition, run.removed[partition])
+        self.look_after(self._books.durable.copy())
+
+    def _failed(self, run: _Run, problem: BaseException) -> None:
+        self.is_busy = False
+        problem_text = f"{type(problem).__name__}: {problem}"
+        self._logger.error("compaction_failed", partitions=list(run.alive), problem=problem_text)
+
+
+def give_back_pages(connection: sqlite3.Connection, most: int) -> None:
+    """Make the file smaller by pages that are not used. Through this interface each call gives back one."""
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    for _ in range(min(free, most)):
+        connection.execute("PRAGMA incremental_vacuum(1)")
+
+
+def _find_doomed(partitions: list[int], log: str, connection: sqlite3.Connection) -> list[tuple[int, int, int]]:
+    """Position, partition and checksum of each record that does not count, oldest first."""
+    connection.execute("BEGIN")
+    try:
+        wrote = f"SELECT DISTINCT partition FROM {log} WHERE producer_id >= 0 AND partition IN ({listed(partitions)})"
+        with_transactions = {partition for (partition,) in connection.execute(wrote)}
+        plain = [partition for partition in partitions if partition not in with_transactions]
+        doomed: list[tuple[int, int, int]] = connection.execute(doomed_query(plain, log)).fetchall()
+        for partition in sorted(with_transactions):
+            doomed += connection.execute(doomed_with_transactions_query(partition, PARTITION_LOG)).fetchall()
+        return sorted(doomed) if with_transactions else doomed
+    finally:
+        connection.execute("ROLLBACK")
