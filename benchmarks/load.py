@@ -4,7 +4,7 @@ Compared, in one run and one process, with merely reading the same records from 
 node's time is from when it is elected until it serves; building groups and offsets of the records is the difference.
 Then the same log with a history twice as long behind it, compacted by the log itself while it was written.
 
-``REJOIN_LOAD_GROUPS`` makes it smaller.
+Python's cycle collector is set as the service sets it. ``REJOIN_LOAD_GROUPS`` makes it smaller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from coordinator.offsets_log.sqlite import PIECE_RECORDS, SqliteLog
 from coordinator.offsets_log.sqlite_check import rows
 from coordinator.offsets_log.sqlite_database import SqliteDatabase, connect
 from coordinator.offsets_log.sqlite_files import DATABASE
-from coordinator.server.app import App, Options, Topic
+from coordinator.server.app import App, Options, Topic, calm_collector
 from protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from protocol.records import GroupMetadataValue, MemberMetadata, OffsetCommitValue, group_record, offset_record
 
@@ -127,6 +127,7 @@ async def load(folder: Path) -> tuple[float, float, int]:
 def main() -> None:
     """Fill, read, load; print a table."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    calm_collector()
     table = Table(title=f"load of {GROUPS:,} groups of {MEMBERS}, {GROUPS * OFFSETS:,} offsets, SQLite")
     for column in ("log", "records", "check s", "read+parse s", "load s", "records/s", "of read+parse"):
         table.add_column(column, justify="left" if column == "log" else "right")
@@ -136,7 +137,6 @@ def main() -> None:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(fill(folder, rounds))
                 gc.collect()
-                gc.freeze()
                 count, reading = bare(folder)
                 gc.collect()
                 checking, loading, offsets = runner.run(load(folder))

@@ -98,7 +98,7 @@ class ClassicGroup:
     """A group of one offsets partition. ``members`` is in join order; ``member_order`` says what order is shown.
 
     ``supported`` counts members by the names they list, ``ballots`` by their whole lists. ``last_owners`` has members
-    under their first :class:`Names`.
+    under their first :class:`Names`; ``unread_owners`` has assignments that were loaded and not looked at since.
     """
 
     group_id: str
@@ -126,6 +126,7 @@ class ClassicGroup:
     offsets: Offsets = field(default_factory=Offsets)
     names: Names = field(default_factory=Names)
     last_owners: dict[Place, str] = field(default_factory=dict)
+    unread_owners: dict[str, bytes] = field(default_factory=dict)
     was_stable: Settled = field(default_factory=Settled)
     ballots: dict[tuple[str, ...], int] = field(default_factory=dict)
     hash_capacity: int = 16
@@ -365,7 +366,14 @@ class ClassicGroup:
         first = self.names.first
         assignments = {first(member_id): member.assignment for member_id, member in self.members.items()}
         self.was_stable = Settled(None if self.leader is None else first(self.leader), assignments)
-        self.remember_owners(owned)
+        self._read_owners()
+        self._remember_owners(owned)
+
+    def settle_unread(self) -> None:
+        """Remember how it is; who owns what is read from the assignments when somebody asks, which may be never."""
+        self.settle({})
+        if self.uses_consumer_protocol:
+            self.unread_owners = self.assignments()
 
     def settled(self) -> Settled:
         """How it was when it was last Stable, with the ids that members have by now."""
@@ -379,7 +387,11 @@ class ClassicGroup:
             return {}
         return {member_id: owned_partitions(data) or {} for member_id, data in assignments.items()}
 
-    def remember_owners(self, owned: Ownership) -> None:
+    def _read_owners(self) -> None:
+        unread, self.unread_owners = self.unread_owners, {}
+        self._remember_owners({member_id: owned_partitions(data) or {} for member_id, data in unread.items()})
+
+    def _remember_owners(self, owned: Ownership) -> None:
         """Keep who owned each partition last, also while nobody does."""
         for member_id, topics in owned.items():
             first = self.names.first(member_id)
@@ -389,6 +401,8 @@ class ClassicGroup:
 
     def last_owner(self, topic: str, partition: int) -> str | None:
         """Who owned a partition last, by the id that it has now; it may have gone."""
+        if self.unread_owners:
+            self._read_owners()
         first = self.last_owners.get((topic, partition))
         return None if first is None else self.names.now(first)
 

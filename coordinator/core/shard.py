@@ -27,7 +27,7 @@ from coordinator.core.events import (
 from coordinator.core.group_state import DEAD, EMPTY, ON_DELETE_GROUP, STABLE, answer_to_write_error
 from coordinator.core.inputs import Context, Millis, Token
 from coordinator.core.joining import Joining
-from coordinator.core.member import Member, Parked
+from coordinator.core.member import Member, Parked, Protocols
 from coordinator.core.membership import Membership
 from coordinator.core.offsets import Offsets, shown
 from coordinator.core.rebalance import Rebalancer, join_refused, sync_refused
@@ -274,10 +274,10 @@ class Shard:
         self._records_read += len(records)
         for record in records:
             match record:
-                case GroupRecord():
-                    self._replay_group(record.key.data.group, record.value.data if record.value else None)
                 case OffsetRecord():
                     self._replay_offset(record)
+                case GroupRecord():
+                    self._replay_group(record.key.data.group, record.value.data if record.value else None)
                 case TransactionMarker():
                     for group in self.groups.values():
                         group.offsets.end_transaction(record.producer_id, record.committed)
@@ -296,8 +296,12 @@ class Shard:
             offsets=before.offsets if before is not None else Offsets(),
             persisted=True,
         )
+        by_subscription: dict[bytes, Protocols] = {}  # members of a group mostly have the same
         for stored in value.members:
-            protocol = JoinGroupRequestProtocol(name=value.protocol or "", metadata=stored.subscription)
+            protocols = by_subscription.get(stored.subscription)
+            if protocols is None:
+                protocol = JoinGroupRequestProtocol(name=value.protocol or "", metadata=stored.subscription)
+                protocols = by_subscription[stored.subscription] = (protocol,)
             # Kafka: records from before rebalance timeouts have -1, and the session timeout serves as one.
             timeout_ms = stored.session_timeout if stored.rebalance_timeout == -1 else stored.rebalance_timeout
             member = Member(
@@ -309,7 +313,7 @@ class Shard:
                 client_host=stored.client_host,
                 session_timeout_ms=stored.session_timeout,
                 rebalance_timeout_ms=timeout_ms,
-                protocols=(protocol,),
+                protocols=protocols,
                 assignment=stored.assignment,
             )
             group.add(member)
@@ -319,7 +323,7 @@ class Shard:
         group.leader = value.leader if value.members else None
         group.state = STABLE if value.members else EMPTY
         group.subscribed_topics = group.compute_subscribed_topics()
-        group.settle(group.ownership(group.assignments()))
+        group.settle_unread()
         self.groups[group_id] = group
 
     def _replay_offset(self, record: OffsetRecord) -> None:

@@ -65,3 +65,41 @@ def test_what_lay_with_nobody_for_a_generation_counts_as_moved() -> None:
     )
     assert done.owned_before["a-1"] == {}
     assert (done.moved, done.regained) == (1, 0)
+
+
+def test_a_coordinator_that_loaded_the_group_knows_who_owned_what() -> None:
+    done = last_rebalance(
+        [
+            *SETTLED,
+            "resign",
+            "elect",
+            "c leave",
+            "a join",
+            "b join",
+            "b sync",
+            "a sync give a=t:1 b=t:0,2",
+        ]
+    )
+    assert done.owned_before == {"a-1": {"t": [0]}, "b-2": {"t": [1]}, "c-3": {"t": [2]}}
+    assert (done.moved, done.regained) == (2, 1)
+    assert done.previous_leader == "a-1"
+
+
+def test_what_was_loaded_is_known_still_after_a_generation_in_which_nobody_had_it() -> None:
+    done = last_rebalance(
+        [
+            *SETTLED,
+            "resign",
+            "elect",
+            "a leave",
+            "b join",
+            "c join",
+            "c sync",
+            "b sync give b=t:1 c=-",
+            "c join protocols=range:t+u",
+            "b join",
+            "c sync",
+            "b sync give b=t:1,2 c=t:0",
+        ]
+    )
+    assert (done.moved, done.regained) == (1, 1), "t-2 was c's, t-0 of one that has gone"
