@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from coordinator.cluster.view import LeaseSeen, NodeSeen, View
 from coordinator.core.inputs import Broker
-from coordinator.offsets_log.base import OffsetsLog
+from coordinator.offsets_log.base import SoleLog
 
 FOREVER: Final = float("inf")
 
@@ -81,7 +81,7 @@ class Leadership(Protocol):
 class SoleLeader:
     """A node that is alone leads everything, and nobody can take it away."""
 
-    def __init__(self, log: OffsetsLog, partitions: int) -> None:
+    def __init__(self, log: SoleLog, partitions: int) -> None:
         self.valid_until = FOREVER
         self.lease_ms: int | None = None
         self.counts: Mapping[str, int] = {}

@@ -64,12 +64,6 @@ class OffsetsLog(Protocol):
     async def close(self) -> None:
         """Finish what was begun."""
 
-    def elect(self, partition: int) -> int:
-        """Make this node the leader of a partition and return its epoch, newer than all before.
-
-        For a log that nobody else writes to. Where several nodes do, their leases make the epochs.
-        """
-
     def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         """Write records, all or none, behind everything appended before. No records: tell when all before is stored.
 
@@ -78,3 +72,10 @@ class OffsetsLog(Protocol):
 
     def read(self, partition: int, epoch: int, piece: Piece) -> None:
         """Read a partition from its start. A reader of an older epoch may be left without an end."""
+
+
+class SoleLog(OffsetsLog, Protocol):
+    """A log that nobody else writes to, and that therefore makes the epochs. Where several nodes write, leases do."""
+
+    def elect(self, partition: int) -> int:
+        """Make this node the leader of a partition and return its epoch, newer than all before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from coordinator.offsets_log.base import OffsetsLog, Piece, Stored
+from coordinator.offsets_log.base import Piece, SoleLog, Stored
 from protocol.errors import ErrorCode
 from protocol.records import Record
 
@@ -16,7 +16,7 @@ class FaultyLog:
     records with an error and writes nothing.
     """
 
-    def __init__(self, log: OffsetsLog) -> None:
+    def __init__(self, log: SoleLog) -> None:
         self._log = log
         self._held: list[Callable[[], None]] = []
         self.hold_appends = False

@@ -168,10 +168,6 @@ class PostgresLog:
             await asyncio.wait(list(self._tasks))
         self._hang_up()
 
-    def elect(self, partition: int) -> int:
-        """Not here: leases make the epochs."""
-        raise NotImplementedError("in PostgreSQL a node becomes leader of a partition by taking its lease")
-
     # --- appending
 
     def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:

@@ -17,7 +17,7 @@ import structlog
 from coordinator.config import DEFAULTS, Settings
 from coordinator.core.inputs import Context
 from coordinator.core.node import Node
-from coordinator.offsets_log.base import OffsetsLog, StoreProblem
+from coordinator.offsets_log.base import SoleLog, StoreProblem
 from coordinator.offsets_log.memory import MemoryLog
 from coordinator.server.clock import Clock, SystemClock
 from coordinator.server.http import BODY_SECONDS, MAX_BODY_BYTES, Service
@@ -79,7 +79,7 @@ class Options:
     max_body_bytes: int = MAX_BODY_BYTES
     body_seconds: float = BODY_SECONDS
     clock: Clock | None = None
-    log: OffsetsLog = field(default_factory=MemoryLog)
+    log: SoleLog = field(default_factory=MemoryLog)
     data: Path | None = None
     store: str | None = None
     control: ControlOptions | None = None

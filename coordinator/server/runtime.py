@@ -85,7 +85,7 @@ class Runtime:
         clock: Clock,
         log: OffsetsLog,
         publisher: Publisher,
-        leadership: Leadership | None = None,
+        leadership: Leadership,
         topics_log: TopicsLog | None = None,
     ) -> None:
         self.node = node
@@ -94,7 +94,7 @@ class Runtime:
         self.core_failures = 0
         self.load_ms: dict[int, int] = {}
         """How long each offsets partition that is led took to load."""
-        self.leadership: Leadership = leadership or SoleLeader(log, node.settings.offsets_topic_num_partitions)
+        self.leadership = leadership
         self.topics: TopicsKeeper | None = None
         if topics_log is not None:
             self.topics = TopicsKeeper(topics_log, lambda: self.node, self.hand_in)

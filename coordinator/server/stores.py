@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from coordinator.cluster.base import Leadership
-from coordinator.offsets_log.base import OffsetsLog, StoreProblem
+from coordinator.cluster.base import Leadership, SoleLeader
+from coordinator.offsets_log.base import OffsetsLog, SoleLog, StoreProblem
 from coordinator.topics_log.base import TopicsLog, TopicsNotStored
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ SCHEMES = ("postgresql", "postgres")
 
 
 class Store:
-    """What a runtime is made with. This one keeps everything in memory, and the node leads everything."""
+    """What a runtime is made with: a log, and who says what the node leads."""
 
     def __init__(
         self,
         log: OffsetsLog,
+        leadership: Leadership,
         shown: str = "memory",
         topics_log: TopicsLog | None = None,
-        leadership: Leadership | None = None,
     ) -> None:
         self.log = log
         self.shown = shown
@@ -51,7 +51,7 @@ class Store:
         """The runtime has stopped."""
 
 
-def open_store(log: OffsetsLog, data: Path | None, url: str | None, settings: Settings, metrics: Metrics) -> Store:
+def open_store(log: SoleLog, data: Path | None, url: str | None, settings: Settings, metrics: Metrics) -> Store:
     """The store that was asked for, not connected yet. Raises :class:`StoreProblem` where it cannot be one.
 
     Imports are where they are needed: whoever keeps nothing does not wait for those of a database.
@@ -59,14 +59,16 @@ def open_store(log: OffsetsLog, data: Path | None, url: str | None, settings: Se
     if url is not None:
         check_url(url)
         return PostgresStore(url, settings, metrics)
+    partitions = settings.offsets_topic_num_partitions
     if data is not None:
         from coordinator.offsets_log.sqlite import SqliteLog  # noqa: PLC0415
         from coordinator.offsets_log.sqlite_database import SqliteDatabase  # noqa: PLC0415
         from coordinator.topics_log.sqlite import SqliteTopicsLog  # noqa: PLC0415
 
         database = SqliteDatabase(data)
-        return Store(SqliteLog(database, metrics.store), str(data), SqliteTopicsLog(database))
-    return Store(log)
+        kept = SqliteLog(database, metrics.store)
+        return Store(kept, SoleLeader(kept, partitions), str(data), SqliteTopicsLog(database))
+    return Store(log, SoleLeader(log, partitions))
 
 
 def check_url(url: str) -> None:
@@ -104,9 +106,9 @@ class PostgresStore(Store):
         self._logger: Any = structlog.get_logger("coordinator").bind()
         super().__init__(
             PostgresLog(self._database, settings.broker_id, metrics.store),
+            self._holder,
             self._database.shown,
             PostgresTopicsLog(self._database, lambda: self._leases.channel),
-            self._holder,
         )
 
     def attach(self, runtime: Runtime) -> None:

@@ -126,7 +126,7 @@ class Store:
         raise NotImplementedError
 
     async def elect(self, partition: int) -> int:
-        return self.log.elect(partition)
+        raise NotImplementedError
 
     # --- what nobody waits for in production
 
@@ -166,7 +166,15 @@ class Store:
                 await asyncio.sleep(0.005)
 
 
-class Memory(Store):
+class Sole(Store):
+    """A log that nobody else writes to."""
+
+    async def elect(self, partition: int) -> int:
+        assert isinstance(self.log, (MemoryLog, SqliteLog))
+        return self.log.elect(partition)
+
+
+class Memory(Sole):
     name = "memory"
     is_durable = False
 
@@ -174,7 +182,7 @@ class Memory(Store):
         return MemoryLog()
 
 
-class Sqlite(Store):
+class Sqlite(Sole):
     name = "sqlite"
 
     def __init__(self, folder: Path) -> None:
