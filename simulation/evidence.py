@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from client.assignors.cooperative_sticky import CooperativeStickyAssignor
 from coordinator.core.classic_group import ClassicGroup
 from coordinator.core.effects import Effect, Reply
 from coordinator.core.events import (
@@ -141,10 +142,8 @@ class Evidence:
     join_ended: dict[tuple[str, str], Millis] = field(default_factory=dict)
     initial: dict[tuple[str, str], tuple[Millis | None, bool]] = field(default_factory=dict)
     failed_appends: dict[int, Millis] = field(default_factory=dict)
-    under_way: set[str] = field(default_factory=set)
-    """Groups with a rebalance that has begun and not been completed."""
-    interrupted: set[str] = field(default_factory=set)
-    """Groups that were loaded while one was under way, and have not completed one since."""
+    returned: set[str] = field(default_factory=set)
+    """Groups to which a static member came back without a rebalance, and that have not completed one since."""
 
     # -- taking in
 
@@ -189,11 +188,9 @@ class Evidence:
             case MemberJoined():
                 self.signs[*who, fact.group_id, fact.member_id] = step.now + NEW_MEMBER_MS
             case StaticMemberReplaced() | StaticMemberRestored():
+                self.returned.add(fact.group_id)
                 self.signs[*who, fact.group_id, fact.member_id] = step.now
             case GroupLoaded():
-                if fact.group_id in self.under_way:
-                    self.under_way.discard(fact.group_id)
-                    self.interrupted.add(fact.group_id)
                 for member_id in fact.members:
                     self.signs[*who, fact.group_id, member_id] = step.now
                     # What was heard in an earlier term does not count any more.
@@ -205,14 +202,12 @@ class Evidence:
             case JoinPhaseRepeated():
                 self.repeated[node.name, fact.group_id] = step.now
             case RebalanceStarted():
-                self.under_way.add(fact.group_id)
                 self.initial[node.name, fact.group_id] = (step.now if fact.initial else None, False)
             case MemberRemoved() | PendingMemberRemoved():
                 if fact.cause == "session-expiry" and (node.name, fact.group_id) in self.initial:
                     self.initial[node.name, fact.group_id] = (self.initial[node.name, fact.group_id][0], True)
             case RebalanceCompleted():
-                self.under_way.discard(fact.group_id)
-                self.interrupted.discard(fact.group_id)
+                self.returned.discard(fact.group_id)
                 self.failed_appends.pop(self.lab.cluster.partition_of(fact.group_id), None)
             case AppendFailed():
                 self.failed_appends[fact.partition] = step.now
@@ -305,12 +300,12 @@ class Evidence:
         Kafka: a static leader that comes back (KIP-814) takes the topics as it finds them for those that the assignment
         was made from. If a topic grew just before, nobody rejoins for that. And a static member that comes back with
         another subscription makes no rebalance as long as the protocol is the same. Nor does one that has given
-        partitions up for a second, cooperative rebalance, and is restarted after the coordinator that was to see to
-        that one has been replaced: the new one only knows what the first has given out.
+        partitions up for the second of two cooperative rebalances, and is restarted before it has asked for that one.
         """
         group = self.lab.scenario.groups[place.group_id]
         newer = place.partition >= self.lab.scenario.topics[place.topic].partitions
-        return group.static and (newer or place.topic not in group.topics or place.group_id in self.interrupted)
+        given_up = CooperativeStickyAssignor.name in group.assignor and place.group_id in self.returned
+        return group.static and (newer or place.topic not in group.topics or given_up)
 
     def leads_in_truth(self, node: NodeParty, group_id: str) -> bool:
         """Whether nobody has been elected after this node."""

@@ -115,6 +115,16 @@ def test_a_static_leader_that_restarts_overlooks_new_partitions_for_good() -> No
     assert overlooked.worst_unowned_ms == 23 * 60_000
 
 
+def test_a_static_restart_between_two_cooperative_rebalances_leaves_partitions_to_nobody() -> None:
+    left = group("static_restart_between_cooperative_rebalances")
+    assert left.static_returns == 1
+    assert left.worst_unowned_ms > 5 * 60_000
+    assert left.late > 0
+    told = story("static_restart_between_cooperative_rebalances")
+    assert "orders-app-1 is back under a new member id, without a rebalance" in told
+    assert "orders:6-11 have an owner again after up to 6.0 min" in told
+
+
 def test_a_failover_in_stable_is_no_rebalance() -> None:
     failed_over = group("coordinator_failover_in_stable")
     assert failed_over.started == 1
