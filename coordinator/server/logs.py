@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any, Final, TextIO
+from contextlib import suppress
+from typing import Any, Final, TextIO, cast
 
 import orjson
 import structlog
@@ -21,6 +22,21 @@ LEVELS: Final = {
 
 _LONGEST_LIST: Final = 6
 _TROUBLE: Final = {"core_failed": "error", "append_failed": "warning", "assignment_store_failed": "warning"}
+
+
+class _Unfailing:
+    """A stream whose lines are lost where they cannot be written: a full disk must not stop who logs that it is."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
@@ -41,7 +57,7 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(out),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Unfailing(out))),
         cache_logger_on_first_use=True,
     )
 
