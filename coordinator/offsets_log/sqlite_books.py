@@ -83,16 +83,15 @@ class Books:
 
         The rows of all partitions go in together: one by one they would cost twice as much.
         """
-        books = self.change(partition)
+        books = self._open.get(partition) or self.change(partition)
         books.epoch = max(books.epoch, newest)
         rows, position = self._rows, self.next_position
         for entry in entries:
-            producer_id, key, value = entry
             crc = checksum(partition, position, entry)
             books.checksums += crc
-            rows.append((position, partition, epoch, producer_id, crc, key, value))
+            rows.append((position, partition, epoch, entry[0], crc, entry[1], entry[2]))
             position += 1
-        books.records += position - self.next_position
+        books.records += len(entries)
         self.next_position = position
         if len(rows) >= _WRITE_ROWS:
             self._flush(connection)
@@ -100,7 +99,7 @@ class Books:
     def remove(self, connection: sqlite3.Connection, records: Sequence[tuple[int, int, int]]) -> None:
         """Take records out: position, partition and checksum of each."""
         connection.executemany("DELETE FROM log WHERE position = ?", [(position,) for position, _, _ in records])
-        indexed = sorted((partition, position) for position, partition, _ in records)
+        indexed = sorted((partition, position) for position, partition, _ in records if position <= self._indexed)
         connection.executemany("DELETE FROM positions WHERE partition = ? AND position = ?", indexed)
         for _, partition, crc in records:
             books = self.change(partition)

@@ -77,21 +77,21 @@ class Compactor:
 
     def _begin(self) -> None:
         self.is_busy = True
-        # Else the queries would go through all that is not indexed yet, again and again.
-        self._database.submit(self._books.index, self._look)
+        known = self._books.durable.copy()  # the writer goes on meanwhile
+        half_due = {each: kept.records for each, kept in known.items() if kept.is_half_due and not self._is_read(each)}
+        run = _Run(half_due)
+        if sum(half_due.values()) * _FEW < sum(kept.records for kept in known.values()):
+            # Records of a few partitions are found one by one, and of those that are not indexed yet each is looked at.
+            self._database.submit(self._books.index, partial(self._look, run, PARTITION_LOG))
+        else:
+            self._look(run, "log", None)
 
-    def _look(self, outcome: object) -> None:
+    def _look(self, run: _Run, log: str, outcome: object) -> None:
         """Find out what does not count."""
-        known = {partition: kept.records for partition, kept in self._books.durable.copy().items()}
-        half_due = [each for each, kept in self._books.durable.copy().items() if kept.is_half_due]
-        run = _Run({each: known[each] for each in half_due if not self._is_read(each)})
         if isinstance(outcome, BaseException):
             self._failed(run, outcome)
-            return
-        # Records of a few partitions are found one by one; those of many by going through all.
-        by_partition = sum(run.alive.values()) * _FEW < sum(known.values())
-        work = partial(_find_doomed, list(run.alive), PARTITION_LOG if by_partition else "log")
-        self._database.read(work, partial(self._doomed_found, run))
+        else:
+            self._database.read(partial(_find_doomed, list(run.alive), log), partial(self._doomed_found, run))
 
     def _doomed_found(self, run: _Run, outcome: Any) -> None:
         if isinstance(outcome, BaseException):
