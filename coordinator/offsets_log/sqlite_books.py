@@ -97,10 +97,24 @@ class Books:
             self._flush(connection)
 
     def remove(self, connection: sqlite3.Connection, records: Sequence[tuple[int, int, int]]) -> None:
-        """Take records out: position, partition and checksum of each."""
-        connection.executemany("DELETE FROM log WHERE position = ?", [(position,) for position, _, _ in records])
-        indexed = sorted((partition, position) for position, partition, _ in records if position <= self._indexed)
-        connection.executemany("DELETE FROM positions WHERE partition = ? AND position = ?", indexed)
+        """Take records out: position, partition and checksum of each, in order.
+
+        Whatever lies without a gap goes in one statement.
+        """
+        ranges: list[tuple[int, int]] = []
+        indexed: list[tuple[int, int, int]] = []
+        begin = 0
+        for end in range(1, len(records) + 1):
+            if end == len(records) or records[end][0] > records[end - 1][0] + 1:
+                first, last = records[begin][0], records[end - 1][0]
+                ranges.append((first, last))
+                if first <= self._indexed:
+                    partitions = dict.fromkeys([partition for _, partition, _ in records[begin:end]])
+                    indexed += [(partition, first, last) for partition in partitions]
+                begin = end
+        connection.executemany("DELETE FROM log WHERE position BETWEEN ? AND ?", ranges)
+        indexed.sort()
+        connection.executemany("DELETE FROM positions WHERE partition = ? AND position BETWEEN ? AND ?", indexed)
         for _, partition, crc in records:
             books = self.change(partition)
             books.records -= 1
