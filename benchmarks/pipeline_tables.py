@@ -3,13 +3,18 @@
     python -m benchmarks.pipeline_tables                        # 5 million facts
     python -m benchmarks.pipeline_tables --grow                 # 1, 2, 5 and 10 million
 
-The facts are those of a few simulated deploys, copied under other run ids until there are enough. DuckDB answers the
-same two questions, in the columns that need work, with two threads. Both are asked several times, in turns; the first
-time counts apart, since Spark compiles its plans then.
+The facts are those of a few simulated deploys, copied under other run ids until there are enough. The more records a
+topic gets, the smaller is the part of them that ``rebalances`` and ``ownership`` are made of; ``--records`` says how
+many a second each topic gets.
+
+DuckDB answers the same two questions, in every column, with two threads; before anything is measured, both have to give
+the same rows for one copy of the facts. They are asked several times, in turns. The first time counts apart, and so do
+a few more, in which Java compiles what Spark made of the plans.
 """
 
 from __future__ import annotations
 
+import re
 import resource
 import shutil
 import statistics
@@ -38,25 +43,31 @@ from pipeline.report.run import all_tables
 from pipeline.session import session
 from pipeline.tables.ownership import ownership
 from pipeline.tables.rebalances import rebalances
-from simulation.reading import read_scenario
+from simulation.reading import scenario_from
 from simulation.run import play
 
 MILLION = 1_000_000
 SCENARIOS = ("dynamic_rolling_deploy", "eager_scale_out", "cooperative_scale_out", "flapping_consumer")
 GALLERY = Path(__file__).parent.parent / "simulation" / "gallery"
-ROUNDS = 3
+RECORDS = 0.2
+WARM_UP = 4
+ROUNDS = 5
+MADE = {"rebalances": (rebalances, REBALANCES), "ownership": (ownership, OWNERSHIP)}
 
 
-def simulated(folder: Path) -> Path:
-    """Journals of a few runs, in parallel with nothing."""
+def simulated(folder: Path, records: float) -> Path:
+    """Journals of a few runs, with so many records a second in each topic."""
     for number, name in enumerate(SCENARIOS):
-        play(read_scenario(GALLERY / f"{name}.yaml"), number, journal=folder / f"{name}.jsonl", run_id=name)
+        text = (GALLERY / f"{name}.yaml").read_text()
+        text = re.sub(r"records_per_second: [0-9.]+", f"records_per_second: {records}", text)
+        play(scenario_from(text), number, journal=folder / f"{name}.jsonl", run_id=name)
     return folder
 
 
 def grown(spark: SparkSession, journals: Path, out: Path, wanted: int) -> int:
     """Bronze with at least so many facts; copies of a run differ in their run id."""
     bronze = sort_out(parse(read_lines(spark, find([journals]))).persist()).events.persist()
+    must_be_the_same(bronze)
     once = bronze.count()
     copies = -(-wanted // once)
     numbered = spark.range(copies, numPartitions=4).select(fn.col("id").alias("copy"))
@@ -66,6 +77,22 @@ def grown(spark: SparkSession, journals: Path, out: Path, wanted: int) -> int:
     many.select(*bronze.columns).write.mode("overwrite").parquet(str(out))
     bronze.unpersist()
     return once * copies
+
+
+def must_be_the_same(events: DataFrame) -> None:
+    """Whoever gives other rows does other work, and there is nothing to compare."""
+    connection = duckdb.connect()
+    connection.register("events", events.toArrow())
+    for name, (make, query) in MADE.items():
+        connection.register("spark", make(events).toArrow())
+        columns = ", ".join(f'"{column[0]}"' for column in connection.execute("describe spark").fetchall())
+        connection.execute(f"create or replace temp table duck as select {columns} from ({query})")
+        for one, other in (("spark", "duck"), ("duck", "spark")):
+            rows = f"from (from {one} except all from {other})"
+            [[missed]] = connection.execute(f"select count(*) {rows}").fetchall()
+            assert missed == 0, (
+                f"{name}: {missed} rows of {one} are not in {other}: {connection.sql(f'{rows} limit 1')}"
+            )
 
 
 def to_nowhere(table: DataFrame) -> None:
@@ -107,45 +134,40 @@ def java_memory() -> int:
     return sum(child.memory_info().rss for child in psutil.Process().children(recursive=True))
 
 
-def measure(console: Console, wanted: int, *, everything: bool) -> None:
+def measure(console: Console, wanted: int, records: float, *, everything: bool) -> None:
     """One size."""
     work = Path(tempfile.mkdtemp(prefix="rejoin-tables-"))
     settings = {"spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "4"}
     try:
-        journals = simulated(work / "journals")
+        journals = simulated(work / "journals", records)
         with session("local[2]", settings=settings) as spark:
             count = grown(spark, journals, work / "bronze", wanted)
             events = spark.read.parquet(str(work / "bronze"))
             connection = duckdb.connect(config={"threads": 2})
             connection.execute(f"create view events as from read_parquet('{work}/bronze/*.parquet')")
-            questions = {
-                "rebalances": (lambda: to_nowhere(rebalances(events)), partial(in_duckdb, connection, REBALANCES)),
-                "ownership": (lambda: to_nowhere(ownership(events)), partial(in_duckdb, connection, OWNERSHIP)),
-            }
-            table = Table("", "Spark first", "Spark warm", "DuckDB warm", "ratio", "facts/s", box=SIMPLE_HEAD)
-            for name, (ours, theirs) in questions.items():
-                first, _ = timed(ours), timed(theirs)
-                rounds = [(timed(ours), timed(theirs)) for _ in range(ROUNDS)]
-                warm, peer = (statistics.median(column) for column in zip(*rounds, strict=True))
-                cells = (
-                    f"{first:.1f} s",
-                    f"{warm:.1f} s",
-                    f"{peer:.1f} s",
-                    f"{warm / peer:.1f}",
-                    f"{count / warm:,.0f}",
+            table = Table("", "rows", "Spark first", "Spark warm", "DuckDB warm", "ratio", "facts/s", box=SIMPLE_HEAD)
+            for name, (make, query) in MADE.items():
+                compare(
+                    table,
+                    name,
+                    count,
+                    lambda make=make: to_nowhere(make(events)),
+                    partial(in_duckdb, connection, query),
                 )
-                table.add_row(name, *cells)
             if everything:
                 seconds = all_of_them(spark, events, work / "tables")
                 seconds = all_of_them(spark, events, work / "tables")
                 for name, took in seconds.items():
-                    table.add_row(f"  {name}", "", f"{took:.1f} s", "", "", f"{count / took:,.0f}")
+                    rows = spark.read.parquet(str(work / "tables" / name)).count()
+                    table.add_row(f"  {name}", f"{rows:,}", "", f"{took:.1f} s", "", "", f"{count / took:,.0f}")
                 whole = sum(seconds.values())
-                table.add_row("all tables, written", "", f"{whole:.1f} s", "", "", f"{count / whole:,.0f}")
-            console.print(
-                f"{count:,} facts, {sum(f.stat().st_size for f in (work / 'bronze').glob('*.parquet')) / 2**20:.0f} MB"
-            )
+                table.add_row("all tables, written", "", "", f"{whole:.1f} s", "", "", f"{count / whole:,.0f}")
+            size = sum(file.stat().st_size for file in (work / "bronze").glob("*.parquet")) / 2**20
+            console.print(f"{count:,} facts, {size:.0f} MB; topics get {records} records a second")
             console.print(table)
+            console.print(
+                f"ratio: to DuckDB, which gave the same rows; warm: the median of {ROUNDS} after {WARM_UP + 1}"
+            )
             own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             console.print(
                 f"memory: JVM and workers {java_memory() / 2**30:.1f} GiB, with a heap of 3 GiB; Python {own:.1f} GiB"
@@ -154,13 +176,26 @@ def measure(console: Console, wanted: int, *, everything: bool) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def bench(*, facts: int = 5 * MILLION, grow: bool = False, everything: bool = True) -> None:
+def compare(table: Table, name: str, count: int, ours: Callable[[], object], theirs: Callable[[], int]) -> None:
+    """One question to both, in turns."""
+    first, rows = timed(ours), theirs()
+    for _ in range(WARM_UP):
+        ours()
+    rounds = [(timed(ours), timed(theirs)) for _ in range(ROUNDS)]
+    warm, peer = (statistics.median(column) for column in zip(*rounds, strict=True))
+    seconds = (f"{each:.1f} s" for each in (first, warm))
+    table.add_row(name, f"{rows:,}", *seconds, f"{peer:.2f} s", f"{warm / peer:.1f}", f"{count / warm:,.0f}")
+
+
+def bench(*, facts: int = 5 * MILLION, records: float = RECORDS, grow: bool = False, everything: bool = True) -> None:
     """All tables from Parquet on two cores.
 
     Parameters
     ----------
     facts
         How many, at least.
+    records
+        How many a second each topic gets.
     grow
         1, 2, 5 and 10 million instead, each in a process of its own.
     everything
@@ -168,11 +203,10 @@ def bench(*, facts: int = 5 * MILLION, grow: bool = False, everything: bool = Tr
     """
     if grow:
         for size in (1, 2, 5, 10):
-            subprocess.run(
-                [sys.executable, "-m", "benchmarks.pipeline_tables", f"--facts={size * MILLION}"], check=True
-            )
+            size_and_rate = (f"--facts={size * MILLION}", f"--records={records}")
+            subprocess.run([sys.executable, "-m", "benchmarks.pipeline_tables", *size_and_rate], check=True)
         return
-    measure(Console(), facts, everything=everything)
+    measure(Console(), facts, records, everything=everything)
 
 
 def main() -> None:

@@ -51,6 +51,8 @@ _ALWAYS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Compiled plans that are kept; one table of ours is up to a hundred, which is Spark's own number for all of them.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -12,6 +12,8 @@ from pipeline.schemas import EXACT, INFERRED
 
 MS_A_DAY = 86_400_000
 
+_TOPICS = ("topic_created", "topic_grown", "topic_written")
+
 COOPERATIVE = ("cooperative-sticky",)
 """Assignors whose consumers keep what they have while the group rebalances; all others give up everything."""
 
@@ -58,13 +60,34 @@ def ends_of_runs(events: DataFrame) -> DataFrame:
     )
 
 
+def logs_of_runs(events: DataFrame) -> DataFrame:
+    """``run_id``, ``logs``: what :func:`logs_of_topics` is made of, in one row for each run.
+
+    A log is ``topic``, ``partition_count`` and since when it has so many; one topic may have several.
+    """
+    log = fn.struct("topic", "partition_count", "outside", "since_ms")
+    told = (
+        of(events, *_TOPICS)
+        .groupBy("run_id", "topic", "partition_count", is_one_of("topic_written").alias("outside"))
+        .agg(fn.min("at_ms").alias("since_ms"))
+        .groupBy("run_id")
+        .agg(fn.collect_list(log).alias("told"))
+    )
+    # Both as SQL: of a Python lambda the name is new every time, and so Spark compiles it anew every time.
+    better = fn.expr("transform(filter(told, log -> log.outside), log -> log.topic)")
+    logs = fn.expr(
+        "filter(told, log -> log.partition_count > 0 AND (log.outside OR NOT array_contains(better, log.topic)))"
+    )
+    return told.select("*", better.alias("better")).select("run_id", logs.alias("logs"))
+
+
 def logs_of_topics(events: DataFrame) -> DataFrame:
     """``run_id``, ``topic``, ``partition``, ``since_ms``, ``rate``: since when there is a partition, and what it gets.
 
     Partitions of synthetic topics grow by ``rate`` records a second from the instant they were made; the rate is null
     where nobody says it. A topic counts from when it was first made: nodes tell of it again after a restart.
     """
-    told = of(events, "topic_created", "topic_grown", "topic_written").select(
+    told = of(events, *_TOPICS).select(
         "run_id", "topic", "at_ms", "partition_count", is_one_of("topic_written").alias("outside"), "records_per_second"
     )
     # A simulation's nodes know nothing of the rate and hear of growth late; what was done from outside is the truth.

@@ -24,6 +24,9 @@ GONE: Final = {
 """What ends a consumer's life, and how."""
 
 RELEASES: Final = {"partitions_revoked": "revoked", "partitions_lost": "lost"}
+FACTS: Final = ("partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent")
+"""What consumers say of their lives."""
+
 OWNER: Final = ("run_id", "group_id", "place", "client_id")
 """The columns that tell owners apart."""
 
@@ -37,45 +40,66 @@ def lives(events: DataFrame) -> DataFrame:
     ``how``: assigned | revoked | lost | stopped | crashed | started | gone. ``gone`` is a consumer that joins with
     empty hands and no member id: whatever it still owned by its own facts, it had died without a word before.
     """
-    rejoins = is_one_of("join_sent")
-    empty_handed = (fn.col("member_id") == "") & (fn.size("owned") == 0) & (fn.col("source") != "simulation")
-    facts = of(events, "partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent").where(
-        ~rejoins | empty_handed
+    k1, k2 = order_of_lives()
+    told = (
+        of(events, *FACTS)
+        .where(is_of_a_life())
+        .select(
+            "run_id",
+            fn.coalesce("group_id", fn.lit("")).alias("group_id"),
+            place_of_a_life().alias("place"),
+            "client_id",
+            "node",
+            "source",
+            k1.alias("k1"),
+            k2.alias("k2"),
+            "seq",
+            "at_ms",
+            how_of_a_life().alias("how"),
+            "member_id",
+            "group_instance_id",
+            "generation",
+            fn.coalesce("partitions", fn.array().cast("array<struct<topic:string,partition:int>>")).alias("partitions"),
+            "confidence",
+            "file",
+            "line",
+        )
+        .repartition("run_id", "group_id")
     )
-    simulated = fn.col("source") == "simulation"
-    order = (
-        fn.when(is_one_of("consumer_started"), 0)
-        .when(is_one_of(*[each for each in GONE if each != "consumer_closed"]), 2)
-        .otherwise(1)
-    )
-    told = facts.select(
-        "run_id",
-        fn.coalesce("group_id", fn.lit("")).alias("group_id"),
-        fn.when(simulated, fn.lit("")).otherwise(fn.col("node")).alias("place"),
-        "client_id",
-        "node",
-        "source",
-        fn.when(simulated, fn.col("at_ms")).otherwise(0).alias("k1"),
-        fn.when(simulated, order).otherwise(0).alias("k2"),
-        "seq",
-        "at_ms",
-        _how().alias("how"),
-        "member_id",
-        "group_instance_id",
-        "generation",
-        fn.coalesce("partitions", fn.array().cast("array<struct<topic:string,partition:int>>")).alias("partitions"),
-        "confidence",
-        "file",
-        "line",
-    ).repartition("run_id", "group_id")
     # Who has given everything up by its own word comes with empty hands, too.
     before = fn.lag("how").over(Window.partitionBy(*OWNER).orderBy(*ORDER))
     return told.select("*", before.alias("before")).where("how != 'gone' OR before = 'assigned'").drop("before")
 
 
-def _how() -> Column:
+def is_of_a_life() -> Column:
+    """Whether a fact with one of the names in :data:`FACTS` tells of a consumer's life: not every rejoin does."""
+    empty_handed = (fn.col("member_id") == "") & (fn.size("owned") == 0) & (fn.col("source") != "simulation")
+    return is_one_of(*FACTS) & (~is_one_of("join_sent") | fn.coalesce(empty_handed, fn.lit(False)))
+
+
+def place_of_a_life() -> Column:
+    """Which process's stream it is in; a simulation has one for all."""
+    return fn.when(_simulated(), fn.lit("")).otherwise(fn.col("node"))
+
+
+def order_of_lives() -> tuple[Column, Column]:
+    """``k1`` and ``k2`` of :data:`ORDER`."""
+    order = (
+        fn.when(is_one_of("consumer_started"), 0)
+        .when(is_one_of(*[each for each in GONE if each != "consumer_closed"]), 2)
+        .otherwise(1)
+    )
+    return fn.when(_simulated(), fn.col("at_ms")).otherwise(0), fn.when(_simulated(), order).otherwise(0)
+
+
+def how_of_a_life() -> Column:
+    """``how`` of :func:`lives`."""
     event = fn.col("event")
     how = fn.when(event == "partitions_assigned", "assigned").when(event == "consumer_started", "started")
     for name, word in {**RELEASES, **GONE}.items():
         how = how.when(event == name, word)
     return how.otherwise("gone")
+
+
+def _simulated() -> Column:
+    return fn.col("source") == "simulation"

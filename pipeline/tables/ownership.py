@@ -19,28 +19,54 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from pipeline.schemas import EXACT, INFERRED, OWNERSHIP_TABLE
-from pipeline.tables.common import COOPERATIVE, conform, day_of, ends_of_runs, is_one_of, logs_of_topics, of
-from pipeline.tables.lives import ORDER, OWNER, RELEASES, lives
+from pipeline.tables.common import (
+    COOPERATIVE,
+    conform,
+    day_of,
+    ends_of_runs,
+    is_one_of,
+    logs_of_runs,
+    logs_of_topics,
+    of,
+)
+from pipeline.tables.lives import (
+    FACTS,
+    ORDER,
+    RELEASES,
+    how_of_a_life,
+    is_of_a_life,
+    order_of_lives,
+    place_of_a_life,
+)
 
+_GROUP: Final = ("run_id", "group_id")
 _PLACE: Final = ("run_id", "group_id", "topic", "partition")
+_WANTS: Final = ("subscribing", "member_joined", "member_rejoined")
+_GIVES: Final = ("rebalance_started", "rebalance_completed", "group_emptied")
+_REMOVALS: Final = ("member_removed", "static_member_replaced")
+_SPAN: Final = ("kind", "from_ms", "to_ms", "end", "confidence")
+_HELP: Final = ("owns", "since_ms", "ends_at_ms")
+_ROWS: Final = "array<struct<topic:string,partition:int,receiver:string,since_ms:bigint>>"
+_STREAM: Final = ("run_id", "group_id", "about", "place", "client_id")
+"""Whose word it is, to be read in :data:`pipeline.tables.lives.ORDER`: one owner's, or the coordinator's."""
 
 
 def ownership(events: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.OWNERSHIP_TABLE` from :data:`pipeline.schemas.EVENTS`."""
-    ends = ends_of_runs(events)
-    owned = _by_consumers(events).unionByName(_by_coordinator(events))
-    closed = owned.join(fn.broadcast(ends), "run_id").select(
-        *[name for name in owned.columns if name not in {"to_ms", "end"}],
-        fn.greatest("from_ms", fn.coalesce("to_ms", "ends_at_ms")).alias("to_ms"),
-        fn.when(fn.col("to_ms").isNull(), "open").otherwise(fn.col("end")).alias("end"),
+    """:data:`pipeline.schemas.OWNERSHIP_TABLE` from :data:`pipeline.schemas.EVENTS`.
+
+    All that is told of a group is brought together once, and stays together: everything below is a window of it.
+    """
+    told = (
+        _in_order(_with_removals(_told(events)))
+        .join(fn.broadcast(ends_of_runs(events)), "run_id")
+        .join(fn.broadcast(logs_of_runs(events)), "run_id", "left")
     )
-    overlapping = _with_overlaps(closed)
     return conform(
-        overlapping.unionByName(_gaps(overlapping, expected(events), ends), allowMissingColumns=True)
+        _with_gaps(_closed(_opened(_by_partition(told))))
         .withColumn("length_ms", fn.col("to_ms") - fn.col("from_ms"))
         .withColumn("day", day_of(fn.col("from_ms"))),
         OWNERSHIP_TABLE,
@@ -50,7 +76,7 @@ def ownership(events: DataFrame) -> DataFrame:
 def expected(events: DataFrame) -> DataFrame:
     """``run_id, group_id, topic, partition, since_ms``: since when somebody in the group should own a partition."""
     wanted = (
-        of(events, "subscribing", "member_joined", "member_rejoined")
+        of(events, *_WANTS)
         .select(
             "run_id",
             fn.coalesce("group_id", fn.lit("")).alias("group_id"),
@@ -65,197 +91,236 @@ def expected(events: DataFrame) -> DataFrame:
     )
 
 
-def _by_consumers(events: DataFrame) -> DataFrame:
-    """Intervals as consumers tell them; ``to_ms`` is null where nothing ended them."""
-    said = lives(events)
-    backwards = Window.partitionBy(*OWNER).orderBy(*[fn.desc(name) for name in ORDER])
-    ends_all = fn.col("how").isin("stopped", "crashed", "gone")
+def _told(events: DataFrame) -> DataFrame:
+    """What consumers say of their lives and their wishes, and the coordinator of members and of what it gave out.
+
+    ``about``: life | given | wanted; null for what only tells of a member that went.
+    """
+    k1, k2 = order_of_lives()
+    replaced = is_one_of("static_member_replaced")
+    facts = of(events, *FACTS, *_WANTS, *_GIVES, *_REMOVALS).where(~is_one_of("join_sent") | is_of_a_life())
+    life = is_one_of(*FACTS)
+    return facts.select(
+        "run_id",
+        fn.coalesce("group_id", fn.lit("")).alias("group_id"),
+        fn.when(life, "life")
+        .when(is_one_of(*_GIVES), "given")
+        .when(is_one_of(*_WANTS) & fn.col("topics").isNotNull(), "wanted")
+        .alias("about"),
+        # Of equal wishes in a group the first one counts, so they have to be told apart.
+        fn.when(life, place_of_a_life())
+        .otherwise(fn.coalesce(fn.array_join("topics", "\0"), fn.lit("")))
+        .alias("place"),
+        fn.when(life, fn.col("client_id")).alias("client_id"),
+        fn.when(life, k1).otherwise(fn.col("at_ms")).alias("k1"),
+        fn.when(life, k2).otherwise(0).alias("k2"),
+        "seq",
+        "at_ms",
+        fn.when(life, how_of_a_life()).otherwise(fn.col("event")).alias("how"),
+        "member_id",
+        fn.when(replaced, fn.col("other_member_id")).otherwise(fn.col("member_id")).alias("whom"),
+        fn.when(
+            is_one_of(*_REMOVALS), fn.struct("at_ms", fn.coalesce("cause", fn.lit("replaced")).alias("cause"))
+        ).alias("removal"),
+        fn.when(is_one_of(*_REMOVALS, "member_joined"), fn.col("session_timeout_ms")).alias("session_timeout_ms"),
+        "group_instance_id",
+        "node",
+        "source",
+        "generation",
+        "partitions",
+        "owned_after",
+        "topics",
+        fn.col("protocol").isin(*COOPERATIVE).alias("cooperative"),
+        "confidence",
+        "file",
+        "line",
+    ).repartition(*_GROUP)
+
+
+def _with_removals(told: DataFrame) -> DataFrame:
+    """With when the coordinator removed the member of a fact, and only with what a group's owners are known by."""
+    same = Window.partitionBy(*_GROUP, "whom")
+    by_consumers = fn.max(fn.col("how") == "assigned").over(Window.partitionBy(*_GROUP))
+    known = fn.col("whom").isNotNull()
+    return (
+        told.select(
+            "*",
+            fn.when(known, fn.min("removal").over(same)).alias("removed"),
+            fn.when(known, fn.max("session_timeout_ms").over(same)).alias("session_ms"),
+            by_consumers.alias("by_consumers"),
+        )
+        .where("about IS NOT NULL AND NOT (about = 'given' AND by_consumers)")
+        .drop("whom", "removal", "session_timeout_ms", "by_consumers")
+    )
+
+
+def _in_order(told: DataFrame) -> DataFrame:
+    """With what comes next for the whole of an owner, or of a group."""
+    stream = Window.partitionBy(*_STREAM)
+    in_order = stream.orderBy(*ORDER)
     # Looking ahead is looking back in the other order; a frame to the end would take the square in time.
-    gone = fn.last(fn.when(ends_all, fn.struct(*ORDER, "at_ms", "how")), ignorenulls=True).over(
-        backwards.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    backwards = stream.orderBy(*[fn.desc(name) for name in ORDER])
+    before = fn.lag("how").over(in_order)
+    ends_all = fn.col("how").isin("stopped", "crashed", "gone")
+    gone = fn.last(fn.when(ends_all, fn.struct(*ORDER, "at_ms", "how")), ignorenulls=True)
+    ended = fn.last(fn.when(fn.col("how").isin("rebalance_completed", "group_emptied"), fn.col("at_ms")), True)
+    next_start = fn.lead("at_ms").over(in_order)
+    next_end = ended.over(backwards.rowsBetween(Window.unboundedPreceding, -1))
+    return (
+        told.select("*", before.alias("before"), next_start.alias("next_start"))
+        # Who has given everything up by its own word comes with empty hands, too.
+        .where("how != 'gone' OR before = 'assigned'")
+        .where("about != 'wanted' OR before IS NULL")
+        .select(
+            "*",
+            gone.over(backwards.rowsBetween(Window.unboundedPreceding, Window.currentRow)).alias("gone"),
+            fn.when(fn.col("cooperative"), next_end).otherwise(fn.col("next_start")).alias("until"),
+        )
+        .drop("before", "next_start", "cooperative")
     )
-    touched = (
-        said.select("*", gone.alias("gone"))
-        .where(fn.col("how").isin("assigned", *RELEASES.values()))
-        .select("*", fn.explode("partitions").alias("at"))
-        .select("*", "at.topic", "at.partition")
-        .drop("at", "partitions")
+
+
+def _by_partition(told: DataFrame) -> DataFrame:
+    """A row for each partition of a fact; what is wanted has ``since_ms``, since when it should be owned."""
+    # As SQL: Spark compiles anew what has a Python lambda in it, as that has another name every time.
+    theirs = fn.expr("transform(partitions, at -> (at.topic, at.partition, NULL, NULL))")
+    given = fn.expr("transform(owned_after, at -> (at.topic, at.partition, at.member_id, NULL))")
+    wanted = fn.expr("""
+        flatten(transform(
+            filter(logs, log -> array_contains(topics, log.topic)),
+            log -> transform(
+                sequence(0, log.partition_count - 1),
+                partition -> (log.topic, partition, NULL, greatest(at_ms, log.since_ms))
+            )
+        ))
+    """)
+    about = fn.col("about")
+    theirs, given, wanted = (rows.cast(_ROWS) for rows in (theirs, given, wanted))
+    rows = fn.when(about == "wanted", wanted).when(about == "given", given).otherwise(theirs)
+    return (
+        told.where(
+            fn.col("how").isin("assigned", *RELEASES.values(), "rebalance_completed") | (fn.col("about") == "wanted")
+        )
+        .select("*", fn.inline(rows))
+        .drop("partitions", "owned_after", "topics", "logs")
     )
-    following = fn.lead(fn.struct(*ORDER, "at_ms", "how")).over(
-        Window.partitionBy(*OWNER, "topic", "partition").orderBy(*ORDER)
+
+
+def _opened(touched: DataFrame) -> DataFrame:
+    """Intervals as they were told, with whatever ended them; and what is wanted, as it is."""
+    by_owner = Window.partitionBy(*_STREAM, "topic", "partition").orderBy(*ORDER)
+    following = fn.lead(fn.struct(*ORDER, "at_ms", "how")).over(by_owner)
+    before, after = (side(fn.struct("until", "at_ms", "receiver")).over(by_owner) for side in (fn.lag, fn.lead))
+    # The coordinator gives out everything in each generation; what a member keeps is one interval.
+    goes_on = (before["until"] == fn.col("at_ms")) & (before["receiver"] == fn.col("receiver"))
+    kept = (after["at_ms"] == fn.col("until")) & (after["receiver"] == fn.col("receiver"))
+    given = fn.col("about") == "given"
+    opened = (
+        touched.select(
+            "*",
+            following.alias("following"),
+            (given & fn.coalesce(goes_on, fn.lit(False))).alias("goes_on"),
+            (given & fn.coalesce(kept, fn.lit(False))).alias("kept"),
+        )
+        .where("about != 'life' OR how = 'assigned'")
+        .where("NOT (goes_on AND kept)")
     )
-    opened = touched.select("*", following.alias("following")).where("how = 'assigned'")
+    return opened.select("*", fn.lead("until").over(by_owner).alias("until_last")).where("NOT goes_on")
+
+
+def _closed(opened: DataFrame) -> DataFrame:
+    """Intervals from ``from_ms`` to ``to_ms``; what no fact of a consumer ended is closed by what others knew."""
+    life, given = (fn.col("about") == about for about in ("life", "given"))
     # Whatever comes first in order ended it.
     end = fn.least("following", "gone")
-    found = opened.select(
+    how = fn.when(end["how"] == "assigned", "rebalance").otherwise(end["how"])
+    # A simulation knows who died; whoever did not still holds on to what it has, whatever the coordinator thinks.
+    doubtful = life & (how.isNull() | (how == "gone")) & (fn.col("source") != "simulation")
+    known = doubtful & (fn.col("removed.at_ms") >= fn.col("at_ms"))
+    expired = fn.col("removed.cause") == "session-expiry"
+    died = fn.col("removed.at_ms") - fn.when(expired, fn.coalesce("session_ms", fn.lit(0))).otherwise(0)
+    to_ms = (
+        fn.when(given, fn.when(fn.col("kept"), fn.col("until_last")).otherwise(fn.col("until")))
+        .when(known, fn.greatest(fn.least(died, fn.coalesce(end["at_ms"], died)), "at_ms"))
+        .otherwise(end["at_ms"])
+    )
+    owner = fn.concat_ws("/", fn.nullif("place", fn.lit("")), "client_id")
+    return opened.select(
         *_PLACE,
-        "member_id",
-        "group_instance_id",
+        (fn.col("about") != "wanted").alias("owns"),
+        "since_ms",
+        "ends_at_ms",
+        fn.when(given, fn.col("receiver")).otherwise(fn.col("member_id")).alias("member_id"),
+        fn.when(life, fn.col("group_instance_id")).alias("group_instance_id"),
         "client_id",
-        fn.concat_ws("/", fn.nullif("place", fn.lit("")), "client_id").alias("owner"),
+        fn.when(given, fn.col("receiver")).otherwise(owner).alias("owner"),
         "node",
         fn.col("at_ms").alias("from_ms"),
-        end["at_ms"].alias("to_ms"),
-        fn.when(end["how"] == "assigned", "rebalance").otherwise(end["how"]).alias("end"),
+        fn.greatest("at_ms", fn.coalesce(to_ms, "ends_at_ms")).alias("to_ms"),
+        fn.when(to_ms.isNull(), "open").when(given, "rebalance").when(known, "expired").otherwise(how).alias("end"),
         "generation",
-        "confidence",
+        fn.when(given | known | (how == "gone"), INFERRED).otherwise(fn.col("confidence")).alias("confidence"),
         fn.col("source").alias("from_source"),
         fn.col("seq").alias("from_seq"),
         "file",
         "line",
     )
-    return _without_the_dead(found, events)
 
 
-def _without_the_dead(found: DataFrame, events: DataFrame) -> DataFrame:
-    """Intervals that no fact of their consumer ended in good order, closed by what the coordinator knew."""
-    removed = (
-        of(events, "member_removed", "static_member_replaced", "member_joined")
-        .select(
-            "run_id",
-            "group_id",
-            fn.when(is_one_of("static_member_replaced"), fn.col("other_member_id"))
-            .otherwise(fn.col("member_id"))
-            .alias("member_id"),
-            fn.when(
-                ~is_one_of("member_joined"), fn.struct("at_ms", fn.coalesce("cause", fn.lit("replaced")).alias("cause"))
-            ).alias("removed"),
-            "session_timeout_ms",
-        )
-        .groupBy("run_id", "group_id", "member_id")
-        .agg(fn.min("removed").alias("removed"), fn.max("session_timeout_ms").alias("session_timeout_ms"))
-        .where("removed IS NOT NULL")
-    )
-    # A simulation knows who died; whoever did not still holds on to what it has, whatever the coordinator thinks.
-    doubtful = (fn.col("end").isNull() | (fn.col("end") == "gone")) & (fn.col("from_source") != "simulation")
-    expired = fn.col("removed.cause") == "session-expiry"
-    died = fn.col("removed.at_ms") - fn.when(expired, fn.coalesce("session_timeout_ms", fn.lit(0))).otherwise(0)
-    known = doubtful & fn.col("removed").isNotNull() & (fn.col("removed.at_ms") >= fn.col("from_ms"))
-    joined = found.join(removed, ["run_id", "group_id", "member_id"], "left")
-    return joined.select(
-        *[name for name in found.columns if name not in {"to_ms", "end", "confidence"}],
-        fn.when(known, fn.greatest(fn.least(died, fn.coalesce("to_ms", died)), "from_ms"))
-        .otherwise(fn.col("to_ms"))
-        .alias("to_ms"),
-        fn.when(known, "expired").otherwise(fn.col("end")).alias("end"),
-        fn.when(known | (fn.col("end") == "gone"), INFERRED).otherwise(fn.col("confidence")).alias("confidence"),
-    )
-
-
-def _by_coordinator(events: DataFrame) -> DataFrame:
-    """Intervals as the coordinator gave partitions out, for groups none of whose consumers wrote anything."""
-    told = of(events, "partitions_assigned").select("run_id", "group_id").distinct()
-    stream = Window.partitionBy("run_id", "group_id").orderBy("at_ms", "seq")
-    facts = of(events, "rebalance_started", "rebalance_completed", "group_emptied").join(
-        fn.broadcast(told), ["run_id", "group_id"], "left_anti"
-    )
-    cooperative = fn.col("protocol").isin(*COOPERATIVE)
-    next_end = fn.last(
-        fn.when(is_one_of("rebalance_completed", "group_emptied"), fn.col("at_ms")), ignorenulls=True
-    ).over(_backwards())
-    given = (
-        facts.select("*", next_end.alias("next_end"), fn.lead("at_ms").over(stream).alias("next_start"))
-        .where("event = 'rebalance_completed'")
-        .select("*", fn.when(cooperative, fn.col("next_end")).otherwise(fn.col("next_start")).alias("until"))
-        .select("*", fn.explode("owned_after").alias("own"))
-        .select(
-            *["run_id", "group_id", "node", "source", "seq", "at_ms", "until", "generation", "file", "line"], "own.*"
-        )
-    )
-    place = Window.partitionBy(*_PLACE).orderBy("at_ms", "seq")
-    before = fn.lag(fn.struct("until", "member_id")).over(place)
-    fresh = fn.coalesce(
-        (before["until"] != fn.col("at_ms")) | (before["member_id"] != fn.col("member_id")), fn.lit(True)
-    )
-    island = fn.sum(fn.col("fresh").cast("int")).over(place.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    return (
-        given.select("*", fresh.alias("fresh"))
-        .select("*", island.alias("island"))
-        .groupBy(*_PLACE, "island", "member_id")
-        .agg(
-            fn.min(fn.struct("at_ms", "seq", "node", "source", "generation", "file", "line")).alias("first"),
-            fn.max(fn.struct("at_ms", fn.col("until").alias("until"))).alias("last"),
-        )
-        .select(
-            *_PLACE,
-            "member_id",
-            fn.lit(None).cast("string").alias("group_instance_id"),
-            fn.lit(None).cast("string").alias("client_id"),
-            fn.col("member_id").alias("owner"),
-            fn.col("first.node").alias("node"),
-            fn.col("first.at_ms").alias("from_ms"),
-            fn.col("last.until").alias("to_ms"),
-            fn.lit("rebalance").alias("end"),
-            fn.col("first.generation").alias("generation"),
-            fn.lit(INFERRED).alias("confidence"),
-            fn.col("first.source").alias("from_source"),
-            fn.col("first.seq").alias("from_seq"),
-            fn.col("first.file").alias("file"),
-            fn.col("first.line").alias("line"),
-        )
-    )
-
-
-def _backwards() -> WindowSpec:
-    return (
-        Window.partitionBy("run_id", "group_id")
-        .orderBy(fn.desc("at_ms"), fn.desc("seq"))
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
-
-
-def _with_overlaps(owned: DataFrame) -> DataFrame:
-    """With how long somebody who got the partition earlier owned it, too."""
-    earlier = (
-        Window.partitionBy(*_PLACE)
-        .orderBy("from_ms", "to_ms", "owner", "from_seq")
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
-    furthest = fn.max(fn.struct("to_ms", "owner")).over(earlier)
-    common = fn.when(fn.col("furthest").isNotNull(), fn.least("furthest.to_ms", "to_ms") - fn.col("from_ms"))
-    return owned.select("*", fn.lit("owned").alias("kind"), furthest.alias("furthest")).select(
+def _with_gaps(closed: DataFrame) -> DataFrame:
+    """With how long somebody who got the partition earlier owned it, too; and with rows for when nobody did."""
+    in_order = Window.partitionBy(*_PLACE).orderBy("owns", "from_ms", "to_ms", "owner", "from_seq")
+    earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    owns = fn.col("owns")
+    seen = closed.select(
         "*",
-        fn.greatest(fn.lit(0).cast("long"), fn.coalesce(common, fn.lit(0))).alias("overlap_ms"),
+        fn.max(fn.when(owns, fn.struct("to_ms", "owner"))).over(earlier).alias("furthest"),
+        fn.min(fn.when(owns, fn.col("from_ms"))).over(so_far).alias("first_ms"),
+        fn.max(fn.when(owns, fn.col("to_ms"))).over(so_far).alias("last_ms"),
+        fn.min(fn.when(owns, fn.col("confidence"))).over(so_far).alias("surest"),
+        fn.min("since_ms").over(so_far).alias("wanted_ms"),
+        fn.lead("owns").over(in_order).isNull().alias("is_last"),
+    )
+    first_ms = fn.coalesce("first_ms", "ends_at_ms")
+    sure = fn.coalesce("surest", fn.lit(EXACT))
+    is_last = fn.col("is_last")
+    furthest_ms, from_ms, to_ms = fn.col("furthest.to_ms"), fn.col("from_ms"), fn.col("to_ms")
+    told = fn.array_compact(
+        fn.array(
+            fn.when(owns, _span("owned", from_ms, to_ms, fn.col("end"), fn.col("confidence"))),
+            fn.when(
+                owns & (furthest_ms < from_ms),
+                _span("gap", furthest_ms, from_ms, fn.lit("between"), fn.col("confidence")),
+            ),
+            fn.when(
+                is_last & (fn.col("wanted_ms") < first_ms),
+                _span("gap", fn.col("wanted_ms"), first_ms, fn.lit("initial"), sure),
+            ),
+            fn.when(
+                is_last & (fn.col("last_ms") < fn.col("ends_at_ms")),
+                _span("gap", fn.col("last_ms"), fn.col("ends_at_ms"), fn.lit("final"), sure),
+            ),
+        )
+    )
+    common = fn.when(furthest_ms.isNotNull(), fn.least(furthest_ms, to_ms) - from_ms)
+    overlap_ms = fn.greatest(fn.lit(0).cast("long"), fn.coalesce(common, fn.lit(0)))
+    # What is told of an owner is not told of a time without one.
+    owners = [name for name in closed.columns if name not in {*_PLACE, *_HELP, *_SPAN}]
+    owned = fn.col("kind") == "owned"
+    return seen.select(
+        *_PLACE,
+        *owners,
+        overlap_ms.alias("overlap_ms"),
         fn.when(common > 0, fn.col("furthest.owner")).alias("overlaps_owner"),
+        fn.inline(told),
+    ).select(
+        *_PLACE,
+        *_SPAN,
+        *[fn.when(owned, fn.col(name)).alias(name) for name in (*owners, "overlap_ms", "overlaps_owner")],
     )
 
 
-def _gaps(owned: DataFrame, wanted: DataFrame, ends: DataFrame) -> DataFrame:
-    """Where nobody owned a partition that somebody should have owned."""
-    between = owned.where(fn.col("furthest.to_ms") < fn.col("from_ms")).select(
-        *_PLACE,
-        fn.col("furthest.to_ms").alias("from_ms"),
-        fn.col("from_ms").alias("to_ms"),
-        fn.lit("between").alias("end"),
-        "confidence",
-    )
-    whole = (
-        owned.groupBy(*_PLACE)
-        .agg(
-            fn.min("from_ms").alias("first_ms"),
-            fn.max("to_ms").alias("last_ms"),
-            fn.min("confidence").alias("confidence"),
-        )
-        .join(wanted, list(_PLACE), "full")
-        .join(fn.broadcast(ends), "run_id")
-        .select(
-            "*",
-            fn.coalesce("first_ms", "ends_at_ms").alias("got_ms"),
-            fn.coalesce("confidence", fn.lit(EXACT)).alias("sure"),
-        )
-    )
-    initial = whole.where("since_ms < got_ms").select(
-        *_PLACE,
-        fn.col("since_ms").alias("from_ms"),
-        fn.col("got_ms").alias("to_ms"),
-        fn.lit("initial").alias("end"),
-        fn.col("sure").alias("confidence"),
-    )
-    final = whole.where("last_ms < ends_at_ms").select(
-        *_PLACE,
-        fn.col("last_ms").alias("from_ms"),
-        fn.col("ends_at_ms").alias("to_ms"),
-        fn.lit("final").alias("end"),
-        fn.col("sure").alias("confidence"),
-    )
-    return between.unionByName(initial).unionByName(final).withColumn("kind", fn.lit("gap"))
+def _span(kind: str, from_ms: Column, to_ms: Column, end: Column, confidence: Column) -> Column:
+    values = (fn.lit(kind), from_ms, to_ms, end, confidence)
+    return fn.struct(*[value.alias(name) for value, name in zip(values, _SPAN, strict=True)])

@@ -1,22 +1,32 @@
 """The same questions asked once more, in DuckDB and in another way: brute force instead of windows.
 
+The queries that the benchmark measures Spark against are held against it here as well, row by row and in every column.
+
 The facts have planted faults: owners at the same time, nested in one another, gaps, equal instants, records twice and
 never, rebalances that interrupt each other, and runs of the same group whose clocks have nothing to do with each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import duckdb
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as fn
 
+from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
+from pipeline.inputs import find
+from pipeline.journals import parse, sort_out
+from pipeline.lines import read_lines
+from pipeline.tables.lives import FACTS
 from pipeline.tables.ownership import ownership
 from pipeline.tables.rebalances import rebalances
 from pipeline.tables.records import progress
 from tests.pipeline.facts import consumer, coordinator, events
+from tests.pipeline.simulated import play_one
 
 pytestmark = pytest.mark.xdist_group("spark-tables")
 
@@ -187,3 +197,46 @@ def test_records(told: Any, duck: duckdb.DuckDBPyConnection) -> None:
     assert sorted(tuple(row) for row in found) == expected
     assert min(row[4] for row in expected) > 0
     assert max(row[5] for row in expected) > 0
+
+
+@pytest.fixture(scope="module")
+def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
+    """Simulations; and the same as a service's journals without any of its consumers', and as those of real consumers.
+
+    Real ones have a process each, and many of them do not get to tell how they ended.
+    """
+    folder = tmp_path_factory.mktemp("journals")
+    for seed in range(4, 14):
+        play_one(folder, seed)
+    simulated = sort_out(parse(read_lines(spark, find([str(folder)])))).events.persist()
+
+    def told_by(source: str | Column, name: str) -> DataFrame:
+        return simulated.withColumn("source", fn.lit(source)).withColumn("run_id", fn.concat(fn.lit(name), "run_id"))
+
+    consumers = fn.col("event").isin(*FACTS)
+    without = told_by("coordinator", "without-").where(~consumers)
+    real = told_by(fn.when(consumers, "client").otherwise("coordinator"), "real-")
+    # One process has one stream; in a simulation, who starts and dies is told in another one.
+    one_stream = fn.col("at_ms") * 100_000 + fn.col("seq") * 2 + fn.col("event").startswith("consumer_").cast("long")
+    real = real.withColumn("seq", one_stream).withColumn(
+        "node", fn.when(consumers, fn.col("client_id")).otherwise(fn.col("node"))
+    )
+    silent = fn.col("event").startswith("consumer_") & (fn.col("at_ms") % 3 > 0)
+    return simulated.unionByName(without).unionByName(real.where(~silent)).persist()
+
+
+@pytest.mark.parametrize("source", ["told", "journals"])
+@pytest.mark.parametrize(("make", "query"), [(rebalances, REBALANCES), (ownership, OWNERSHIP)])
+def test_the_queries_that_spark_is_measured_against_give_the_same_rows(
+    request: pytest.FixtureRequest, source: str, make: Callable[[DataFrame], DataFrame], query: str
+) -> None:
+    facts = request.getfixturevalue(source)
+    connection = duckdb.connect()
+    connection.register("events", facts.toArrow())
+    connection.register("spark", make(facts).toArrow())
+    columns = ", ".join(f'"{column[0]}"' for column in connection.execute("describe spark").fetchall())
+    connection.execute(f"create table duck as select {columns} from ({query})")
+    assert connection.execute("from spark except all from duck").fetchall() == []
+    assert connection.execute("from duck except all from spark").fetchall() == []
+    [[rows]] = connection.execute("select count(*) from duck").fetchall()
+    assert rows > 100
