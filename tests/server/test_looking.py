@@ -95,6 +95,19 @@ async def test_the_page_needs_nothing_from_elsewhere(node: Harness) -> None:
     assert len(page.splitlines()) < 250
 
 
+async def test_what_the_page_asks_for_is_answered(node: Harness) -> None:
+    await node.stable("orders-app")
+    page = (await node.request("GET", "/")).body.decode()
+    asked = re.findall(r"""(?:fetch|new EventSource)\(["`]([^"`]+)["`]\)""", page)
+    assert len(asked) == page.count("fetch(") + page.count("new EventSource(") == 4
+    stand = await node.get(f"/{next(path for path in asked if 'limit=' in path)}")
+    for path in asked:
+        filled = path.replace("${encodeURIComponent(group.groupId)}", "orders-app")
+        filled = re.sub(r"\$\{Math.max\(first - 1, head - MOST_FACTS\)\}", str(stand["first"] - 1), filled)
+        assert "$" not in filled, filled
+        assert (await node.request("GET", f"/{filled}")).status == 200, filled
+
+
 async def test_the_page_has_words_for_every_fact(node: Harness) -> None:
     page = (await node.request("GET", "/")).body.decode()
     missing = [name for name in journal_schema().facts if f"{name}:" not in page]
