@@ -18,33 +18,28 @@ from pipeline.schemas import EXACT, INFERRED, PROGRESS, RECORDS
 from pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
 
 _PLACE: Final = ("run_id", "group_id", "topic", "partition")
+_MARKS: Final = ("first_offset", "began_at_ms", "committed", "committer", "committed_at_ms")
 _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
 
 
 def records(events: DataFrame) -> DataFrame:
     """:data:`pipeline.schemas.RECORDS` from the facts."""
-    swept = _swept(events)
+    swept = _swept(events).join(fn.broadcast(ends_of_runs(events)), "run_id")
     begun, reached, again = fn.col("start"), fn.col("reached"), fn.col("again.end")
-    repeated = swept.where(fn.col("done") & (begun < again)).select(
-        *_PLACE,
-        fn.lit("duplicate").alias("kind"),
-        begun.alias("start"),
-        fn.least("end", again).alias("end"),
-        # Whoever did it later did it again.
-        fn.greatest(fn.struct(*_WHO), fn.struct(*[fn.col(f"again.{name}") for name in _WHO])).alias("who"),
+    who = fn.struct(*_WHO)
+    # Whoever did it later did it again.
+    later = fn.greatest(who, fn.struct(*[fn.col(f"again.{name}") for name in _WHO]))
+    furthest = fn.coalesce("furthest", "first_offset", fn.lit(0).cast("long"))
+    tail = fn.when(fn.col("told"), "lost").otherwise("in-hand")
+    told = (
+        fn.when(fn.col("done") & (begun < again), _range(fn.lit("duplicate"), begun, fn.least("end", again), later)),
+        fn.when(begun > reached, _range(fn.lit("lost"), reached, begun, who)),
+        fn.when(
+            fn.col("is_last") & (fn.col("committed") > furthest),
+            _range(tail, furthest, fn.col("committed"), fn.col("committer")),
+        ),
     )
-    skipped = swept.where(begun > reached).select(
-        *_PLACE, fn.lit("lost").alias("kind"), reached.alias("start"), begun.alias("end"), fn.struct(*_WHO).alias("who")
-    )
-    progressed = _places(swept, events)
-    tail = progressed.where("committed > reached").select(
-        *_PLACE,
-        fn.when(fn.col("told"), "lost").otherwise("in-hand").alias("kind"),
-        fn.col("reached").alias("start"),
-        fn.col("committed").alias("end"),
-        fn.col("committer").alias("who"),
-    )
-    found = repeated.unionByName(skipped).unionByName(tail)
+    found = swept.select(*_PLACE, fn.inline(fn.array_compact(fn.array(*told))))
     return conform(
         found.select(
             *_PLACE,
@@ -62,7 +57,7 @@ def records(events: DataFrame) -> DataFrame:
 
 def progress(events: DataFrame) -> DataFrame:
     """:data:`pipeline.schemas.PROGRESS` from the facts."""
-    found = _places(_swept(events), events)
+    found = _places(_swept(events)).join(fn.broadcast(ends_of_runs(events)), "run_id")
     past = fn.greatest(fn.coalesce("committed", "reached") - fn.col("reached"), fn.lit(0))
     return conform(
         found.select(
@@ -81,82 +76,94 @@ def progress(events: DataFrame) -> DataFrame:
     )
 
 
-def _group() -> Column:
-    return fn.coalesce("group_id", fn.lit("")).alias("group_id")
-
-
-def _starts(events: DataFrame) -> DataFrame:
-    return (
-        _positions(events, "positions_found")
-        .groupBy(*_PLACE)
-        .agg(fn.min("offset").alias("first_offset"), fn.min("at_ms").alias("began_at_ms"))
-    )
-
-
-def _positions(events: DataFrame, name: str) -> DataFrame:
-    return (
-        of(events, name)
-        .select("run_id", _group(), *_WHO, fn.explode("offsets").alias("at"))
-        .select("*", "at.topic", "at.partition", "at.offset")
-    )
+def _range(kind: Column, start: Column, end: Column, who: Column) -> Column:
+    return fn.struct(kind.alias("kind"), start.alias("start"), end.alias("end"), who.alias("who"))
 
 
 def _swept(events: DataFrame) -> DataFrame:
-    """Ranges with the furthest end before each: ``reached`` by anybody, ``again`` by somebody who was done with it."""
+    """Ranges with the furthest end before each: ``reached`` by anybody, ``again`` by somebody who was done with it.
+
+    Before the ranges of a partition comes a row without a range, if anybody found a position in it or committed one;
+    behind it, all rows know what that one says.
+    """
+    together = _ranges(events).unionByName(_marks(events), allowMissingColumns=True)
+    in_order = Window.partitionBy(*_PLACE).orderBy(fn.col("start").asc_nulls_first(), "at_ms", "seq")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    known = together.select(
+        *[name for name in together.columns if name not in _MARKS],
+        *[fn.first(name, ignorenulls=True).over(so_far).alias(name) for name in _MARKS],
+        fn.max(fn.when(fn.col("done"), fn.struct("end", *_WHO))).over(before).alias("again"),
+        fn.max("end").over(before).alias("end_before"),
+        fn.max("end").over(so_far).alias("furthest"),
+        fn.min("start").over(so_far).alias("least"),
+        fn.lead(fn.lit(True)).over(in_order).isNull().alias("is_last"),
+    )
+    begins = fn.when(fn.col("start").isNotNull(), fn.least("first_offset", "least"))
+    return known.select(
+        "*",
+        begins.alias("log_begins"),
+        fn.greatest(fn.coalesce("end_before", begins), begins).alias("reached"),
+    )
+
+
+def _ranges(events: DataFrame) -> DataFrame:
     done = is_one_of("records_processed")
-    ranges = (
+    return (
         of(events, "records_processed", "records_in_hand")
         .select("run_id", _group(), *_WHO, "seq", done.alias("done"), fn.explode("ranges").alias("at"))
         .select("run_id", "group_id", *_WHO, "seq", "done", "at.topic", "at.partition", "at.start", "at.end")
-        .join(fn.broadcast(_starts(events)), list(_PLACE), "left")
     )
-    before = Window.partitionBy(*_PLACE).orderBy("start", "at_ms", "seq").rowsBetween(Window.unboundedPreceding, -1)
-    first = fn.least("first_offset", fn.min("start").over(Window.partitionBy(*_PLACE).orderBy("start", "at_ms", "seq")))
-    return ranges.select(
-        "*",
-        fn.max(fn.when(fn.col("done"), fn.struct("end", *_WHO))).over(before).alias("again"),
-        fn.coalesce(fn.max("end").over(before), first).alias("reached_"),
-        first.alias("log_begins"),
-    ).select("*", fn.greatest("reached_", "log_begins").alias("reached"))
 
 
-def _places(swept: DataFrame, events: DataFrame) -> DataFrame:
-    """One row for each partition: sums of its ranges, and the furthest commit."""
-    length = fn.col("end") - fn.col("start")
-    twice = fn.greatest(fn.least("end", "again.end") - fn.col("start"), fn.lit(0))
-    sums = swept.groupBy(*_PLACE).agg(
-        fn.sum(fn.when(fn.col("done"), length)).alias("handled"),
-        fn.sum(fn.when(fn.col("done") & fn.col("again").isNotNull(), twice)).alias("twice_"),
-        fn.sum(fn.greatest(fn.col("start") - fn.col("reached"), fn.lit(0))).alias("skipped_"),
-        fn.max("end").alias("furthest"),
-        fn.max(fn.when(fn.col("done"), fn.col("end"))).alias("done_to"),
-        fn.min("log_begins").alias("log_begins"),
-        fn.min("at_ms").alias("done_at_ms"),
-    )
-    committed = (
-        _positions(events, "commit_succeeded")
+def _marks(events: DataFrame) -> DataFrame:
+    """One row for each partition: where it was first read from, and the furthest commit."""
+    found, committed = is_one_of("positions_found"), is_one_of("commit_succeeded")
+    offset, at_ms = fn.col("offset"), fn.col("at_ms")
+    return (
+        of(events, "positions_found", "commit_succeeded")
+        .select("run_id", _group(), *_WHO, "event", fn.explode("offsets").alias("at"))
+        .select("*", "at.topic", "at.partition", "at.offset")
         .groupBy(*_PLACE)
         .agg(
-            fn.max("offset").alias("committed"),
-            fn.max(fn.struct("offset", fn.struct(*_WHO).alias("who")))["who"].alias("committer"),
-            fn.min("at_ms").alias("committed_at_ms"),
+            fn.min(fn.when(found, offset)).alias("first_offset"),
+            fn.min(fn.when(found, at_ms)).alias("began_at_ms"),
+            fn.max(fn.when(committed, offset)).alias("committed"),
+            fn.max(fn.when(committed, fn.struct("offset", fn.struct(*_WHO).alias("who"))))["who"].alias("committer"),
+            fn.min(fn.when(committed, at_ms)).alias("committed_at_ms"),
         )
     )
+
+
+def _places(swept: DataFrame) -> DataFrame:
+    """One row for each partition: sums of its ranges, and what its marks say."""
+    length = fn.col("end") - fn.col("start")
+    twice = fn.greatest(fn.least("end", "again.end") - fn.col("start"), fn.lit(0))
     return (
-        sums.join(_starts(events), list(_PLACE), "full")
-        .join(committed, list(_PLACE), "full")
-        .join(fn.broadcast(ends_of_runs(events)), "run_id")
+        swept.groupBy(*_PLACE)
+        .agg(
+            fn.sum(fn.when(fn.col("done"), length)).alias("handled"),
+            fn.sum(fn.when(fn.col("done") & fn.col("again").isNotNull(), twice)).alias("twice"),
+            fn.sum(fn.greatest(fn.col("start") - fn.col("reached"), fn.lit(0))).alias("skipped"),
+            fn.max("end").alias("furthest"),
+            fn.max(fn.when(fn.col("done"), fn.col("end"))).alias("done_to"),
+            fn.min("log_begins").alias("log_begins"),
+            fn.min("at_ms").alias("done_at_ms"),
+            *[fn.max(name).alias(name) for name in ("first_offset", "began_at_ms", "committed", "committed_at_ms")],
+        )
         .select(
             *_PLACE,
             fn.coalesce("log_begins", "first_offset", fn.lit(0)).alias("first_offset"),
             fn.coalesce("furthest", "first_offset", fn.lit(0)).alias("reached"),
             "done_to",
             "committed",
-            "committer",
             fn.coalesce("handled", fn.lit(0)).alias("handled"),
-            fn.coalesce("twice_", fn.lit(0)).alias("twice"),
-            fn.coalesce("skipped_", fn.lit(0)).alias("skipped"),
+            fn.coalesce("twice", fn.lit(0)).alias("twice"),
+            fn.coalesce("skipped", fn.lit(0)).alias("skipped"),
             fn.least("done_at_ms", "began_at_ms", "committed_at_ms").alias("first_at_ms"),
-            "told",
         )
     )
+
+
+def _group() -> Column:
+    return fn.coalesce("group_id", fn.lit("")).alias("group_id")
