@@ -18,6 +18,7 @@ from coordinator.log_command.contents import LogProblem
 from coordinator.log_command.files import TextLog
 from coordinator.log_command.stores import PostgresSource, SqliteSource, fill_database, fill_directory
 from coordinator.offsets_log.base import StoreProblem
+from coordinator.offsets_log.sqlite_check import DatabaseLost
 
 STORE_VARIABLE: Final = "REJOIN_STORE"
 _PARTITIONS: Final = 50
@@ -96,6 +97,9 @@ def verify(
                 by_partition: dict[int, int] = {}
                 for kept in source.records():
                     by_partition[kept.partition] = by_partition.get(kept.partition, 0) + 1
+        except DatabaseLost as problem:
+            print(problem)
+            return 1
         except LogProblem as problem:
             if file is None:
                 raise
@@ -130,7 +134,7 @@ def export(
     """
 
     def run() -> int:
-        with _source(None, data, store, _PARTITIONS) as source:
+        with _source(None, data, store, _PARTITIONS, salvage=salvage) as source:
             assert not isinstance(source, TextLog), "no file was named"
             records = source.salvaged() if salvage else source.records()
             if out is None:
@@ -188,14 +192,16 @@ def _url(data: Path | None, store: str | None) -> str:
 
 
 @contextmanager
-def _source(file: str | None, data: Path | None, store: str | None, partitions: int) -> Iterator[Any]:
+def _source(
+    file: str | None, data: Path | None, store: str | None, partitions: int, *, salvage: bool = False
+) -> Iterator[Any]:
     if file is not None:
         if data is not None or store is not None:
             raise LogProblem(f"{file}: expected a file, or --data or --store, and not both")
         yield TextLog(file, partitions)
         return
     url = _url(data, store)
-    with PostgresSource(url) if url else SqliteSource(data or Path()) as source:
+    with PostgresSource(url) if url else SqliteSource(data or Path(), salvage=salvage) as source:
         yield source
 
 

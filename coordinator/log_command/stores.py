@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -17,45 +19,103 @@ from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.codec import Entry, checksum
 from coordinator.offsets_log.postgres_database import CONNECT_SECONDS, LOST, Database, PostgresError
 from coordinator.offsets_log.sqlite import SqliteLog
-from coordinator.offsets_log.sqlite_check import findings, mark_problem
+from coordinator.offsets_log.sqlite_check import DatabaseLost, ahead_of, check_there, findings, lost, mark_problem
 from coordinator.offsets_log.sqlite_database import SqliteDatabase, known_version, opened
 from coordinator.offsets_log.sqlite_files import DATABASE, Lock, Mark
 from coordinator.offsets_log.sqlite_schema import STEPS
 
 _ROWS: Final = 5_000
+_PAGE_BYTES: Final = 4_096
 _ALL: Final = "SELECT partition, position, epoch, producer_id, checksum, key, value FROM log"
 
 
 class SqliteSource:
     """A data directory, read without the right to write. A coordinator may be using it, but not while it is checked."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, salvage: bool = False) -> None:
         self.folder = folder
+        self._salvage = salvage
+        self._aside: tempfile.TemporaryDirectory[str] | None = None
         self.path = folder / DATABASE
         self.name = str(folder)
         self.notes: list[str] = []
 
     def __enter__(self) -> Self:
+        try:
+            check_there(self.path, Mark(self.folder).read() if self._is_unused() else None)
+        except DatabaseLost as problem:
+            if not self._salvage or ahead_of(self.path) is None:
+                raise
+            self._open(self._stand_in(), problem)
+            return self
         if not self.path.exists():
             raise LogProblem(f"{self.folder} has no {DATABASE}: expected a directory that --data named")
-        with opened(self.path, read_only=True) as connection:
-            self._connection = connection
-            if not known_version(connection, self.path, len(STEPS)):
-                raise LogProblem(f"{self.path} is still empty")
-            # What is read from here on is what is there now.
-            connection.execute("BEGIN")
-            connection.execute("SELECT count(*) FROM store").fetchone()
+        self._open(self.path)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+        self._clear()
+
+    def _is_unused(self) -> bool:
+        return not self.path.exists() or self.path.stat().st_size <= 1
+
+    def _open(self, path: Path, problem: DatabaseLost | None = None) -> None:
+        try:
+            with opened(path, read_only=True) as connection:
+                self._connection = connection
+                if not known_version(connection, path, len(STEPS)):
+                    marked = Mark(self.folder).read()
+                    if marked is not None:
+                        raise lost(self.path, "has no tables", marked)
+                    raise LogProblem(f"{self.path} is still empty")
+                # What is read from here on is what is there now.
+                connection.execute("BEGIN")
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except BaseException as other:
+            self._clear()
+            if problem is not None and isinstance(other, StoreProblem):
+                raise LogProblem(f"{problem}. There is nothing in that log that can be read") from other
+            raise
+
+    def _stand_in(self) -> Path:
+        """A copy of the write-ahead log beside an empty page, since SQLite takes one beside an empty file for nothing.
+
+        It has all pages that were written since the coordinator started, each as a whole.
+        """
+        ahead = ahead_of(self.path)
+        assert ahead is not None, "there is something to save"
+        self._aside = tempfile.TemporaryDirectory(prefix="coordinator-")
+        path = Path(self._aside.name) / DATABASE
+        shutil.copy(ahead, path.with_name(ahead.name))
+        path.write_bytes(bytes(_PAGE_BYTES))
+        self.notes.append(f"{self.path} is lost; what could be read is from {ahead}, and may not be all")
+        return path
+
+    def _clear(self) -> None:
+        if self._aside is not None:
+            self._aside.cleanup()
 
     def contents(self) -> Contents:
-        epochs = dict(self._connection.execute("SELECT partition, epoch FROM partitions ORDER BY partition"))
+        epochs: dict[int, int] = {}
+        try:
+            epochs.update(self._connection.execute("SELECT partition, epoch FROM partitions ORDER BY partition"))
+        except sqlite3.Error as problem:
+            said = f"{self.path}: the epochs cannot be read: {problem}"
+            if not self._salvage:
+                raise LogProblem(f"{said}; expected a whole file, or --salvage") from None
+            self.notes.append(said)
         topics: list[TopicChange] = []
-        with suppress(sqlite3.OperationalError):  # a version without topics
+        try:
             found = self._connection.execute("SELECT version, record FROM topics_log ORDER BY version")
             topics = [TopicChange(version, _compact(record)) for version, record in found]
+        except sqlite3.OperationalError:
+            pass  # a version without topics
+        except sqlite3.Error as problem:
+            said = f"{self.path}: the topics cannot be read: {problem}"
+            if not self._salvage:
+                raise LogProblem(f"{said}; expected a whole file, or --salvage") from None
+            self.notes.append(said)
         return Contents(epochs, topics)
 
     def records(self, wanted: frozenset[int] | None = None) -> Iterator[Kept]:

@@ -1,8 +1,9 @@
 """Whether a data directory still has everything that was said to be stored.
 
-What is noticed: a write-ahead log that is missing, cut short or broken (by the mark), a database that was copied
-without it or while it was written to, records that changed or vanished (by their checksums, how many there should be,
-and the sum of them). What nobody can notice: a directory that was put back as a whole to an earlier day.
+What is noticed: a database that is gone or emptied (by the mark, or by its write-ahead log), a write-ahead log that is
+missing, cut short or broken (by the mark), a database that was copied without it or while it was written to, records
+that changed or vanished (by their checksums, how many there should be, and the sum of them). What nobody can notice: a
+directory that was put back as a whole to an earlier day.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ PARTITION_LOG: Final = "partition_log"
 
 _HAS_PARTITION_LOG: Final = f"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '{PARTITION_LOG}')"
 _SHOWN: Final = 3
+_NO_DATABASE: Final = 1
+"""Up to so many bytes SQLite takes a file for one that is still to be filled."""
+
+
+class DatabaseLost(StoreProblem):
+    """There is no database any more, and something beside it says that there was one."""
 
 
 class Finding(NamedTuple):
@@ -28,6 +35,44 @@ class Finding(NamedTuple):
 
     partition: int
     text: str
+
+
+def check_there(path: Path, marked: Marked | None) -> None:
+    """Raise :class:`DatabaseLost` when a database that was written to is missing or empty.
+
+    To be asked before SQLite looks: it takes the write-ahead log of an empty database for a leftover and deletes it,
+    for a reader, too. What was stored last would be gone.
+    """
+    size = _size(path)
+    if size <= _NO_DATABASE and (marked is not None or ahead_of(path) is not None):
+        raise lost(path, "is missing" if size < 0 else f"is empty ({size} bytes)", marked)
+
+
+def lost(path: Path, what: str, marked: Marked | None) -> DatabaseLost:
+    """The problem of a database that is not there, with all that is known about it."""
+    said = f"{path} {what}, and "
+    if marked is None:
+        said += "the write-ahead log beside it is not: expected both, or neither"
+    else:
+        said += f"{marked.batch} batches had been written to it, as the file mark beside it says"
+    ahead = ahead_of(path)
+    if ahead is None:
+        return DatabaseLost(f"{said}. Put a complete copy of the directory back, or give an empty one")
+    kept = f". What was stored last is still in {ahead} ({_size(ahead)} bytes): leave it where it is"
+    return DatabaseLost(said + kept + advice(path))
+
+
+def ahead_of(path: Path) -> Path | None:
+    """The write-ahead log of a database, if it has anything in it."""
+    ahead = path.with_name(path.name + "-wal")
+    return ahead if _size(ahead) > 0 else None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
 
 
 def check_mark(connection: sqlite3.Connection, path: Path, marked: Marked | None) -> None:

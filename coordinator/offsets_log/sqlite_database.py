@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from coordinator.offsets_log.base import StoreProblem
-from coordinator.offsets_log.sqlite_check import check_mark, check_records
+from coordinator.offsets_log.sqlite_check import check_mark, check_records, check_there, lost
 from coordinator.offsets_log.sqlite_files import DATABASE, Lock, Mark
 from coordinator.offsets_log.sqlite_schema import STEPS
 
@@ -191,11 +191,7 @@ class SqliteDatabase:
 
     def _open_alone(self) -> sqlite3.Connection:
         marked = self._mark.read()
-        if marked is not None and not self.path.exists():
-            raise StoreProblem(
-                f"{self.path} is missing, and {marked.batch} batches had been written to it: put it back, or give an "
-                "empty directory"
-            )
+        check_there(self.path, marked)
         if self.path.exists():
             # Looked at without the right to write, so that a refusal leaves everything as it was.
             with opened(self.path, read_only=True) as connection:
@@ -203,6 +199,8 @@ class SqliteDatabase:
                 if version:
                     check_mark(connection, self.path, marked)
                     check_records(connection, self.path)
+                elif marked is not None:
+                    raise lost(self.path, "has no tables", marked)
                 connection.close()
         with opened(self.path) as connection:
             _migrate(connection, self.path, self._steps)

@@ -183,6 +183,45 @@ def test_what_a_lost_write_ahead_log_left_behind_can_be_saved(data: Path, tmp_pa
     assert read(Sqlite(tmp_path / "new")) == RECORDS
 
 
+@pytest.mark.parametrize("is_missing", [True, False], ids=["missing", "empty"])
+def test_an_emptied_database_is_found_and_its_write_ahead_log_can_be_saved(
+    data: Path, tmp_path: Path, run: Run, is_missing: bool
+) -> None:
+    """No command that looks may let SQLite delete the log."""
+    broken = tmp_path / "broken"
+
+    async def while_open() -> None:
+        store = Sqlite(data)
+        await store.start()
+        for partition, records in RECORDS.items():
+            assert await store.append(partition, await store.elect(partition), *records) is ErrorCode.NONE
+        shutil.copytree(data, broken)
+        await store.close()
+
+    shutil.rmtree(data)
+    asyncio.run(while_open())
+    (broken / DATABASE).unlink() if is_missing else (broken / DATABASE).write_bytes(b"")
+    ahead = broken / f"{DATABASE}-wal"
+    before = ahead.read_bytes()
+    code, out, err = run(verify, data=broken)
+    assert (code, err) == (1, "")
+    assert f"{broken / DATABASE} is " in out
+    assert "the file mark beside it says" in out
+    assert [run(command, data=broken)[0] for command in (dump, export)] == [2, 2]
+    code, _, err = run(export, data=broken, salvage=True, out=tmp_path / "saved")
+    assert code == 1
+    assert "what could be read is from" in err
+    assert ahead.read_bytes() == before
+    assert run(import_, str(tmp_path / "saved"), data=tmp_path / "new")[0] == 0
+    assert read(Sqlite(tmp_path / "new")) == RECORDS
+    ahead.write_bytes(bytes(len(before)))
+    assert "nothing in that log that can be read" in run(export, data=broken, salvage=True)[2]
+    ahead.unlink()
+    code, out, _ = run(verify, data=broken)
+    assert code == 1
+    assert "Put a complete copy of the directory back" in out
+
+
 def test_tables_are_verified_as_well(postgres: str, run: Run) -> None:
     filled(Postgres(postgres))
     assert run(verify, store=postgres)[0] == 0

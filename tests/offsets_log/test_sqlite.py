@@ -246,6 +246,7 @@ DAMAGES = [
     for change in (cut, flipped, zeroed)
     for share in (0.001, 0.01, 0.1, 0.2, 0.3, 0.45, 0.55, 0.6, 0.75, 0.9, 0.97, 0.99)
 ]
+EMPTIED = pytest.param(cut(0.0), id="emptied")
 
 
 async def recovers_or_refuses(store: Sqlite) -> None:
@@ -262,7 +263,7 @@ async def recovers_or_refuses(store: Sqlite) -> None:
     await store.close()
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", [EMPTIED, *DAMAGES])
 async def test_a_damaged_write_ahead_log_loses_nothing_quietly(
     store: Sqlite, tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
@@ -284,6 +285,58 @@ async def test_a_damaged_database_loses_nothing_quietly(
     path = copy.folder / DATABASE
     path.write_bytes(damage(path.read_bytes()))
     await recovers_or_refuses(copy)
+
+
+@pytest.mark.parametrize("damage", [EMPTIED, *DAMAGES])
+@pytest.mark.parametrize("names", [(MARK,), (MARK, f"{DATABASE}-wal"), (f"{DATABASE}-wal",)], ids="+".join)
+async def test_a_damaged_database_beside_its_other_files_loses_nothing_quietly(
+    store: Sqlite, tmp_path: Path, names: tuple[str, ...], damage: Callable[[bytes], bytes]
+) -> None:
+    await fill(store)
+    if f"{DATABASE}-wal" not in names:
+        await store.close()
+    copy = copied(store, tmp_path / "copy", DATABASE, *names)
+    path = copy.folder / DATABASE
+    path.write_bytes(damage(path.read_bytes()))
+    await recovers_or_refuses(copy)
+
+
+@pytest.mark.parametrize("size", [None, 0, 1], ids=["missing", "empty", "one byte"])
+async def test_a_lost_database_is_refused_and_its_write_ahead_log_is_kept(
+    store: Sqlite, tmp_path: Path, size: int | None
+) -> None:
+    """SQLite itself would delete the log, with everything that a killed process had acknowledged."""
+    await fill(store)
+    for name, beside, words in (
+        ("killed", (MARK, f"{DATABASE}-wal"), ("30 batches had been written", "mark", f"{DATABASE}-wal", "--salvage")),
+        ("no mark", (f"{DATABASE}-wal",), ("expected both, or neither", f"{DATABASE}-wal", "--salvage")),
+        ("no log", (MARK,), ("30 batches had been written", "mark", "Put a complete copy of the directory back")),
+    ):
+        copy = copied(store, tmp_path / name, *beside)
+        if size is not None:
+            (copy.folder / DATABASE).write_bytes(bytes(size))
+        said = await refused(copy)
+        assert all(word in said for word in (str(copy.folder / DATABASE), *words)), said
+
+
+async def test_a_database_without_tables_under_a_mark_is_refused(store: Sqlite, tmp_path: Path) -> None:
+    copy = copied(store, tmp_path / "copy", MARK)
+    connection = sqlite3.connect(copy.folder / DATABASE)
+    connection.execute("VACUUM")
+    connection.close()
+    assert (copy.folder / DATABASE).stat().st_size > 1
+    assert "has no tables, and 0 batches" in await refused(copy)
+
+
+async def test_an_empty_file_that_nobody_wrote_to_becomes_a_store(tmp_path: Path) -> None:
+    """As a process leaves it that is killed in the first moment of its first start."""
+    (tmp_path / DATABASE).write_bytes(b"")
+    store = Sqlite(tmp_path)
+    await store.start()
+    await fill(store)
+    await store.restart()
+    assert await store.read(0) == RECORDS
+    await store.close()
 
 
 async def test_records_that_vanish_or_change_are_noticed(store: Sqlite, tmp_path: Path) -> None:
