@@ -99,15 +99,22 @@ class Screen:
         if isinstance(event, SMALL_FACTS):
             return
         subject, _, words = short(in_short(event)).partition("  ")
-        text = Text(f"{subject:<12} {words}")
+        text = Text(words)
         for name in sorted({*re.findall(r"\b[a-z]+-\d+\b", words)}, key=len):
             text.highlight_words([name], self.colour(name))
         if isinstance(event, RebalanceCompleted):
             text.stylize("bold")
-        self.console.print(self._line(text))
+        self.console.print(self._line(Text(subject), text))
 
-    def _line(self, text: Text) -> Text:
-        return Text.assemble((f"{time.monotonic() - self._began:6.2f}s  ", "dim"), text)
+    def _line(self, *cells: Text) -> Table:
+        """When, and what: what does not fit into a line goes on below its own beginning."""
+        line = Table.grid(padding=(0, 1, 0, 0))
+        line.add_column(width=8)
+        for _ in cells[1:]:
+            line.add_column(min_width=12)
+        line.add_column()
+        line.add_row(Text(f"{time.monotonic() - self._began:6.2f}s", style="dim"), *cells)
+        return line
 
     def colour(self, name: str) -> str:
         return self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
