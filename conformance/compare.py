@@ -51,6 +51,7 @@ class Difference:
     kafka: Any
     other: Any
     request: Any = None
+    script: str = ""
 
     def __str__(self) -> str:
         where = f"{self.number} {self.api} v{self.version} {self.path or 'answer'}"
@@ -102,12 +103,12 @@ def exchanges(lines: list[Json]) -> list[Exchange]:
     ]
 
 
-def differences(asked: Exchange, other: Answer | None, *, times: bool = True) -> list[Difference]:
-    """In what another answer to the same request differs from Kafka's."""
+def differences(asked: Exchange, other: Answer | None, *, times: bool = True, script: str = "") -> list[Difference]:
+    """In what another answer to the same request differs from Kafka's. ``script``: of which recording it is."""
     kafka = asked.answer
 
     def difference(path: str, ours: Any, theirs: Any) -> Difference:
-        return Difference(asked.number, asked.api, asked.version, path, ours, theirs, asked.request)
+        return Difference(asked.number, asked.api, asked.version, path, ours, theirs, asked.request, script)
 
     if kafka is None or other is None:
         if kafka is other:

@@ -47,7 +47,7 @@ def differing(played: Recording, answers: dict[int, Answer]) -> list[Difference]
         one
         for asked in played.exchanges
         if asked.api in BY_NAME
-        for one in differences(asked, answers.get(asked.number))
+        for one in differences(asked, answers.get(asked.number), script=played.script)
     ]
 
 

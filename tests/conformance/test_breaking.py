@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from conformance.compare import EARLY_MS, LATE_MS
+from conformance.compare import CLOSED, EARLY_MS, LATE_MS, Answer, Difference
+from conformance.departures import DEPARTURES, departure
+from conformance.replay import Emulator, Recording
 from coordinator.core.effects import Effect, Reply
 from coordinator.core.inputs import Input
 from coordinator.core.node import Node
@@ -19,13 +22,15 @@ from protocol.join_group import JoinGroupResponse
 from protocol.leave_group import LeaveGroupResponse
 from protocol.offset_fetch import OffsetFetchResponse
 from protocol.sync_group import SyncGroupResponse
-from tests.conformance.golden import named, replayed, unexplained
+from tests.conformance.golden import differing, named, recordings, replayed, unexplained
 
 Change = Callable[[Any], Response]
 
 LIFE = "plain/joining/a-group-of-one-lives-and-ends"
 TWO = "plain/joining/two-members-share-a-topic"
 THIRD = "plain/joining/a-newcomer-makes-a-stable-group-rebalance"
+BEATS = "plain/heartbeats/they-keep-a-member-alive"
+UNWRITTEN = "three-in-sync/writing/nothing-can-be-written"
 WINDOW = "plain/initial-delay/the-first-rebalance-waits-for-others"
 
 
@@ -113,3 +118,69 @@ def test_an_answer_at_the_wrong_time_is_caught(millis: int) -> None:
 
     found = unexplained(replayed(named(WINDOW), Hasty))
     assert any(" at: " in one for one in found)
+
+
+def beating(played: Recording, millis: int) -> list[str]:
+    """What is found when every Heartbeat is answered so much later, or earlier."""
+    beats = {asked.number for asked in played.exchanges if asked.api == "Heartbeat"}
+    answers = Emulator(played).play()
+    moved = {
+        number: Answer(answer.at + millis, answer.body) if number in beats else answer
+        for number, answer in answers.items()
+    }
+    return unexplained(differing(played, moved))
+
+
+@pytest.mark.parametrize("millis", [-LATE_MS - EARLY_MS, 5_000])
+def test_a_heartbeat_at_the_wrong_time_is_caught(millis: int) -> None:
+    """That one script has a Heartbeat which Kafka answers late excuses no other."""
+    found = beating(named(BEATS), millis)
+    assert len(found) == sum(asked.api == "Heartbeat" for asked in named(BEATS).exchanges)
+    assert all("Heartbeat" in one and " at: " in one for one in found)
+
+
+def test_a_heartbeat_later_than_kafkas_is_caught_even_where_kafka_is_late() -> None:
+    assert beating(named(UNWRITTEN), 0) == []
+    assert any("Heartbeat" in one and " at: " in one for one in beating(named(UNWRITTEN), 10_000))
+
+
+def test_an_answer_where_kafka_closes_the_connection_is_caught() -> None:
+    """Only versions that were given up may be answered all the same."""
+    given_up = named("plain/bad-requests/versions-that-were-given-up")
+    known = [one for one in replayed(given_up) if one.kafka == CLOSED]
+    assert all(departure(one) is not None for one in known)
+    assert [departure(replace(one, version=one.version + 2)) for one in known] == [None] * len(known)
+    assert [departure(replace(one, api="Heartbeat")) for one in known] == [None] * len(known)
+
+
+def of_some_scripts() -> list[Difference]:
+    """Every difference that is explained in some scripts only."""
+    return [
+        one
+        for played in recordings()
+        for one in replayed(played)
+        if (known := departure(one)) is not None and known.scripts
+    ]
+
+
+def test_what_is_explained_in_some_scripts_is_caught_in_any_other() -> None:
+    found = of_some_scripts()
+    assert {known.name for one in found if (known := departure(one))} == {
+        known.name for known in DEPARTURES if known.scripts
+    }
+    assert [str(one) for one in found if departure(replace(one, script=LIFE)) is not None] == []
+
+
+def test_of_a_denied_topic_nothing_else_may_differ() -> None:
+    denied = [one for one in of_some_scripts() if one.script == "acl/acl/topics-that-one-may-not-use"]
+    assert {one.path for one in denied} == {
+        "topics.topicId",
+        "topics.errorCode",
+        "topics.errorMessage",
+        "topics.topicConfigErrorCode",
+        "responses.topicId",
+        "responses.errorCode",
+    }
+    for one in denied:
+        assert departure(replace(one, path="throttleTimeMs")) is None
+        assert departure(replace(one, other=ErrorCode.UNKNOWN_SERVER_ERROR)) is None

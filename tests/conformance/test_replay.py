@@ -36,6 +36,20 @@ def test_every_departure_departs() -> None:
     assert used == {known.name for known in DEPARTURES}
 
 
+def test_a_departure_that_is_of_some_scripts_is_needed_in_each_of_them() -> None:
+    needed = {
+        (known.name, played.script)
+        for played in recordings()
+        for one in replayed(played)
+        if (known := departure(one)) is not None and known.scripts
+    }
+    assert needed == {(known.name, script) for known in DEPARTURES for script in known.scripts}
+
+
+def test_every_recording_is_called_as_its_file_is() -> None:
+    assert [recording(path).script for path in PATHS] == [name_of(path) for path in PATHS]
+
+
 def test_departures_have_different_names_and_a_reason() -> None:
     assert len({known.name for known in DEPARTURES}) == len(DEPARTURES)
     assert all(known.why.endswith(".") for known in DEPARTURES)

@@ -5,19 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from conformance.departures import GIVEN_UP
 from protocol.apis import APIS, BY_KEY, BY_NAME, Api
 from protocol.errors import ErrorCode
 from tests.conformance.golden import named, recordings
-
-GIVEN_UP: Final = {
-    "ListOffsets": [0],
-    "OffsetCommit": [0, 1],
-    "OffsetFetch": [0],
-    "CreateTopics": [0, 1],
-    "DeleteTopics": [0],
-    "WriteTxnMarkers": [0],
-}
-"""Versions that are offered here and not by the recorded broker any more (KIP-896). It closes the connection."""
 
 NOT_OFFERED: Final = {
     "ListOffsets": [11],
@@ -102,7 +93,7 @@ def test_every_version_that_both_speak_was_sent_and_answered() -> None:
 
 def test_versions_that_only_one_side_speaks_are_known() -> None:
     spoken = broker_versions()
-    given_up = {api.name: [version for version in offered(api) if version not in spoken[api.name]] for api in APIS}
+    given_up = {api.name: tuple(each for each in offered(api) if each not in spoken[api.name]) for api in APIS}
     newer = {api.name: [version for version in spoken[api.name] if version > api.max_version] for api in APIS}
     assert {name: versions for name, versions in given_up.items() if versions} == GIVEN_UP
     assert {name: versions for name, versions in newer.items() if versions} == NOT_OFFERED
