@@ -14,9 +14,8 @@ from tests.server.test_command_line import Process, running
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "testing"
-PYTHON = [sys.executable, str(EXAMPLES / "lost_session.py")]
 COMMANDS = {
-    "python": PYTHON,
+    "python": [sys.executable, str(EXAMPLES / "lost_session.py")],
     "curl": ["sh", str(EXAMPLES / "lost_session.sh")],
     "node": ["node", str(EXAMPLES / "lost_session.mjs")],
 }
@@ -39,34 +38,39 @@ def node(tmp_path: Path) -> Iterator[Process]:
         yield found
 
 
-@pytest.mark.parametrize("language", COMMANDS)
-def test_a_consumer_loses_its_session_and_comes_back(
-    node: Process, language: str, capsys: pytest.CaptureFixture[str], record_property: pytest.RecordProperty
-) -> None:
+def command_of(language: str) -> list[str]:
+    """What runs an example. Fails where that is not on this machine: another language's run would show nothing."""
     command = COMMANDS[language]
-    if language != "python" and shutil.which(language) is None:
-        # Python and make are all that is needed here; the steps are the same, and somebody should know.
-        command = PYTHON
-        record_property("ran_instead", f"{language} is not on this machine: the same steps ran in Python")
-        with capsys.disabled():
-            print(
-                f"\n{language} is not on this machine: {COMMANDS[language][-1]} was not run, its steps in Python were"
-            )
+    if shutil.which(language) is None and language != "python":
+        pytest.fail(f"{language} is not on this machine: install it, {command[-1]} needs it", pytrace=False)
+    return command
+
+
+@pytest.mark.parametrize("language", COMMANDS)
+def test_a_consumer_loses_its_session_and_comes_back(node: Process, language: str) -> None:
     url = f"http://127.0.0.1:{node.port}"
-    ended = subprocess.run([*command, url], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([*command_of(language), url], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == SEEN
 
 
-def test_an_example_that_does_not_see_what_it_should_says_so(node: Process) -> None:
+@pytest.mark.parametrize("language", COMMANDS)
+def test_an_example_that_does_not_see_what_it_should_says_so(node: Process, language: str) -> None:
+    node.call("/control/faults", {"keys": "Heartbeat", "error": "REBALANCE_IN_PROGRESS"})
     url = f"http://127.0.0.1:{node.port}"
-    for command in COMMANDS.values():
-        if shutil.which(command[0]) is not None:
-            node.call("/control/reset", {})
-            node.call("/control/faults", {"keys": "Heartbeat", "error": "REBALANCE_IN_PROGRESS"})
-            ended = subprocess.run([*command, url], capture_output=True, text=True, timeout=60, check=False)
-            assert ended.returncode != 0
-            assert "heartbeat in time: expected 0, got 27" in ended.stderr
+    ended = subprocess.run([*command_of(language), url], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0
+    assert "heartbeat in time: expected 0, got 27" in ended.stderr
+
+
+@pytest.mark.parametrize("language", ["curl", "node"])
+def test_a_language_that_is_not_here_is_a_failure_that_names_it(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(pytest.fail.Exception, match=f"^{language} is not on this machine"):
+        command_of(language)
+    assert command_of("python") == COMMANDS["python"]
 
 
 def test_with_pytest_and_a_real_consumer() -> None:
