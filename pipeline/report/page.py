@@ -205,8 +205,8 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
     if not group.places:
         yield '<p class="soft">The input does not tell who owned what, so there is no chart of owners.</p>'
     if group.rebalances:
-        yield f"<details data-rebalances><summary>{count(len(group.rebalances), 'rebalance')}, one by "
-        "one</summary></details>"
+        told = count(len(group.rebalances), "rebalance")
+        yield f"<details data-rebalances><summary>{told}, one by one</summary></details>"
     else:
         yield '<p class="soft">No rebalance.</p>'
     if group.pauses:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.report.data import GroupReport, Report
+from pipeline.report.page import render
 from pipeline.schemas import TABLES
 
 
@@ -21,6 +24,73 @@ def data_of(page: str) -> dict[str, object]:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert found is not None
     return json.loads(found[1])
+
+
+class Nesting(HTMLParser):
+    """What is open, what is closed out of turn, and which details lie in which."""
+
+    VOID = ("meta", "br", "hr", "img", "input", "link")
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.summaries: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if "summary" in self.open and tag not in ("code", "span", "b"):
+            self.wrong.append(f"{tag} in a summary, {self.getpos()}")
+        if tag == "summary":
+            self.summaries.append("")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"/{tag} out of turn, {self.getpos()}")
+
+    def handle_data(self, data: str) -> None:
+        if "summary" in self.open:
+            self.summaries[-1] += data
+
+
+def test_tags_nest_and_close() -> None:
+    started = {"prepared_at_ms": 5, "ended_at_ms": 9, "cause": "leave", "outcome": "completed"}
+    finding = {"finding": "f", "severity": "low", "title": "t <b>", "text": "x", "score": 0.0, "from_ms": 1, "to_ms": 2}
+    finding |= {"advice": "a", "setting": "s", "evidence": [{"event": "e", "source": "s", "node": "n", "seq": 1}]}
+    pause = {"owner": "o", "pauses": 1, "stopped_ms": 4, "longest_ms": 4, "incremental": 0}
+    request = {"api": "JoinGroup", "requests": 2, "failed": 1}
+    violation = {"at_ms": 5, "kind": "two-owners", "topic": "t", "partition": 1, "text": "x"}
+    group = GroupReport(
+        "r", "g", 0, 100, [started] * 13, [finding] * 14, [violation] * 60, pauses=[pause], requests=[request]
+    )
+    bare = GroupReport("r", "h", 0, 100, closed_ms=10)
+    other = {"run_id": "r", "group_id": "o", "rebalances": 3}
+    broken = {"file": "/a/b.jsonl", "line": 3, "reason": "why", "text": "<p>"}
+    stream = {"source": "s", "node": "n", "run_id": "r", "rows": 3, "missing": 0, "out_of_order": 0, "clock_steps": 0}
+    page = render(
+        Report("title", [group, bare], [other], [stream], quarantine_kinds=[("field", 2)], quarantine=[broken])
+    )
+    found = Nesting(page)
+    assert found.wrong == []
+    assert found.open == ["html"]
+    summaries = {
+        "13 rebalances, one by one",
+        "Pauses by consumer",
+        "Requests",
+        "1 row of evidence",
+        "2 more findings",
+        "1 more group without a chart (--group shows one)",
+    }
+    assert set(found.summaries) == summaries
+
+
+def test_tags_of_the_gallery_s_page_nest_and_close(page: str) -> None:
+    found = Nesting(page)
+    assert found.wrong == []
+    assert found.open == ["html"]
 
 
 def test_tables_lie_by_day_and_group(gallery_report: Path) -> None:
