@@ -29,6 +29,7 @@ class Rebalance:
     """Of the table ``rebalances``."""
 
     rebalance_id: str
+    source: str | None
     prepared_at_ms: int
     joined_at_ms: int | None
     ended_at_ms: int | None
@@ -308,6 +309,25 @@ class History:
                     found.append(Return(self.name_of(after), before, after, away, before.confidence in (None, EXACT)))
         found += self._pairs([stay for stay in self.stays if id(stay) not in seen and not stay.group_instance_id])
         return sorted(found, key=lambda each: (each.back_at_ms, each.who))
+
+    @cached_property
+    def joins_are_told(self) -> bool:
+        """Whether whoever joins is told of, so that a member that is not told to be back is not back.
+
+        Coordinators tell it in their journals. Logs of brokers before 2.5 name a new member only where it begins a
+        rebalance, so one that joins in the middle of one is never heard of: only a join that began none, and that is
+        not the return of a static member, shows that all are told.
+        """
+        if any(each.source == "coordinator" for each in self.rebalances):
+            return True
+        named = {each.cause_member_id for each in self.rebalances}
+        returned = {stay.group_instance_id for stay in self.stays if stay.end == "replaced"}
+        return any(
+            stay.joined_at_ms is not None
+            and stay.member_id not in named
+            and (stay.group_instance_id is None or stay.group_instance_id not in returned)
+            for stay in self.stays
+        )
 
     def _pairs(self, stays: list[Stay]) -> list[Return]:
         gone = sorted(

@@ -84,11 +84,12 @@ def max_poll_exceeded(history: History) -> Iterator[Finding]:
             "consumers": len(clients),
             "rebalances": len(caused),
             "rebalances_in_all": len(history.rebalances),
-            "max_poll_interval_ms": limit,
-            "longest_batch_ms": longest if away else 0,
             "commits_refused": len(refused),
             "consumer_seconds": cost,
-        },
+        }
+        # How long the batch was follows from both.
+        | ({"max_poll_interval_ms": limit} if limit else {})
+        | ({"longest_batch_ms": longest} if limit and away else {}),
         members=clients,
         rebalances=[each.rebalance_id for each in caused],
         evidence=[fact.as_evidence() for fact in [*told, *refused]],

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from pipeline.findings.finding import HIGH, LOW, Finding
-from pipeline.findings.history import Fact, History, Rebalance, Return, all_exact
+from pipeline.findings.history import Fact, History, Rebalance, Return, Stay, all_exact
 from pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
 from pipeline.findings.words import at_least, count, names, period, seconds, span, spans, times
 
@@ -39,7 +39,11 @@ def rolling_restart(history: History) -> Iterator[Finding]:
     exact = all(each.exact for each in restarts) and all_exact(caused)
     clients = list(dict.fromkeys(each.who for each in restarts))
     deploys = count(len(waves), "rolling restart")
-    wanted = at_least(max(away) * MARGIN)
+    missed = [each.away_ms for each in restarts if each.away_ms >= 0]
+    later = f", {spans(missed)} later" if missed else ", before the old process was missed"
+    took = [_took(each) for each in restarts]
+    known = [ms for ms in took if ms is not None]
+    least = f": at least {value(at_least(max(known) * MARGIN))} here" if len(known) == len(took) else ""
     ends = Counter(each.before.end for each in restarts)
     how = "" if not ends["session-expiry"] else f" ({ends['session-expiry']} of them without a word, by their session)"
     yield Finding(
@@ -48,8 +52,7 @@ def rolling_restart(history: History) -> Iterator[Finding]:
         f"{share(history, caused)} came from restarts of {count(len(clients), 'consumer')} ({names(clients)}) "
         f"{when(caused)}: each of {count(len(restarts), 'restart')} made the group rebalance when the consumer "
         f"went{how} "
-        f"and again when it was back, {spans(away)} later. group.instance.id is not set, so a consumer that comes "
-        "back is "
+        f"and again when it was back{later}. group.instance.id is not set, so a consumer that comes back is "
         f"a new member.{stood_still(history, cost)}",
         cost,
         first(caused),
@@ -57,7 +60,7 @@ def rolling_restart(history: History) -> Iterator[Finding]:
         setting="group.instance.id",
         advice="Give each consumer a group.instance.id of its own that survives a restart (the name of its pod or "
         "host), "
-        f"and set session.timeout.ms longer than a restart takes: at least {value(wanted)} here. "
+        f"and set session.timeout.ms longer than a restart takes{least}. "
         "A consumer that is back by then gets its partitions without any rebalance.",
         numbers={
             "deploys": len(waves),
@@ -96,8 +99,10 @@ def session_too_short(history: History) -> Iterator[Finding]:
     cost = history.cost_s(caused) + silent
     clients = list(dict.fromkeys(each.who for each in missed))
     one = len(clients) == 1
-    session = max(sessions, default=0)
-    wanted = at_least((session + max(away)) * MARGIN)
+    # Logs of brokers do not tell the session timeout: then all that is known is by how much it was missed.
+    told = len(sessions) == len(missed)
+    longest = max(sessions, default=0) + max(away)
+    wanted = at_least((longest if told else max(away)) * MARGIN)
     nap = "restart" if len(static) == len(missed) else "pause"
     after = f"session.timeout.ms ({spans(sessions)})" if sessions else "session.timeout.ms"
     exact = all_exact(caused) and all_exact(each.before for each in missed)
@@ -125,22 +130,29 @@ def session_too_short(history: History) -> Iterator[Finding]:
         first(caused, missed),
         last(caused, missed),
         setting="session.timeout.ms",
-        advice=f"Set session.timeout.ms to {value(wanted)} or more (group.max.session.timeout.ms of the broker must "
-        "allow it): "
-        f"a {nap} of up to {span(session + max(away))} then passes without a rebalance. The price: partitions of a "
-        "consumer "
-        f"that is gone for good are without an owner for as long.{static_too}",
+        advice=(
+            f"Set session.timeout.ms to {value(wanted)} or more (group.max.session.timeout.ms of the broker must allow "
+            f"it): a {nap} of up to {span(longest)} then passes without a rebalance."
+            if told
+            else f"Make session.timeout.ms longer than it is now, by at least {span(wanted)} (what it is now the "
+            "source does not tell; group.max.session.timeout.ms of the broker must allow it)."
+        )
+        + " The price: partitions of a consumer that is gone for good are without an owner for as long."
+        + static_too,
         numbers={
             "expired": len(missed),
             "consumers": len(clients),
             "rebalances": len(caused),
             "rebalances_in_all": len(history.rebalances),
-            "session_timeout_ms": session,
             "least_missed_ms": min(away),
             "most_missed_ms": max(away),
-            "wanted_session_timeout_ms": wanted,
             "consumer_seconds": cost,
-        },
+        }
+        | (
+            {"session_timeout_ms": max(sessions), "wanted_session_timeout_ms": wanted}
+            if told
+            else {"longer_by_ms": wanted}
+        ),
         members=clients,
         rebalances=[each.rebalance_id for each in caused],
         exact=exact,
@@ -150,13 +162,8 @@ def session_too_short(history: History) -> Iterator[Finding]:
 def died_without_leaving(history: History) -> Iterator[Finding]:
     """A member fell silent and never came back: it was killed, and nobody read its partitions until its session ended.
     A consumer that is closed leaves, and its partitions go on at once."""
-    returned = {each.before.member_id for each in history.returns}
-    dead = [
-        stay
-        for stay in history.stays
-        if stay.end == "session-expiry" and stay.member_id not in returned and stay.ended_at_ms is not None
-    ]
-    if not dead:
+    dead = _not_seen_again(history)
+    if not dead or not history.joins_are_told:
         return
     sessions = [stay.session_timeout_ms for stay in dead if stay.session_timeout_ms]
     silent = sum(sessions) / 1_000
@@ -165,7 +172,8 @@ def died_without_leaving(history: History) -> Iterator[Finding]:
     who = list(dict.fromkeys(history.name_of(stay) for stay in dead))
     whose = "its" if len(dead) == 1 else "their"
     moments = [stay.ended_at_ms or 0 for stay in dead]
-    exact = all_exact(caused) and all_exact(dead)
+    # That nobody came back is only as certain as all the comings that were told.
+    exact = all_exact(caused) and all_exact(history.stays)
     unread = (
         f" Before that nobody read {whose} partitions, for session.timeout.ms ({spans(sessions)})"
         + (f", {seconds(silent * 1_000)} s in all." if sessions[1:] else ".")
@@ -192,12 +200,41 @@ def died_without_leaving(history: History) -> Iterator[Finding]:
         numbers={
             "died": len(dead),
             "rebalances": len(caused),
-            "session_timeout_ms": max(sessions, default=0),
             "consumer_seconds": cost,
-        },
+        }
+        | ({"session_timeout_ms": max(sessions)} if sessions else {}),
         members=who,
         rebalances=[each.rebalance_id for each in caused],
         exact=exact,
+    )
+
+
+def fell_silent(history: History) -> Iterator[Finding]:
+    """A member fell silent for a whole session, and the source does not tell everybody who joins: whether it was gone
+    for good or came back, and so whether the session is too long or too short, cannot be known."""
+    gone = _not_seen_again(history)
+    if not gone or history.joins_are_told:
+        return
+    caused = [each for each in history.caused_by(stay.member_id for stay in gone) if each.cause == "session-expiry"]
+    cost = history.cost_s(caused)
+    who = list(dict.fromkeys(history.name_of(stay) for stay in gone))
+    moments = [stay.ended_at_ms or 0 for stay in gone]
+    yield Finding(
+        "fell-silent",
+        f"{names(who)} fell silent for a whole session, {times(len(gone))}",
+        f"{count(len(gone), 'member')} ({names(who)}) sent no heartbeat for a whole session and "
+        f"{'was' if len(gone) == 1 else 'were'} removed {period(min(moments), max(moments))}. Whether they came back "
+        f"this source does not tell: brokers log everybody who joins since Kafka 2.5.{stood_still(history, cost)}",
+        cost,
+        min(moments),
+        max([*moments, *(each.until_ms for each in caused)]),
+        advice="Look into the logs of these consumers at that time. If they paused or restarted and came back, "
+        "session.timeout.ms is too short for it; if they were stopped for good, let them close, so that they leave at "
+        "once. The broker's kafka-request.log tells who came back: give it along.",
+        numbers={"silent": len(gone), "rebalances": len(caused), "consumer_seconds": cost},
+        members=who,
+        rebalances=[each.rebalance_id for each in caused],
+        exact=False,
     )
 
 
@@ -318,6 +355,24 @@ def _restarts(history: History) -> list[Return]:
         if not each.before.group_instance_id
         and not each.before.left_by_poll_timeout
         and (each.before.end == "left" or (each.before.end == "session-expiry" and each.away_ms < 0))
+    ]
+
+
+def _took(restart: Return) -> int | None:
+    """How long a restart took; None where the old process was missed only later, by a session that is not known."""
+    if restart.before.end != "session-expiry":
+        return max(0, restart.away_ms)
+    session = restart.before.session_timeout_ms
+    return None if session is None else max(0, session + restart.away_ms)
+
+
+def _not_seen_again(history: History) -> list[Stay]:
+    """Members whose session ended, and of whom no return is known."""
+    returned = {each.before.member_id for each in history.returns}
+    return [
+        stay
+        for stay in history.stays
+        if stay.end == "session-expiry" and stay.member_id not in returned and stay.ended_at_ms is not None
     ]
 
 

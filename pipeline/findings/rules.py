@@ -15,6 +15,7 @@ from pipeline.findings.polls import join_held_up, max_poll_exceeded
 from pipeline.findings.restarts import (
     died_without_leaving,
     duplicate_instance_id,
+    fell_silent,
     flapping_member,
     rolling_restart,
     session_too_short,
@@ -31,6 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     flapping_member,
     join_held_up,
     died_without_leaving,
+    fell_silent,
     topic_growth,
     coordinator_failover,
     eager_assignor,

@@ -163,6 +163,69 @@ def test_a_member_that_stays_away_did_not_just_miss_its_session() -> None:
     assert "session-too-short" not in found(**missed([8 * MINUTE]))
 
 
+def test_without_the_session_timeout_only_the_difference_is_advised() -> None:
+    row = found(**missed([26_000], session_timeout_ms=None, group_instance_id="one"))["session-too-short"]
+    assert "longer than it is now, by at least 45 s" in row["advice"]
+    assert "then passes" not in row["advice"]
+    assert "45000" not in row["advice"]
+    assert row["numbers"]["longer_by_ms"] == 45_000
+    assert not {"session_timeout_ms", "wanted_session_timeout_ms"} & set(row["numbers"])
+
+
+def test_processes_killed_and_back_before_they_were_missed_took_what_their_session_had_not_yet_counted() -> None:
+    def killed(session: int | None) -> dict[str, list[dict[str, Any]]]:
+        rows = restarts(["a", "b", "c"], -20_000, session_timeout_ms=session)
+        for each in rows["stay"]:
+            if each["end"] == "left":
+                each["end"] = "session-expiry"
+        for each in rows["rebalance"]:
+            if each["cause"] == "leave":
+                each["cause"] = "session-expiry"
+        return rows
+
+    row = found(**killed(45_000))["rolling-restart"]
+    assert "at least 30000 (30 s) here" in row["advice"]
+    assert "before the old process was missed" in row["text"]
+    unknown = found(**killed(None))["rolling-restart"]["advice"]
+    assert "longer than a restart takes. " in unknown
+
+
+def silent(*others: dict[str, Any], source: str | None = "broker-log") -> dict[str, dict[str, Any]]:
+    """One member whose session ended, and what else is told of the group."""
+    gone = MARCH_3 + 10 * MINUTE
+    dead = stay("m-0", None, gone, "session-expiry", "one", session_timeout_ms=None)
+    began = rebalance(1, gone, "session-expiry", "m-0", source=source, protocol=None)
+    return found(stay=[dead, *others], rebalance=[began])
+
+
+def test_nobody_is_taken_for_dead_where_joins_are_not_told() -> None:
+    assert set(silent()) == {"fell-silent"}
+    row = silent()["fell-silent"]
+    assert (row["setting"], row["confidence"]) == (None, "inferred")
+    # A join that begins a rebalance is told by brokers that tell no other.
+    began = stay("m-1", MARCH_3, None, "open", "two")
+    rows = {
+        "stay": [stay("m-0", None, MARCH_3 + MINUTE, "session-expiry", "one"), began],
+        "rebalance": [rebalance(1, MARCH_3, "join-new", "m-1")],
+    }
+    assert "died-without-leaving" not in found(**rows)
+
+
+def test_whoever_is_not_told_to_be_back_is_dead_where_joins_are_told() -> None:
+    other = stay("m-1", MARCH_3, None, "open", "two")
+    assert set(silent(other)) == set(silent(source="coordinator")) == {"died-without-leaving"}
+    assert silent(other)["died-without-leaving"]["confidence"] == "exact"
+    unsure = silent({**other, "confidence": "inferred"})["died-without-leaving"]
+    assert unsure["confidence"] == "inferred"
+    assert unsure["title"].startswith("Probably")
+
+
+def test_a_static_member_s_return_does_not_show_that_joins_are_told() -> None:
+    old = stay("s-0", None, MARCH_3 + MINUTE, "replaced", "two", group_instance_id="s")
+    new = stay("s-1", MARCH_3 + MINUTE, None, "open", "two", group_instance_id="s")
+    assert "died-without-leaving" not in silent(old, new)
+
+
 def test_whoever_expires_three_times_in_a_short_while_flaps() -> None:
     rows = missed([1_000, 1_000, 1_000, 1_000])
     others = [stay(f"other-{n}", MARCH_3, None, "open", f"other-{n}") for n in range(3)]
