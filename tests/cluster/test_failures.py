@@ -12,6 +12,7 @@ import re
 import signal
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,51 @@ from tests.postgres import PostgresServer
 from tests.server.helpers import join, sync
 
 WORKING = ("orders-app", "static-app")
+_COMMITTED = re.compile(rb'"group":"[^"]*","topic":"orders"')
+"""In the key of a commit's record, on its way to the database."""
 SITTING = [group_in(partition) for partition in range(PARTITIONS)]
+
+
+class SlowWire(Wire):
+    """A wire on which what a node sends can be on its way for as long as it takes."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self.under_way = bytearray()
+        self._passing = asyncio.Event()
+        self._passing.set()
+
+    def hold(self) -> None:
+        self.under_way.clear()
+        self._passing.clear()
+
+    def let_pass(self) -> None:
+        self._passing.set()
+
+    async def _forward(
+        self, reader: asyncio.StreamReader, server: asyncio.StreamWriter, client: asyncio.StreamWriter
+    ) -> None:
+        with suppress(OSError):
+            while data := await reader.read(2**20):
+                if not self._passing.is_set():
+                    self.under_way += data
+                    await self._passing.wait()
+                server.write(data)
+                await server.drain()
+        server.close()
+
+
+def appends_fenced(metrics: object) -> int:
+    """How many appends the database refused, as a node's metrics have it."""
+    found = re.search(r"^rejoin_store_appends_fenced_total (\d+)$", str(metrics), re.MULTILINE)
+    assert found is not None, f"no such metric in what the node shows: {str(metrics)[:500]}"
+    return int(found[1])
 
 
 class Failures:
     """A cluster, and what was counted."""
 
-    def __init__(self, cluster: Cluster, wire: Wire, server: PostgresServer) -> None:
+    def __init__(self, cluster: Cluster, wire: SlowWire, server: PostgresServer) -> None:
         self.cluster = cluster
         self.wire = wire
         self.server = server
@@ -134,7 +173,7 @@ class Failures:
 
 @pytest.fixture
 async def failures(tmp_path: Path, postgres: str, postgres_server: PostgresServer) -> AsyncIterator[Failures]:
-    async with Wire(postgres_server.port) as wire:
+    async with SlowWire(postgres_server.port) as wire:
         through_wire = postgres.replace(f":{postgres_server.port}/", f":{wire.port}/")
         nodes = [NodeProcess(tmp_path, number, through_wire if number == 3 else postgres) for number in (1, 2, 3)]
         cluster = Cluster(tmp_path, nodes)
@@ -175,28 +214,44 @@ async def kill_one(found: Failures) -> None:
 
 
 async def wake_a_zombie(found: Failures) -> None:
+    """A node is stopped while an append of its is on the way, which reaches the database when others lead."""
     before, leaders = await found.generations(), await found.cluster.leaders(found.cluster.nodes)
-    zombie = found.cluster.nodes[1]
+    zombie = found.cluster.nodes[2]
     group = found.led(zombie, leaders)
     others = found.others(zombie)
+    fenced_before = appends_fenced(await found.cluster.look(zombie, "/metrics"))
+    found.wire.hold()
+    unwritten = found.committing(group, 800)
+    waiting = [asyncio.ensure_future(_patiently(found, zombie, "OffsetCommit", unwritten, 8))]
+
+    async def under_way() -> bool:
+        return _COMMITTED.search(found.wire.under_way) is not None
+
+    await found.cluster.until(under_way, "the zombie does not append")
     zombie.send(signal.SIGSTOP)
     stopped_at = time.monotonic()
     # These are read when it wakes, and nothing of its memory says that it has been asleep.
-    waiting = [
-        asyncio.ensure_future(_patiently(found, zombie, "Heartbeat", found.beat(group), 4)) for _ in range(3)
-    ] + [
+    waiting += [asyncio.ensure_future(_patiently(found, zombie, "Heartbeat", found.beat(group), 4)) for _ in range(3)]
+    waiting += [
         asyncio.ensure_future(_patiently(found, zombie, "OffsetCommit", found.committing(group, 900 + n), 8))
         for n in range(3)
     ]
     await found.first_answer(group, others, stopped_at, "SIGSTOP of a node")
     await found.commit(group, others)
+    found.wire.let_pass()
     zombie.send(signal.SIGCONT)
     answers = await asyncio.gather(*waiting)
     refused = sum("16" in re.findall(r'"errorCode":\s*(\d+)', answer) for answer in answers)
     assert refused == len(answers), answers
-    metrics = str(await found.cluster.look(zombie, "/metrics"))
-    fenced = re.search(r"^rejoin_store_appends_fenced_total (\d+)", metrics, re.MULTILINE)
-    found.refused = {"by the zombie itself": refused, "by the database": int(fenced[1]) if fenced else 0}
+    fenced = fenced_before
+
+    async def is_refused() -> bool:
+        nonlocal fenced
+        fenced = appends_fenced(await found.cluster.look(zombie, "/metrics"))
+        return fenced > fenced_before
+
+    await found.cluster.until(is_refused, "the database took what the zombie sent")
+    found.refused = {"by the zombie itself": refused, "by the database": fenced - fenced_before}
     await found.check("SIGSTOP of a node", before, found.cluster.nodes)
 
 
@@ -252,6 +307,13 @@ async def restart_all(found: Failures) -> None:
     for node in found.cluster.nodes:
         node.start()
     await found.check("kill -9 of all nodes", before, found.cluster.nodes)
+
+
+def test_a_metric_that_is_not_there_is_no_nought() -> None:
+    assert appends_fenced("# TYPE x counter\nrejoin_store_appends_fenced_total 3\n") == 3
+    for shown in (None, "", "rejoin_store_appends_total 3\n"):
+        with pytest.raises(AssertionError, match="no such metric"):
+            appends_fenced(shown)
 
 
 async def test_groups_live_through_everything_that_happens_to_their_coordinators(failures: Failures) -> None:
