@@ -13,10 +13,12 @@ and the next writer cuts off.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import reduce
 from itertools import islice
 from operator import or_
@@ -200,13 +202,14 @@ class JournalWriter:
         self._rows = 0
         self._bytes = 0
         self._closed = False
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._lock = _lock(self.directory / f"{self.stream}.lock")
-        try:
-            self._seq = self._recover()
-        except BaseException:
-            os.close(self._lock)
-            raise
+        with _usable(self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(self.directory / f"{self.stream}.lock")
+            try:
+                self._seq = self._recover()
+            except BaseException:
+                os.close(self._lock)
+                raise
 
     @property
     def seq(self) -> int:
@@ -304,6 +307,25 @@ class JournalWriter:
                 _repair(segment.path)
         mine = [segment for segment in segments(self.directory) if segment.stream == self.stream]
         return _last_seq(mine[-1].path) if mine else 0
+
+
+def check_directory(directory: Path) -> None:
+    """Make a directory for journals where there is none. Raises :class:`JournalError` where none can be written."""
+    with _usable(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+@contextmanager
+def _usable(directory: Path) -> Iterator[None]:
+    """What the system says of a directory becomes a problem that names it."""
+    try:
+        yield
+    except OSError as problem:
+        is_other = isinstance(problem, FileExistsError | NotADirectoryError)
+        said = "this is no directory" if is_other else f"cannot be used: {problem.strerror}"
+        raise JournalError(directory, None, f"{said}; expected a directory to write the journal to") from problem
 
 
 def _lock(path: Path) -> int:

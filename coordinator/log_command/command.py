@@ -19,6 +19,7 @@ from coordinator.log_command.files import TextLog
 from coordinator.log_command.stores import PostgresSource, SqliteSource, fill_database, fill_directory
 from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.sqlite_check import DatabaseLost
+from coordinator.server.whole_file import NotWritten, check_place, whole_file
 
 STORE_VARIABLE: Final = "REJOIN_STORE"
 _PARTITIONS: Final = 50
@@ -92,7 +93,7 @@ def verify(
                     found += 1
                     print(problem)
                 if found:
-                    print(f"{source.name}: {found} problems")
+                    print(f"{source.name}: {_counted(found, 'problem')}")
                     return 1
                 by_partition: dict[int, int] = {}
                 for kept in source.records():
@@ -105,7 +106,8 @@ def verify(
                 raise
             print(problem)
             return 1
-        print(f"{source.name}: {sum(by_partition.values())} records in {len(by_partition)} partitions, all as written")
+        records, places = _counted(sum(by_partition.values()), "record"), _counted(len(by_partition), "partition")
+        print(f"{source.name}: {records} in {places}, all as written")
         return 0
 
     return _reported(run)
@@ -134,18 +136,17 @@ def export(
     """
 
     def run() -> int:
+        if out is not None:
+            check_place("--out", out)
         with _source(None, data, store, _PARTITIONS, salvage=salvage) as source:
             assert not isinstance(source, TextLog), "no file was named"
             records = source.salvaged() if salvage else source.records()
             if out is None:
                 files.write(sys.stdout, source.contents(), records)
             else:
-                aside = out.with_name(out.name + ".new")
-                with aside.open("w", encoding="utf-8") as handle:
-                    files.write(handle, source.contents(), records)
-                    handle.flush()
-                    os.fsync(handle.fileno())
-                aside.replace(out)
+                with whole_file("--out", out) as handle:
+                    count = files.write(handle, source.contents(), records)
+                print(f"{_counted(count, 'record')} to {out}", file=sys.stderr)
             for note in source.notes:
                 print(f"coordinator: {note}", file=sys.stderr)
             return 1 if source.notes else 0
@@ -177,10 +178,14 @@ def import_(file: _File, *, data: Path | None = None, store: str | None = None, 
         else:
             count = fill_database(url, source.contents, source.records())
         skipped = f", {source.skipped} of kinds that are not known here left out" if source.skipped else ""
-        print(f"{count} records from {source.name}{skipped}")
+        print(f"{_counted(count, 'record')} from {source.name}{skipped}")
         return 0
 
     return _reported(run)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _url(data: Path | None, store: str | None) -> str:
@@ -210,10 +215,14 @@ def _reported(run: Any) -> int:
     try:
         code: int = run()
         sys.stdout.flush()
-    except (LogProblem, StoreProblem) as problem:
+    except (LogProblem, StoreProblem, NotWritten) as problem:
         print(f"coordinator: {problem}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         sys.stdout = io.StringIO()
         return 0
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename is not None else ""
+        print(f"coordinator: {where}{problem.strerror}; expected a place that can be used", file=sys.stderr)
+        return 2
     return code

@@ -26,8 +26,14 @@ class Lock:
     """Nobody else uses a directory while this is held. It goes with the process, however that ends."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises :class:`StoreProblem` when another process has it."""
-        self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        """Raises :class:`StoreProblem` when another process has it, or when there can be none."""
+        try:
+            self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as problem:
+            raise StoreProblem(
+                f"the data directory {folder} cannot be used: {LOCK}: {problem.strerror}; expected a directory to "
+                f"write to, and a file {LOCK} in it or none"
+            ) from problem
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -67,6 +73,8 @@ class Mark:
             text = self._path.read_text(errors="replace")
         except FileNotFoundError:
             return None
+        except OSError as problem:
+            raise StoreProblem(f"{self._path} cannot be read: {problem.strerror}; expected a file") from problem
         words = text.split()
         if len(words) != 3 or not words[1].isdigit() or words[2] != _crc(words[0], int(words[1])):
             raise StoreProblem(

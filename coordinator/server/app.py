@@ -17,6 +17,7 @@ import structlog
 from coordinator.config import DEFAULTS, Settings
 from coordinator.core.inputs import Context
 from coordinator.core.node import Node
+from coordinator.core.topics import MAX_PARTITIONS
 from coordinator.offsets_log.base import SoleLog, StoreProblem
 from coordinator.offsets_log.memory import MemoryLog
 from coordinator.server.clock import Clock, SystemClock
@@ -49,6 +50,13 @@ class Topic:
     name: str
     partitions: int
     records_per_second: float | None = None
+
+    def __post_init__(self) -> None:
+        """What does not even fit into a request; all else is answered as Kafka does."""
+        if self.partitions > MAX_PARTITIONS:
+            raise ValueError(
+                f"topic {self.name} with {self.partitions} partitions: expected at most {MAX_PARTITIONS} of them"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,15 +257,22 @@ def calm_collector() -> None:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as problem:
+        raise StartFailed(f"cannot listen on {shown}: {problem}; expected an address of this machine") from problem
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.setblocking(False)
-    except BaseException:
+    except OSError as problem:
         listener.close()
-        raise
+        raise StartFailed(
+            f"cannot listen on {shown}: {problem.strerror}; expected an address of this machine and a free port, "
+            "or port 0, which takes any"
+        ) from problem
     return listener
 
 

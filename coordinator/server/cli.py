@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import resource
 import signal
@@ -25,6 +26,7 @@ from coordinator.server import logs
 from coordinator.server.app import HOST, PORT, App, ControlOptions, Options, StartFailed, Topic, calm_collector
 from coordinator.server.http import MAX_BODY_BYTES
 from coordinator.server.publisher import journal_schema
+from coordinator.server.whole_file import NotWritten, check_place, whole_file
 from protocol.journal import JournalError
 
 _SETTLED_SECONDS: Final = 1.0
@@ -83,9 +85,12 @@ def topic_from(text: str) -> Topic:
         rate = float(numbers[1]) if len(numbers) > 1 else None
     except (IndexError, ValueError):
         partitions, rate = 0, None
-    if not name or partitions < 1 or len(numbers) > 2 or (rate is not None and rate < 0):
+    if not name or partitions < 1 or len(numbers) > 2 or (rate is not None and not 0 <= rate < math.inf):
         raise WrongSetting(f"--topic {text}: expected NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND")
-    return Topic(name, partitions, rate)
+    try:
+        return Topic(name, partitions, rate)
+    except ValueError as problem:
+        raise WrongSetting(f"--topic {text}: {problem}") from None
 
 
 def _control_from(control: bool, token: str | None, clock: str) -> ControlOptions | None:
@@ -156,9 +161,14 @@ def run(
     try:
         if not 0 <= port <= HIGHEST_PORT:
             raise WrongSetting(f"--port {port}: expected 0 to {HIGHEST_PORT}")
+        if max_body_bytes < 1:
+            raise WrongSetting(f"--max-body-bytes {max_body_bytes}: expected 1 or more, as no request fits into that")
+        if port_file is not None:
+            check_place("--port-file", port_file)
+        other = "--store" if store else f"{STORE_VARIABLE} in the environment"
         store = store or os.environ.get(STORE_VARIABLE)
         if store is not None and data is not None:
-            raise WrongSetting(f"--data {data}: expected that or --store, not both")
+            raise WrongSetting(f"--data {data}: expected that or {other}, not both")
         options = Options(
             settings=settings_from(config, os.environ),
             host=host,
@@ -173,7 +183,7 @@ def run(
         )
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(options, port_file))
-    except (WrongSetting, StartFailed, StoreProblem, JournalError, OSError) as problem:
+    except (WrongSetting, StartFailed, StoreProblem, JournalError, NotWritten, OSError) as problem:
         print(f"coordinator: {problem}", file=sys.stderr)
         return 2
     return 0
@@ -201,14 +211,9 @@ async def _serve(options: Options, port_file: Path | None) -> None:
         # Not at once: it costs as much as a twentieth of starting, and somebody may be waiting for that.
         loop.call_later(_SETTLED_SECONDS, calm_collector)
         if port_file is not None:
-            _write_whole(port_file, f"{node.port}\n")
+            with whole_file("--port-file", port_file) as handle:
+                handle.write(f"{node.port}\n")
         await done.wait()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    aside = path.with_name(path.name + ".new")
-    aside.write_text(text)
-    aside.rename(path)
 
 
 def _allow_many_connections() -> None:

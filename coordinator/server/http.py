@@ -70,6 +70,11 @@ class Connection(web.RequestHandler):
         if isinstance(peer, tuple):
             self.client_host = str(peer[0])
 
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """A body that turns out to be broken is the sender's mistake, whether anybody has read it or not."""
+        if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **kw)
+
     def handle_error(
         self,
         request: web.BaseRequest,
@@ -292,6 +297,9 @@ class Service:
         if self._log_requests:
             self._log.debug("problem", path=request.raw_path, status=problem.status, detail=problem.detail)
         response = problem.response()
+        if request.content.exception() is not None:
+            # Where a broken body ends nobody knows, so nothing more can come behind it.
+            response.force_close()
         with suppress(Problem):
             name, _, number = correlation(request.headers).decode("ascii").strip().partition(": ")
             if name:

@@ -37,6 +37,7 @@ PLACES: Final = (
 )
 
 MOST_ROWS: Final = 10_000
+_LARGEST_NUMBER: Final = 2**63 - 1
 _DEFAULT_ROWS: Final = 1_000
 _STREAMED_ROWS: Final = 256
 _QUIET_SECONDS: Final = 15.0
@@ -163,11 +164,11 @@ class Views:
         if "text/event-stream" in request.headers.get("Accept", "") and request.method == "GET":
             last = request.headers.get("Last-Event-ID")
             if last is not None:
-                after = _whole("Last-Event-ID", last, 2**63)
+                after = _whole("Last-Event-ID", last, _LARGEST_NUMBER)
             else:
-                after = _whole("after", given["after"], 2**63) if "after" in given else feed.head
+                after = _whole("after", given["after"], _LARGEST_NUMBER) if "after" in given else feed.head
             return await self._stream(request, after, group_id)
-        after = _whole("after", given.get("after", "0"), 2**63)
+        after = _whole("after", given.get("after", "0"), _LARGEST_NUMBER)
         limit = _whole("limit", given.get("limit", str(_DEFAULT_ROWS)), MOST_ROWS)
         # What has been shown must not be taken back: a node that is killed keeps what was flushed.
         self._publisher.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import random
 import shutil
@@ -302,6 +303,58 @@ def test_what_a_console_consumer_printed_can_be_imported(data: Path, tmp_path: P
     code, said, _ = run(import_, str(tmp_path / "printed"), data=tmp_path / "new", partitions=50)
     assert (code, said) == (0, f"3 records from {tmp_path / 'printed'}, 1 of kinds that are not known here left out\n")
     assert run(dump, data=tmp_path / "new", partition=(partition_for("group-id", 50),))[1].replace("\n", "") == printed
+
+
+def test_what_has_one_record_is_told_in_the_singular(tmp_path: Path, run: Run) -> None:
+    async def fill() -> None:
+        store = Sqlite(tmp_path / "one")
+        await store.start()
+        assert await store.append(0, await store.elect(0), offset(1)) is ErrorCode.NONE
+        await store.close()
+
+    asyncio.run(fill())
+    assert run(verify, data=tmp_path / "one")[1].endswith(": 1 record in 1 partition, all as written\n")
+    code, out, err = run(export, data=tmp_path / "one", out=tmp_path / "export")
+    assert (code, out, err) == (0, "", f"1 record to {tmp_path / 'export'}\n")
+    code, out, _ = run(import_, str(tmp_path / "export"), data=tmp_path / "two")
+    assert (code, out) == (0, f"1 record from {tmp_path / 'export'}\n")
+
+
+def test_an_export_that_has_no_place_to_go_leaves_nothing_behind(data: Path, tmp_path: Path, run: Run) -> None:
+    before = sorted(tmp_path.iterdir())
+    for out, said in (
+        (tmp_path, "this is no regular file; expected the name of one to write"),
+        (tmp_path / "nope" / "x", f"there is no directory {tmp_path / 'nope'}; expected one for the file to go into"),
+        (Path("/proc/export"), "it cannot be written: "),
+    ):
+        code, _, err = run(export, data=data, out=out)
+        assert code == 2
+        assert err.startswith(f"coordinator: --out {out}: {said}")
+        assert err.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == before
+    assert not tmp_path.with_name(tmp_path.name + ".new").exists()
+
+
+def test_a_directory_that_cannot_be_locked_or_read_is_refused_in_one_line(
+    data: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data / "lock").unlink()
+    (data / "lock").mkdir()
+    code, out, err = run(verify, data=data)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"coordinator: the data directory {data} cannot be used: lock: Is a directory; expected a directory to write "
+        "to, and a file lock in it or none\n"
+    )
+
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    code, out, err = run(verify, data=data)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"coordinator: {data}")
+    assert "Permission denied; expected" in err
 
 
 def test_the_command_line_reads_standard_input_and_says_what_is_wrong_with_it(data: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -137,12 +138,25 @@ async def test_a_compressed_body_is_read(node: Harness) -> None:
     assert (answered.status, answered.headers["Kafka-Error"]) == (200, "MEMBER_ID_REQUIRED")
 
 
+@pytest.mark.parametrize("path", ["/v1/join-group", "/groups", "/nowhere"])
+@pytest.mark.parametrize("body", [b"this is no gzip", gzip.compress(JOIN)[:50], b""])
+async def test_a_body_that_is_not_compressed_as_it_says_is_the_senders_mistake(
+    node: Harness, caplog: pytest.LogCaptureFixture, path: str, body: bytes
+) -> None:
+    answered = await node.request("POST", path, body, Content_Encoding="gzip")
+    problem = assert_problem(answered, {"/v1/join-group": 400, "/groups": 405, "/nowhere": 404}[path])
+    assert problem["detail"]
+    assert (await node.request("POST", "/v1/join-group", JOIN)).status == 200
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
 @pytest.mark.parametrize(
     ("query", "name"),
     [
         ("after=-1", "after"),
         ("after=x", "after"),
         ("after=99999999999999999999", "after"),
+        (f"after={2**63}", "after"),
         ("limit=-1", "limit"),
         ("limit=10001", "limit"),
         ("limit=", "limit"),
@@ -152,6 +166,8 @@ async def test_a_compressed_body_is_read(node: Harness) -> None:
 async def test_query_parameters_are_checked(node: Harness, query: str, name: str) -> None:
     problem = assert_problem(await node.request("GET", f"/events?{query}"))
     assert problem["errors"][0]["field"] == name
+    if name == "after":
+        assert problem["detail"] == "after: expected a whole number from 0 to 9223372036854775807"
 
 
 async def test_views_take_no_parameters(node: Harness) -> None:

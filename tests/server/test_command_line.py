@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import signal
 import socket
@@ -20,6 +21,8 @@ from coordinator.config import DEFAULTS, Settings
 from coordinator.server.app import Topic
 from coordinator.server.cli import WrongSetting, settings_from, topic_from
 from coordinator.server.publisher import journal_schema
+from coordinator.server.whole_file import NotWritten, whole_file
+from coordinator.testing import running as coordinator_running
 from protocol.journal import read_journal, segments
 from tests.server.helpers import join
 
@@ -78,6 +81,19 @@ def test_a_topic_that_cannot_be_read_is_refused(text: str) -> None:
         (["--topic", "orders"], "NAME:PARTITIONS"),
         (["-c", "emulator.deny=nobody"], "cannot read the denial"),
         (["--port", "0", "--topic", "a b:1"], "INVALID_TOPIC_EXCEPTION"),
+        (
+            ["--topic", "orders:99999999999"],
+            "--topic orders:99999999999: topic orders with 99999999999 partitions: expected at most 100000 of them",
+        ),
+        (["--topic", "orders:3:inf"], "NAME:PARTITIONS:RECORDS_PER_SECOND"),
+        (["--max-body-bytes", "0"], "--max-body-bytes 0: expected 1 or more"),
+        (["--max-body-bytes", "-1"], "--max-body-bytes -1: expected 1 or more"),
+        (["--port", "0", "--journal", __file__], f"{__file__}: this is no directory; expected a directory to write"),
+        (["--port-file", "/"], "--port-file /: this is no regular file; expected the name of one to write"),
+        (["--port-file", "/dev/null"], "--port-file /dev/null: this is no regular file"),
+        (["--port-file", "/nope/port"], "--port-file /nope/port: there is no directory /nope; expected one"),
+        (["--port", "0", "--port-file", "/proc/port"], "--port-file /proc/port: it cannot be written: "),
+        (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1:9095: "),
     ],
 )
 def test_what_cannot_be_started_says_why_and_ends_with_2(
@@ -90,6 +106,60 @@ def test_what_cannot_be_started_says_why_and_ends_with_2(
     error = capfd.readouterr().err
     assert word in error
     assert "Traceback" not in error
+
+
+def refused(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    monkeypatch.setattr(sys, "argv", ["coordinator", "--log-level", "critical", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    return capfd.readouterr().err
+
+
+def test_a_port_in_use_is_named(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused(capfd, monkeypatch, "--port", str(port))
+    assert said == (
+        f"coordinator: cannot listen on 127.0.0.1:{port}: Address already in use; expected an address of this machine "
+        "and a free port, or port 0, which takes any\n"
+    )
+
+
+def test_a_store_is_told_apart_from_one_that_the_environment_names(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "postgresql://nobody@127.0.0.1:1/none"
+    given = refused(capfd, monkeypatch, "--data", str(tmp_path), "--store", url)
+    assert given == f"coordinator: --data {tmp_path}: expected that or --store, not both\n"
+    monkeypatch.setenv("REJOIN_STORE", url)
+    found = refused(capfd, monkeypatch, "--data", str(tmp_path))
+    assert found == f"coordinator: --data {tmp_path}: expected that or REJOIN_STORE in the environment, not both\n"
+
+
+async def test_a_topic_that_fits_into_no_request_is_refused_before_anything_starts() -> None:
+    with pytest.raises(ValueError, match=r"topic t with 1000000000000 partitions: expected at most 100000"):
+        async with coordinator_running(topics={"t": 10**12}):
+            raise AssertionError("it runs")
+
+
+def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("before")
+
+    def fail(problem: Exception) -> None:
+        with whole_file("--out", path) as handle:
+            handle.write("half of it")
+            raise problem
+
+    with pytest.raises(RuntimeError):
+        fail(RuntimeError())
+    with pytest.raises(NotWritten, match=r"--out .*/file: it cannot be written: No space left on device; expected"):
+        fail(OSError(errno.ENOSPC, "No space left on device"))
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("file", "before")]
+    with whole_file("--out", path) as handle:
+        handle.write("after")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("file", "after")]
 
 
 def test_the_journals_schema_can_be_printed(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from protocol.journal import (
     JournalSchema,
     JournalWriter,
     RowEncoder,
+    check_directory,
     read_journal,
     read_lines,
     segments,
@@ -228,6 +229,24 @@ def test_a_second_writer_of_the_same_stream_is_refused(tmp_path: Path) -> None:
         JournalWriter(tmp_path, "run-2", "coordinator", "1")
     writer.close()
     write(tmp_path, 1, run_id="run-2").close()
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_a_place_that_is_no_directory_is_refused_with_its_name(tmp_path: Path, below: bool) -> None:
+    place = tmp_path / "file"
+    place.write_text("mine")
+    place = place / "journal" if below else place
+    for make in (lambda: write(place, 0), lambda: check_directory(place)):
+        with pytest.raises(JournalError, match="this is no directory; expected a directory to write") as raised:
+            make()
+        assert str(raised.value).startswith(f"{place}: ")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_directory_that_nobody_may_write_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(JournalError, match="cannot be used: Permission denied; expected a directory"):
+        check_directory(tmp_path)
 
 
 def test_writers_of_several_streams_share_a_directory(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""Files that are there as a whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+
+class NotWritten(Exception):
+    """A file that cannot be written; the text is for the person who named it."""
+
+
+def check_place(option: str, path: Path) -> None:
+    """Raise :class:`NotWritten` where there can be no file."""
+    if os.path.lexists(path) and not path.is_file():
+        raise NotWritten(f"{option} {path}: this is no regular file; expected the name of one to write")
+    if not path.parent.is_dir():
+        raise NotWritten(f"{option} {path}: there is no directory {path.parent}; expected one for the file to go into")
+
+
+@contextmanager
+def whole_file(option: str, path: Path) -> Iterator[TextIO]:
+    """A file to write, which takes its name when all of it is on the disk. Raises :class:`NotWritten`."""
+    aside = path.with_name(path.name + ".new")
+    try:
+        check_place(option, path)
+        try:
+            with aside.open("w", encoding="utf-8") as handle:
+                yield handle
+                handle.flush()
+                os.fsync(handle.fileno())
+            aside.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        said = f"{option} {path}: it cannot be written: {problem.strerror}"
+        raise NotWritten(f"{said}; expected a file in a directory to write to") from problem
