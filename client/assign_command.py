@@ -17,7 +17,7 @@ from rich.text import Text
 
 from client.assignors import BadAssignment, Partition
 from client.assignors.registry import KAFKA_ASSIGNORS, UnknownAssignor
-from client.assignors.whatif import STEPS_IN_WORDS, Outcome, WhatIf, in_order
+from client.assignors.whatif import MOST_PARTITIONS, STEPS_IN_WORDS, Outcome, WhatIf, in_order, partitions_from
 
 app = App(name="assign", help="Show who reads what under an assignor, and what moves when the group changes.")
 
@@ -83,11 +83,13 @@ def parse_topics(text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in text.split(","):
         topic, colon, count = (piece.strip() for piece in part.rpartition(":"))
-        if not (colon and topic and count.isdecimal()):
-            raise ValueError(f"--topics: {part!r} is not TOPIC:PARTITIONS")
+        partitions = partitions_from(count)
+        if not (colon and topic and partitions is not None):
+            said = f"--topics: {part[:80]!r} is not TOPIC:PARTITIONS"
+            raise ValueError(f"{said} with 0 to {MOST_PARTITIONS} partitions, as orders:12")
         if topic in found:
             raise ValueError(f"--topics: {topic} is there twice")
-        found[topic] = int(count)
+        found[topic] = partitions
     return found
 
 

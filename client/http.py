@@ -55,11 +55,15 @@ class Node:
 def base_url(server: str) -> str:
     """The base of a server's URLs, from ``HOST:PORT`` or ``http://HOST:PORT``. Raises ValueError."""
     text = server if "//" in server else f"http://{server}"
-    parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError(f"not a server: {server!r}; expected HOST:PORT or http://HOST:PORT")
+    problem = ValueError(f"not a server: {server!r}; expected HOST:PORT or http://HOST:PORT, a port from 1 to 65535")
+    try:
+        parts = urlsplit(text)
+        port = (443 if parts.scheme == "https" else DEFAULT_PORT) if parts.port is None else parts.port
+    except ValueError:
+        raise problem from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
+        raise problem
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    port = parts.port or (443 if parts.scheme == "https" else DEFAULT_PORT)
     return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import re
 import signal
@@ -23,8 +24,10 @@ from pydantic import ValidationError
 
 from client.assignors import assignor_named
 from client.config import ConsumerConfig
+from client.http import base_url
 from client.processing_time import parse_processing_time
 from client.worker import CommitMode, Work, run_worker
+from protocol.journal import JournalError, check_directory
 
 app: Final = App(name="run", help="Run a group's consumers as processes of their own.", version_flags=[])
 
@@ -132,6 +135,8 @@ def run(
             raise WrongOption("--topic or --pattern: say what to read")
         if consumers < 1 or processes < 1:
             raise WrongOption("--consumers and --processes: at least 1")
+        if duration is not None and not 0 <= duration < math.inf:
+            raise WrongOption(f"--duration {duration:g}: expected a number of seconds, 0 or more")
         for name in _split(assignor):
             assignor_named(name)
         if pattern is not None:
@@ -148,6 +153,10 @@ def run(
             "auto_offset_reset": auto_offset_reset,
         }
         settings = settings_from(setting or (), {name: value for name, value in given.items() if value is not None})
+        for server in settings["bootstrap_servers"]:
+            base_url(server)
+        if journal is not None:
+            check_directory(journal)
         numbers = range(first, first + consumers)
         work = Work(
             topics=_split(topic),
@@ -165,11 +174,14 @@ def run(
             leave=leave,
             racks=_split(rack),
         )
-    except (WrongOption, ValueError) as problem:
+    except (WrongOption, JournalError, ValueError) as problem:
         return _refuse(str(problem))
     configure(log_level)
     if processes == 1:
-        return asyncio.run(_alone(work, duration, child))
+        try:
+            return asyncio.run(_alone(work, duration, child))
+        except JournalError as problem:
+            return _refuse(str(problem))
     return asyncio.run(_together(work.run_id, first, consumers, processes, duration))
 
 

@@ -11,6 +11,11 @@ _UNITS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "m": 60_000.0}
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m)?")
 _CALL = re.compile(r"([a-z]+)\(([^()]*)\)")
 
+_LEAST_SHAPE = 0.1
+"""Below this a draw may be larger than any number."""
+
+_LONGEST_MS = 1e9
+
 _DRAWS: dict[str, tuple[int, Callable[[Random, list[float]], float]]] = {
     "exp": (1, lambda random, given: random.expovariate(1 / given[0]) if given[0] else 0.0),
     "uniform": (2, lambda random, given: random.uniform(given[0], given[1])),
@@ -59,9 +64,18 @@ def _draw(text: str, what: str) -> Callable[[Random], float]:
     if len(given) != arguments or None in given:
         raise ValueError(f"{text!r}: {called[1]} takes {arguments} time{'' if arguments == 1 else 's'}")
     numbers = [number for number in given if number is not None]
+    if called[1] == "uniform" and numbers[0] > numbers[1]:
+        raise ValueError(f"{text!r}: expected the shorter time before the longer one, as in uniform(1,9)")
+    if called[1] == "pareto" and numbers[1] < _LEAST_SHAPE:
+        raise ValueError(f"{text!r}: expected a shape of {_LEAST_SHAPE} or more, as in pareto(2,3)")
     return lambda random: draw(random, numbers)
 
 
 def _milliseconds(text: str) -> float | None:
     match = _NUMBER.fullmatch(text)
-    return float(match[1]) * _UNITS[match[2] or "ms"] if match else None
+    if match is None:
+        return None
+    millis = float(match[1]) * _UNITS[match[2] or "ms"]
+    if millis > _LONGEST_MS:
+        raise ValueError(f"{text[:40]}: expected at most {_LONGEST_MS:g} ms")
+    return millis

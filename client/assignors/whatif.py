@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from client.assignors.base import Assignor, ClusterView, MemberSubscription, Partition, RebalanceProtocol
 from client.assignors.checks import BadAssignment, run_assignor
@@ -23,6 +24,7 @@ from protocol.consumer_protocol import (
 )
 from protocol.java import utf16_key
 
+MOST_PARTITIONS: Final = 100_000
 MOST_ROUNDS = 10
 
 STEPS_IN_WORDS = "leave:MEMBER, join:MEMBER[:TOPIC+TOPIC], subscribe:MEMBER:TOPIC+TOPIC or grow:TOPIC:PARTITIONS"
@@ -156,9 +158,14 @@ class WhatIf:
         )
 
     def _grow(self, topic: str, count: str) -> None:
-        if not count.isdecimal() or int(count) <= self.topics.get(topic, 0):
-            raise ValueError(f"{topic} has {self.topics.get(topic, 0)} partitions and can only grow, not to {count!r}")
-        self.topics[topic] = int(count)
+        self._known([topic])
+        wanted = partitions_from(count)
+        if wanted is None or wanted <= self.topics[topic]:
+            raise ValueError(
+                f"{topic} has {self.topics[topic]} partitions and can only grow, not to {count[:40]!r}; "
+                f"expected at most {MOST_PARTITIONS}"
+            )
+        self.topics[topic] = wanted
 
     def _member(self, member_id: str) -> _Member:
         if member_id not in self._members:
@@ -215,6 +222,13 @@ class WhatIf:
         return {
             (topic, number): member_id for member_id, member in self._members.items() for topic, number in member.held
         }
+
+
+def partitions_from(text: str) -> int | None:
+    """How many partitions a topic shall have, or none for what a coordinator would not make, either."""
+    if not text.isdecimal() or len(text) > 9 or int(text) > MOST_PARTITIONS:
+        return None
+    return int(text)
 
 
 def in_order(partitions: Sequence[Partition]) -> list[Partition]:

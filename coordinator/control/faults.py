@@ -83,6 +83,8 @@ class Distribution(Body):
     def _one(self) -> Self:
         if len(self.model_fields_set) != 1:
             raise ValueError("expected exactly one of uniform, normal, exponential and values")
+        if self.uniform is not None and self.uniform[0] > self.uniform[1]:
+            raise ValueError(f"uniform: expected the least before the most, not {list(self.uniform)}")
         return self
 
     def draw(self, random: Random, drawn: int) -> float:

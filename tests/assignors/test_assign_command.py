@@ -138,8 +138,12 @@ def test_ones_own_assignor_joins_the_comparison(capsys: pytest.CaptureFixture[st
         (["--then", "join:"], "a member needs a name"),
         (["--then", "join:d:nope"], "'nope' is no topic here; topics are orders, clicks"),
         (["--then", "grow:orders:12"], "orders has 12 partitions and can only grow, not to '12'"),
+        (["--then", "grow:orders:99999999999"], "not to '99999999999'; expected at most 100000"),
+        (["--then", "grow:nope:3"], "'nope' is no topic here; topics are orders, clicks"),
         (["--then", "explode"], "unknown step 'explode'; a step is leave:MEMBER"),
         (["--topics", "orders"], "'orders' is not TOPIC:PARTITIONS"),
+        (["--topics", "orders:99999999999"], "'orders:99999999999' is not TOPIC:PARTITIONS with 0 to 100000"),
+        (["--topics", "orders:100001"], "is not TOPIC:PARTITIONS with 0 to 100000 partitions, as orders:12"),
         (["--topics", "a:1,a:2"], "a is there twice"),
         (["--members", "a,a"], "a is there twice"),
     ],
@@ -187,6 +191,6 @@ class TestWhatIf:
         assert outcome.rounds[-1].withheld == ()
 
     def test_a_new_topic_may_appear_by_growing_from_nothing(self) -> None:
-        group = WhatIf("roundrobin", {"t": 1})
+        group = WhatIf("roundrobin", {"t": 1, "u": 0})
         group.start({"a": None})
         assert group.run("grow:u:2").new == 2

@@ -109,7 +109,10 @@ def test_distributions_of_processing_times(text: str, low: float, high: float) -
     assert drawn.of(1_000, Random(2)) == drawn.of(1_000, Random(2))
 
 
-@pytest.mark.parametrize("text", ["", "x", "1h", "exp()", "uniform(1)", "gamma(1)", "1/day", "exp(x)"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "1h", "exp()", "uniform(1)", "gamma(1)", "1/day", "exp(x)", "uniform(9,1)", "pareto(2,0)", "9" * 400],
+)
 def test_processing_times_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|takes"):
         parse_processing_time(text)

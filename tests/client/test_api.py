@@ -320,7 +320,10 @@ def test_servers_are_addresses_or_urls(server: str, url: str) -> None:
     assert base_url(server) == url
 
 
-@pytest.mark.parametrize("server", ["", "ftp://node", "http://"])
+SERVERS_THAT_ARE_NONE = ["", "ftp://node", "http://", "node:abc", "node:99999", "node:0", "node:-1", "http://[::1"]
+
+
+@pytest.mark.parametrize("server", SERVERS_THAT_ARE_NONE)
 def test_what_is_no_server_is_refused(server: str) -> None:
     with pytest.raises(ValueError, match="not a server"):
         base_url(server)

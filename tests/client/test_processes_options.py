@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from client.processes import _without_processes
+from protocol.journal import JournalWriter
 
 
 @pytest.mark.parametrize(
@@ -16,6 +18,16 @@ from client.processes import _without_processes
     [
         (["--assignor", "stiky"], "unknown assignor 'stiky'; known are range, roundrobin"),
         (["--pattern", "("], "--pattern (: not a regular expression"),
+        (["--bootstrap-server", "localhost:abc"], "not a server: 'localhost:abc'; expected HOST:PORT"),
+        (["--bootstrap-server", "localhost:99999"], "not a server: 'localhost:99999'"),
+        (["--bootstrap-server", "ftp://x", "--processes", "2"], "not a server: 'ftp://x'"),
+        (["-c", "bootstrap.servers=http://[::1"], "not a server: 'http://[::1'"),
+        (["--duration", "-1"], "--duration -1: expected a number of seconds, 0 or more"),
+        (["--duration", "nan"], "--duration nan: expected a number of seconds"),
+        (["--processing-time", "uniform(9,1)"], "'uniform(9,1)': expected the shorter time before the longer one"),
+        (["--journal", __file__], f"{__file__}: this is no directory; expected a directory to write the journal to"),
+        (["--journal", __file__, "--processes", "2"], f"{__file__}: this is no directory"),
+        (["--journal", "/proc/journal"], "/proc/journal: cannot be used: "),
     ],
 )
 def test_is_refused_in_one_line(options: list[str], said: str) -> None:
@@ -23,6 +35,15 @@ def test_is_refused_in_one_line(options: list[str], said: str) -> None:
     done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
     assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_journal_that_somebody_else_writes_is_refused_in_one_line(tmp_path: Path) -> None:
+    with contextlib.closing(JournalWriter(tmp_path, "run", "client", "g-1")):
+        command = [sys.executable, "-m", "client", "--group", "g", "--topic", "t", "--journal", str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert "another process writes this stream" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 

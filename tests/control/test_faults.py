@@ -334,6 +334,7 @@ async def test_rules_can_be_looked_at_and_removed_over_http(node: Controlled) ->
         ({"when": "drop_request", "error": 16}, "answers with no error"),
         ({"latency_ms": -1}, "latency_ms"),
         ({"latency_ms": {"uniform": [1, 2], "values": [1]}}, "exactly one of"),
+        ({"latency_ms": {"uniform": [5, 1]}}, "uniform: expected the least before the most, not [5.0, 1.0]"),
         ({"latency_ms": {"poisson": 1}}, "unknown field"),
         ({"group": 7, "error": 16}, "group.0: expected a valid string"),
         ({"partitions": "0", "error": 16}, "partitions.0: expected a valid integer"),
