@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.offsets_log import sqlite_books, sqlite_schema
+from coordinator.offsets_log import sqlite, sqlite_books, sqlite_schema
 from coordinator.offsets_log.base import StoreProblem
-from coordinator.offsets_log.codec import checksum, encode
+from coordinator.offsets_log.codec import Entry, checksum, encode
 from coordinator.offsets_log.memory import compacted
 from coordinator.offsets_log.sqlite import SqliteLog
 from coordinator.offsets_log.sqlite_files import DATABASE, MARK
@@ -23,7 +23,7 @@ from protocol.errors import ErrorCode
 from protocol.records import Record
 from tests.offsets_log.helpers import PATIENCE, Sqlite, group, marker, offset
 
-NONE, BROKEN = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
+NONE, BROKEN, UNKNOWN = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR
 RECORDS = [offset(number, partition=number) for number in range(300)]
 
 FILES = (DATABASE, f"{DATABASE}-wal", MARK)
@@ -431,6 +431,26 @@ async def test_what_one_piece_of_work_spoils_the_others_do_not_feel(store: Sqlit
     assert [await before, await after] == [NONE, NONE]
     assert isinstance(await failed, sqlite3.IntegrityError)
     assert await store.read(0) == [offset(1), offset(2)]
+
+
+async def test_a_record_that_cannot_be_stored_fails_alone(store: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in PostgreSQL: whoever wrote it is told, the others are stored, and the log goes on."""
+    impossible = offset(2)
+
+    def refuse(record: Record) -> Entry:
+        if record is impossible:
+            raise ValueError("this has no JSON")
+        return encode(record)
+
+    monkeypatch.setattr(sqlite, "encode", refuse)
+    epoch = await store.elect(0)
+    ends = [store.begin(0, epoch, record) for record in (offset(1), impossible, offset(3))]
+    ends.append(store.begin(0, epoch, offset(4), impossible))
+    assert [await end for end in ends] == [NONE, UNKNOWN, NONE, UNKNOWN]
+    assert store.watching.failures == [UNKNOWN, UNKNOWN]
+    assert await store.append(0, epoch, offset(5)) is NONE
+    await store.restart()
+    assert await store.read(0) == [offset(1), offset(3), offset(5)]
 
 
 # --- where the records of a partition are

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -21,7 +22,7 @@ from coordinator.config import DEFAULTS, Settings
 from coordinator.server.app import Topic
 from coordinator.server.cli import WrongSetting, settings_from, topic_from
 from coordinator.server.publisher import journal_schema
-from coordinator.server.whole_file import NotWritten, whole_file
+from coordinator.server.whole_file import NotWritten, check_place, whole_file
 from coordinator.testing import running as coordinator_running
 from protocol.journal import read_journal, segments
 from tests.server.helpers import join
@@ -89,8 +90,7 @@ def test_a_topic_that_cannot_be_read_is_refused(text: str) -> None:
         (["--max-body-bytes", "0"], "--max-body-bytes 0: expected 1 or more"),
         (["--max-body-bytes", "-1"], "--max-body-bytes -1: expected 1 or more"),
         (["--port", "0", "--journal", __file__], f"{__file__}: this is no directory; expected a directory to write"),
-        (["--port-file", "/"], "--port-file /: this is no regular file; expected the name of one to write"),
-        (["--port-file", "/dev/null"], "--port-file /dev/null: this is no regular file"),
+        (["--port-file", "/proc"], "--port-file /proc: this is no regular file; expected the name of one to write"),
         (["--port-file", "/nope/port"], "--port-file /nope/port: there is no directory /nope; expected one"),
         (["--port", "0", "--port-file", "/proc/port"], "--port-file /proc/port: it cannot be written: "),
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1:9095: "),
@@ -152,6 +152,10 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
             handle.write("half of it")
             raise problem
 
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotWritten, match=r"pipe: this is no regular file"):
+        check_place("--out", tmp_path / "pipe")
+    (tmp_path / "pipe").unlink()
     with pytest.raises(RuntimeError):
         fail(RuntimeError())
     with pytest.raises(NotWritten, match=r"--out .*/file: it cannot be written: No space left on device; expected"):
