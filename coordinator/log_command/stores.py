@@ -20,12 +20,11 @@ from coordinator.offsets_log.codec import Entry, checksum
 from coordinator.offsets_log.postgres_database import CONNECT_SECONDS, LOST, Database, PostgresError
 from coordinator.offsets_log.sqlite import SqliteLog
 from coordinator.offsets_log.sqlite_check import DatabaseLost, ahead_of, check_there, findings, lost, mark_problem
-from coordinator.offsets_log.sqlite_database import SqliteDatabase, known_version, opened
+from coordinator.offsets_log.sqlite_database import SqliteDatabase, known_version, migrate, opened
 from coordinator.offsets_log.sqlite_files import DATABASE, Lock, Mark
 from coordinator.offsets_log.sqlite_schema import STEPS
 
 _ROWS: Final = 5_000
-_PAGE_BYTES: Final = 4_096
 _ALL: Final = "SELECT partition, position, epoch, producer_id, checksum, key, value FROM log"
 
 
@@ -72,6 +71,8 @@ class SqliteSource:
                 # What is read from here on is what is there now.
                 connection.execute("BEGIN")
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+                if problem is not None and connection.execute("SELECT name FROM store").fetchone() == ("",):
+                    raise problem
         except BaseException as other:
             self._clear()
             if problem is not None and isinstance(other, StoreProblem):
@@ -79,16 +80,20 @@ class SqliteSource:
             raise
 
     def _stand_in(self) -> Path:
-        """A copy of the write-ahead log beside an empty page, since SQLite takes one beside an empty file for nothing.
+        """A copy of the write-ahead log beside a new store, since SQLite takes one beside an empty file for nothing.
 
-        It has all pages that were written since the coordinator started, each as a whole.
+        It has all pages that were written since the coordinator started, each as a whole. Those that never change are
+        the same in every store, and of the others a record must have its checksum.
         """
         ahead = ahead_of(self.path)
         assert ahead is not None, "there is something to save"
         self._aside = tempfile.TemporaryDirectory(prefix="coordinator-")
         path = Path(self._aside.name) / DATABASE
+        with opened(path) as connection:
+            migrate(connection, path, STEPS)
+            connection.execute("UPDATE store SET name = ''")
+            connection.close()
         shutil.copy(ahead, path.with_name(ahead.name))
-        path.write_bytes(bytes(_PAGE_BYTES))
         self.notes.append(f"{self.path} is lost; what could be read is from {ahead}, and may not be all")
         return path
 

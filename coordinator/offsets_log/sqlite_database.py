@@ -203,7 +203,7 @@ class SqliteDatabase:
                     raise lost(self.path, "has no tables", marked)
                 connection.close()
         with opened(self.path) as connection:
-            _migrate(connection, self.path, self._steps)
+            migrate(connection, self.path, self._steps)
             name, self._batch = connection.execute("SELECT name, batch FROM store").fetchone()
             self._mark.open(name, self._batch)
             # In the file itself, so that a copy of it without the rest is known for what it is.
@@ -368,7 +368,8 @@ def known_version(connection: sqlite3.Connection, path: Path, known: int) -> int
     return version
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
+def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
+    """Make the tables of the newest version out of those that are there, or of none."""
     version = known_version(connection, path, len(steps))
     for number in range(version, len(steps)):
         connection.executescript(f"BEGIN IMMEDIATE;{steps[number]};PRAGMA user_version = {number + 1};COMMIT")

@@ -223,6 +223,25 @@ def test_an_emptied_database_is_found_and_its_write_ahead_log_can_be_saved(
     assert "Put a complete copy of the directory back" in out
 
 
+def test_a_short_write_ahead_log_beside_an_emptied_database_can_be_saved(data: Path, tmp_path: Path, run: Run) -> None:
+    """It has few pages: none of those that say which tables there are."""
+    shutil.rmtree(data)
+
+    async def while_open() -> None:
+        store = Sqlite(data)
+        await store.start()
+        assert await store.append(3, await store.elect(3), offset(1), offset(2)) is ErrorCode.NONE
+        shutil.copytree(data, tmp_path / "broken")
+        await store.close()
+
+    asyncio.run(while_open())
+    (tmp_path / "broken" / DATABASE).write_bytes(b"")
+    code, out, err = run(export, data=tmp_path / "broken", salvage=True)
+    assert code == 1
+    assert f"{DATABASE} is lost; what could be read is from" in err
+    assert out == run(export, data=data)[1]
+
+
 def test_tables_are_verified_as_well(postgres: str, run: Run) -> None:
     filled(Postgres(postgres))
     assert run(verify, store=postgres)[0] == 0
