@@ -8,8 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from pyarrow import ArrowException
-from pyarrow.parquet import read_schema
+from pyarrow import ArrowException, Schema, types
+from pyarrow.parquet import read_metadata
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import NullType, StructType
+
+from pipeline.journals import not_of_events
 
 Kind = Literal["journal", "parquet", "log"]
 """journal: JSON lines of ours. parquet: a table of events. log: text of a broker, of whatever layout."""
@@ -19,6 +24,9 @@ _OURS: Final = (".jsonl", ".jsonl.gz", ".jsonl.open")
 _PARQUET: Final = ".parquet"
 _NO_INPUT: Final = (".lock", ".crc", ".yaml", ".yml", ".html", ".md")
 _PEEK_BYTES: Final = 4096
+_EVENTS: Final = "events"
+_OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "findings"}
+"""Folders of tables; where two of them lie side by side, a report or a watch has written them."""
 
 
 class Found(NamedTuple):
@@ -42,8 +50,9 @@ class NoInput(Exception):
 def find(paths: Iterable[str | os.PathLike[str]]) -> list[Found]:
     """Every file that paths name, directories with all that is below them, by path; none is named twice.
 
-    Names that begin with a dot or an underscore and locks are passed over within directories. Raises :class:`NoInput`
-    when a path does not exist, or when there is not one file in all of them.
+    Within directories, names that begin with a dot or an underscore, locks, and the tables of reports are passed over;
+    of tables that are named themselves, the events are taken. Raises :class:`NoInput` when a path does not exist, or
+    when there is not one file in all of them.
     """
     found: dict[str, Found] = {}
     for given in paths:
@@ -54,7 +63,10 @@ def find(paths: Iterable[str | os.PathLike[str]]) -> list[Found]:
             name = os.path.realpath(each)
             found[name] = _look(each, name)
     if not found:
-        raise NoInput(f"{', '.join(str(path) for path in paths)}: no files there; expected *.jsonl, *.parquet or logs")
+        raise NoInput(
+            f"{', '.join(str(path) for path in paths)}: no files there; expected *.jsonl, *.parquet or logs. "
+            "Reports of ours are passed over: their facts are in tables/events"
+        )
     return [found[name] for name in sorted(found)]
 
 
@@ -62,6 +74,9 @@ def _below(directory: Path) -> list[Path]:
     below: list[Path] = []
     for place, folders, names in os.walk(directory):
         folders[:] = [folder for folder in folders if not folder.startswith((".", "_"))]
+        if len(_OF_A_REPORT.intersection(folders)) > 1:
+            folders[:] = [_EVENTS] if Path(place) == directory and _EVENTS in folders else []
+            continue
         below += [
             Path(place, name)
             for name in names
@@ -78,11 +93,7 @@ def _look(path: Path, name: str) -> Found:
     except OSError as problem:
         return Found(name, 0, "log", f"cannot be read: {problem.strerror}")
     if name.endswith(_PARQUET):
-        try:
-            read_schema(name)
-        except (ArrowException, OSError) as problem:
-            return Found(name, size, "log", f"cannot be read as Parquet: {problem}")
-        return Found(name, size, "parquet")
+        return as_parquet(Found(name, size, "parquet"))
     if name.endswith(_OURS):
         return Found(name, size, "journal")
     if name.endswith(".gz"):
@@ -92,3 +103,26 @@ def _look(path: Path, name: str) -> Found:
         except (OSError, EOFError) as problem:
             return Found(name, size, "log", f"not in the format of gzip: {problem}")
     return Found(name, size, "journal" if b'"schema_version"' in head.split(b"\n", 1)[0] else "log")
+
+
+def as_parquet(found: Found) -> Found:
+    """The same file, taken for Parquet, with what keeps it from being a table of events."""
+    try:
+        metadata = read_metadata(found.path)
+        why = not_of_events(_columns(metadata.schema.to_arrow_schema()))
+    except (ArrowException, OSError) as problem:
+        return found._replace(kind="parquet", problem=f"cannot be read as Parquet: {problem}")
+    said = f"not a table of events, its {metadata.num_rows:,} rows are left out: {why}"
+    return found._replace(kind="parquet", problem=said if why else None)
+
+
+def _columns(schema: Schema) -> StructType:
+    """The columns as Spark reads them; a type that it does not know is none that events have."""
+    known = StructType()
+    for field in schema:
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        try:
+            known.add(field.name, from_arrow_type(kind))
+        except PySparkException:
+            known.add(field.name, NullType())
+    return known

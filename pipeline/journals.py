@@ -12,7 +12,15 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    FractionalType,
+    IntegralType,
+    MapType,
+    StructField,
+    StructType,
+)
 
 from pipeline.facts import FIELDS
 from pipeline.schemas import EVENTS, EXACT, QUARANTINE, VERSION
@@ -134,12 +142,18 @@ def sort_out(parsed: DataFrame) -> Bronze:
 
 
 def from_table(table: DataFrame, file: Column) -> DataFrame:
-    """Rows of a table of events as :func:`parse` gives them; columns that it does not have are null."""
-    kinds = {field.name: field.dataType for field in table.schema.fields}
+    """Rows of a table of events as :func:`parse` gives them; columns that it does not have are null.
+
+    Whether its columns are those of events at all, :func:`not_of_events` tells.
+    """
+    there = set(table.columns)
     columns = [
-        (fn.col(field.name).cast(field.dataType) if field.name in kinds else fn.lit(None).cast(field.dataType)).alias(
-            field.name
-        )
+        # A number that its column has no room for is null, and its row then lacks it, like any other.
+        (
+            fn.col(field.name).try_cast(field.dataType)
+            if field.name in there and field.name != "day"
+            else fn.lit(None).cast(field.dataType)
+        ).alias(field.name)
         for field in EVENTS.fields
     ]
     whole = reduce(lambda a, b: a & b, [fn.col(name).isNotNull() for name in _ENVELOPE])
@@ -152,6 +166,35 @@ def from_table(table: DataFrame, file: Column) -> DataFrame:
         .when(~whole, fn.lit(f"a row without all of {', '.join(_ENVELOPE)}"))
         .alias("reason_"),
         fn.when(newer | ~whole, fn.to_json(fn.struct(*_ENVELOPE))).alias("text_"),
+    )
+
+
+def not_of_events(schema: StructType) -> str | None:
+    """Why a table with this schema is none of events: columns that it lacks, or that hold something else."""
+    kinds = {field.name: field.dataType for field in schema.fields}
+    absent = [name for name in _ENVELOPE if name not in kinds]
+    if absent:
+        return f"it has no {', '.join(absent)}"
+    wrong = [
+        f"{field.name} is {kinds[field.name].simpleString()} instead of {field.dataType.simpleString()}"
+        for field in EVENTS.fields
+        if field.name in kinds and field.name != "day" and not _fits(kinds[field.name], field.dataType)
+    ]
+    return ", ".join(wrong[:3]) or None
+
+
+def _fits(there: DataType, wanted: DataType) -> bool:
+    """Whether values of a type can be taken for another: the same but for the width of numbers."""
+    if isinstance(there, ArrayType) and isinstance(wanted, ArrayType):
+        return _fits(there.elementType, wanted.elementType)
+    if isinstance(there, MapType) and isinstance(wanted, MapType):
+        return _fits(there.keyType, wanted.keyType) and _fits(there.valueType, wanted.valueType)
+    if isinstance(there, StructType) and isinstance(wanted, StructType):
+        return there.names == wanted.names and all(
+            _fits(a.dataType, b.dataType) for a, b in zip(there.fields, wanted.fields, strict=True)
+        )
+    return any(isinstance(there, kind) and isinstance(wanted, kind) for kind in (IntegralType, FractionalType)) or (
+        type(there) is type(wanted)
     )
 
 

@@ -11,14 +11,16 @@ from typing import Annotated, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cyclopts import Parameter
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from rich.console import Console
 
-from pipeline.inputs import NoInput, find
+from pipeline.inputs import NoInput
 from pipeline.java import NoJava
+from pipeline.options import BadOption, check_least, check_master, check_out
 from pipeline.report.collect import MOST_GROUPS
 from pipeline.report.console import show
-from pipeline.report.run import PAGE, QUICK, TABLES, TITLE, make_report
+from pipeline.report.run import PAGE, QUICK, TABLES, TITLE, make_report, to_read
 from pipeline.session import SparkTrouble, session, trouble
 
 SMALL_BYTES: Final = 16 * 2**20
@@ -71,7 +73,11 @@ def report(
     try:
         if not inputs:
             raise NoInput("nothing to read: name journals, brokers' logs, or directories of them")
-        small = master is None and sum(found.size for found in find(inputs)) <= SMALL_BYTES
+        check_least("--groups", groups)
+        check_master(master)
+        read = to_read(inputs, out, kind)
+        check_out(out, file=PAGE, below=TABLES)
+        small = master is None and sum(found.size for found in read) <= SMALL_BYTES
         with _telling() as tell:
             tell("starting Spark")
             with session(master, fast=small, settings=QUICK if small else None) as spark:
@@ -87,9 +93,9 @@ def report(
                         title=title,
                         tell=tell,
                     )
-                except PySparkException as problem:
+                except (PySparkException, Py4JError) as problem:
                     raise trouble("Spark did not finish the report", problem) from problem
-    except (NoInput, NoJava, SparkTrouble, OSError) as problem:
+    except (BadOption, NoInput, NoJava, SparkTrouble, OSError) as problem:
         print(problem, file=sys.stderr)
         return 2
     except KeyboardInterrupt:

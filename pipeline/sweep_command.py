@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from pipeline.java import NoJava
+from pipeline.options import BadOption, check_least, check_master, check_out
 from pipeline.session import SparkTrouble, session
 from pipeline.sweep import answer, results
-from pipeline.sweep.grid import Grid, read_grid
+from pipeline.sweep.grid import MOST_RUNS, Grid, read_grid
 from pipeline.sweep.running import LIGHT, run_grid, slots_of, spark_player
 from pipeline.sweep.running import Progress as Played
 from pipeline.sweep.store import Store, SweepInUse, code_version
@@ -57,9 +58,14 @@ def sweep(
     console = Console(stderr=True, soft_wrap=True)
     folder = out or Path("out") / f"sweep-{grid.stem}"
     try:
+        check_least("--top", top)
+        check_master(master)
+        if seeds is not None:
+            _check_seeds(seeds)
         asked = read_grid(grid, seeds)
+        check_out(folder)
         store = Store(folder, code_version(), journals=asked.events, again=again)
-    except (BadScenario, SweepInUse, OSError) as problem:
+    except (BadOption, BadScenario, SweepInUse, OSError) as problem:
         print(problem, file=sys.stderr)
         return 2
     try:
@@ -74,6 +80,16 @@ def sweep(
         return STOPPED
     finally:
         store.close()
+
+
+def _check_seeds(text: str) -> None:
+    """That seeds are as this option has them; what is wrong with them is no fault of the grid's file."""
+    first, colon, last = text.partition(":")
+    if not first.isdecimal() or (bool(colon) and not last.isdecimal()):
+        raise BadOption(f"--seeds {text}: expected a number of seeds, or A:B for A up to, and not including, B")
+    number = int(last) - int(first) if colon else int(first)
+    if not 1 <= number <= MOST_RUNS:
+        raise BadOption(f"--seeds {text}: these are {number:,} seeds; expected between 1 and {MOST_RUNS:,}")
 
 
 def _swept(grid: Grid, store: Store, master: str | None, top: int, console: Console) -> int:

@@ -24,6 +24,7 @@ from pipeline.findings.words import count
 from pipeline.java import NoJava
 from pipeline.live_board import Board, finding, line
 from pipeline.live_service import NotAService, Service, ServiceDown, Standing, normal
+from pipeline.options import BadOption, check_master, check_out
 from pipeline.session import SparkTrouble, session, trouble
 from pipeline.stream import (
     SETTINGS,
@@ -82,7 +83,7 @@ def watch(
     master
         Where Spark runs: local[N] or spark://HOST:PORT; all cores of this machine without it.
     """
-    console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False)
+    console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         urls = list(dict.fromkeys(normal(url) for url in from_))
         if bool(urls) == bool(journal):
@@ -92,7 +93,10 @@ def watch(
             raise ValueError(f"{missing[0]}: no such folder; expected one in which journals are written")
         if not every > 0:
             raise ValueError(f"--every {every}: expected a number of seconds above 0")
-    except ValueError as problem:
+        check_master(master)
+        if out is not None:
+            check_out(out)
+    except (BadOption, ValueError) as problem:
         errors.print(str(problem), style="red")
         return 2
     with _quietly(), _interrupts(), ExitStack() as closing:

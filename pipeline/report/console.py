@@ -24,13 +24,17 @@ def show(report: Report, console: Console, *, page: Path | None, tables: Path | 
     console.print(_read(report))
     found = in_order(report)
     several = naming(report)
-    if not found:
+    # Groups without a chart are only named in the index, with the worst that was found in them.
+    unshown = sum(row.get("worst") is not None for row in report.others)
+    if not found and not unshown:
         console.print(Text("\nNothing to complain about: no rule found a cause that a setting would mend.", "green"))
     for group, row in found[:MOST]:
         console.print()
         console.print(_finding(group, row, several))
     if found[MOST:]:
         console.print(f"\nand {count(len(found) - MOST, 'more finding')}: see the page")
+    if unshown:
+        console.print(f"\nand findings in {count(unshown, 'more group')}: see the page, or --group")
     bad = sum(len(group.violations) for group in report.groups)
     if bad:
         console.print(Text(f"\n{count(bad, 'violation')} of what must never happen: see the page", "bold red"))
@@ -51,7 +55,7 @@ def _read(report: Report) -> Text:
     groups = len(report.groups) + len(report.others)
     text = Text(
         f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}, {count(groups, 'group')}, "
-        f"{count(sum(len(group.rebalances) for group in report.groups), 'rebalance')}"
+        f"{count(report.rebalances, 'rebalance')}"
     )
     if report.quarantined:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in report.quarantine_kinds)

@@ -157,6 +157,12 @@ class Report:
     """How it was made, for the foot of the page."""
 
     @property
+    def rebalances(self) -> int:
+        """Of all groups, with a chart or without."""
+        charted = sum(len(group.rebalances) for group in self.groups)
+        return charted + sum(int(row["rebalances"]) for row in self.others)
+
+    @property
     def quarantined(self) -> int:
         return sum(number for _, number in self.quarantine_kinds)
 

@@ -76,7 +76,7 @@ def _body(report: Report) -> Iterable[str]:
     yield _tiles(
         [
             _counted(len(report.groups) + len(report.others), "group"),
-            _counted(sum(len(group.rebalances) for group in report.groups), "rebalance"),
+            _counted(report.rebalances, "rebalance"),
             (seconds(sum(group.stopped_ms for group in report.groups)), "consumer-seconds stopped"),
             _counted(len(found), "finding"),
             _counted(sum(len(group.violations) for group in report.groups), "violation"),

@@ -18,13 +18,14 @@ from pyspark.sql.types import StructType
 from pipeline import schemas
 from pipeline.audits import violations
 from pipeline.findings import findings
-from pipeline.inputs import Found, NoInput, find
+from pipeline.inputs import Found, NoInput, as_parquet, find
 from pipeline.journals import Bronze, from_table, parse, sort_out
 from pipeline.lines import read_lines
 from pipeline.logs.tables import read_logs
 from pipeline.report.collect import MOST_GROUPS, collect
 from pipeline.report.data import Report
 from pipeline.report.page import render
+from pipeline.schemas import QUARANTINE
 from pipeline.tables.balance import balance
 from pipeline.tables.commits import commits
 from pipeline.tables.member_sessions import member_sessions
@@ -63,7 +64,7 @@ def make_report(
 
     Raises :class:`pipeline.inputs.NoInput` where there is nothing to read or nothing about groups in it.
     """
-    found = _found(inputs, out, kind)
+    found = to_read(inputs, out, kind)
     tell(f"reading {len(found)} files")
     folder = out / TABLES
     bronze = read_events(spark, found, timezone)
@@ -111,15 +112,23 @@ def all_tables() -> Iterable[tuple[str, Callable[[DataFrame, Mapping[str, DataFr
 def read_events(spark: SparkSession, found: Sequence[Found], timezone: str) -> Bronze:
     """The facts of all files, and what could not be used."""
     parsed = parse(read_lines(spark, [each for each in found if each.kind == "journal"]))
-    for each in found:
-        if each.kind == "parquet":
+    tables = [each for each in found if each.kind == "parquet"]
+    for each in tables:
+        if each.problem is None:
             parsed = parsed.unionByName(from_table(spark.read.parquet(each.path), fn.lit(each.path)))
     bronze = sort_out(parsed.persist())
+    bad = [(each.path, None, each.problem, _kind_of(each), None) for each in tables if each.problem is not None]
+    if bad:
+        bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
     logs = [each for each in found if each.kind == "log"]
     if not logs:
         return bronze
     told = read_logs(spark, logs, timezone=timezone)
     return Bronze(bronze.events.unionByName(told.events), bronze.quarantine.unionByName(told.quarantine))
+
+
+def _kind_of(table: Found) -> str:
+    return "not-a-row" if str(table.problem).startswith("not a table") else "unreadable"
 
 
 def in_one_run(events: DataFrame) -> DataFrame:
@@ -136,12 +145,15 @@ def in_one_run(events: DataFrame) -> DataFrame:
     return events.withColumn("run_id", told)
 
 
-def _found(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | None) -> list[Found]:
+def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | None = None) -> list[Found]:
+    """The files of a report. Raises :class:`pipeline.inputs.NoInput` where it would write over one of them."""
     found = find(inputs)
-    ours = os.path.realpath(out / TABLES) + os.sep
-    own = next((each.path for each in found if each.path.startswith(ours)), None)
+    page, ours = os.path.realpath(out / PAGE), os.path.realpath(out / TABLES) + os.sep
+    own = next((each.path for each in found if each.path == page or each.path.startswith(ours)), None)
     if own is not None:
-        raise NoInput(f"{own}: lies where this report would write its tables; choose another --out")
+        raise NoInput(f"{own}: lies where this report would write its page and tables; choose another --out")
+    if kind == "parquet":
+        return [as_parquet(each) for each in found]
     return [each._replace(kind=kind) for each in found] if kind in KINDS else found  # type: ignore[arg-type]
 
 

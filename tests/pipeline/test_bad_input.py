@@ -17,6 +17,7 @@ from pipeline.facts import FIELDS
 from pipeline.inputs import NoInput, find
 from pipeline.journals import Bronze, from_table, parse, sort_out
 from pipeline.lines import pieces, read_lines, read_piece
+from pipeline.report.run import read_events, to_read
 from protocol.journal import facts_in
 from simulation import events as lab_events
 
@@ -183,6 +184,64 @@ def test_parquet_of_another_make_and_of_a_newer_version(spark: SparkSession, bro
     read = sort_out(from_table(spark.read.parquet(found[1].path), fn.lit("x")).persist())
     assert taken(read, "n1") == [1, 2, 3]
     assert [each.kind for each in read.quarantine.collect()] == ["version"]
+
+
+def test_tables_of_something_else_are_left_out_as_a_whole(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").write_bytes(text(row(1), row(2)))
+    named = "1 AS schema_version, 'r' AS run_id, 's' AS source, 'n' AS node, 1L AS seq, 5L AS at_ms, 'e' AS event"
+    tables = {
+        "foreign": "SELECT 1 AS id, 'x' AS name",
+        "numbers": f"SELECT {named}, 3 AS members",
+        "words": f"SELECT {named.replace('1L AS seq', 'now() AS seq')}",
+        "lists": f"SELECT {named}, array(1, 2) AS partitions",
+        "wide": f"SELECT {named.replace('1 AS schema', '1L AS schema')}, 7000000000 AS generation, 4S AS epoch",
+    }
+    for name, query in tables.items():
+        spark.sql(query).coalesce(1).write.parquet(str(tmp_path / name))
+    read = read_events(spark, find([tmp_path]), "UTC")
+    told = {Path(each.file).parent.name: (each.kind, each.line, each.reason) for each in read.quarantine.collect()}
+    assert {name: (kind, line) for name, (kind, line, _) in told.items()} == dict.fromkeys(
+        ("foreign", "numbers", "words", "lists"), ("not-a-row", None)
+    )
+    start = "not a table of events, its 1 rows are left out: "
+    assert told["foreign"][2].startswith(f"{start}it has no schema_version, run_id")
+    assert told["numbers"][2] == f"{start}members is int instead of array<string>"
+    assert "seq is timestamp" in told["words"][2]
+    assert "partitions is array<int>" in told["lists"][2]
+    # Wider and narrower numbers are numbers; one that there is no room for is nothing.
+    wide = read.events.where("run_id = 'r' AND source = 's'").collect()
+    assert [(each.generation, each.epoch, each.seq) for each in wide] == [(None, 4, 1)]
+    assert read.events.where("source = 'coordinator'").count() == 2
+
+
+def test_what_is_no_parquet_is_told_even_where_all_is_to_be_taken_for_it(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").write_bytes(text(row(1)))
+    read = read_events(spark, to_read([tmp_path], tmp_path / "out", "parquet"), "UTC")
+    assert [(each.kind, each.line) for each in read.quarantine.collect()] == [("unreadable", None)]
+
+
+def test_tables_of_reports_are_passed_over_and_their_events_are_read_where_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").write_bytes(text(row(1)))
+    report = tmp_path / "why"
+    for table in ("events", "quarantine", "findings"):
+        (report / "tables" / table / "day=2026-01-01").mkdir(parents=True)
+        (report / "tables" / table / "day=2026-01-01" / "part.parquet").write_bytes(b"PAR1")
+    (report / "report.html").write_text("<html>")
+
+    def names(*paths: Path) -> list[str]:
+        return [str(Path(each.path).relative_to(tmp_path.resolve())) for each in find(paths)]
+
+    events = "why/tables/events/day=2026-01-01/part.parquet"
+    assert names(tmp_path) == ["good.jsonl"]
+    assert names(report / "tables") == names(report / "tables" / "events") == [events]
+    with pytest.raises(NoInput, match="Reports of ours are passed over"):
+        find([report])
+    # A report goes beside what it is about, again and again; only what it would write over is refused.
+    assert [each.path for each in to_read([tmp_path], report)] == [str((tmp_path / "good.jsonl").resolve())]
+    assert len(to_read([tmp_path], tmp_path)) == 1
+    for path in (report / "tables", report / "tables" / "events", report / "report.html"):
+        with pytest.raises(NoInput, match="choose another --out"):
+            to_read([path], report)
 
 
 def test_nothing_to_read_is_said_so(tmp_path: Path) -> None:

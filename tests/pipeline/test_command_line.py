@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from rich.console import Console
 
+from pipeline import report_command
 from pipeline.inputs import NoInput
+from pipeline.options import BadOption, check_master
+from pipeline.report.console import show
 from pipeline.report.data import GroupReport, Intervals, Report, varints
 from pipeline.report.page import render
 from pipeline.report.run import make_report
 from pipeline.report_command import report
+from pipeline.sweep_command import sweep
+from pipeline.watch_command import watch
+from tests.pipeline.sweeps import GRID
 
 
 def test_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,6 +48,128 @@ def test_its_own_tables_are_no_input(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "tables" / "old.jsonl").write_text("{}\n")
     assert report([tmp_path], out=tmp_path) == 2
     assert "choose another --out" in capsys.readouterr().err
+
+
+def one_line(told: str) -> str:
+    assert told.count("\n") == 1, told
+    assert "Traceback" not in told
+    return told
+
+
+JOURNAL = (
+    '{"schema_version":1,"run_id":"r","source":"coordinator","node":"n1","seq":1,"at_ms":10,'
+    '"event":"partition_elected","partition":3,"epoch":1}\n'
+)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    path = tmp_path / "in" / "journal.jsonl"
+    path.parent.mkdir()
+    path.write_text(JOURNAL)
+    return path
+
+
+@pytest.mark.parametrize("below", ["", "deeper", "deeper/still"])
+def test_a_file_is_no_folder_to_write_into(journal: Path, below: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = journal.parent.parent / "file"
+    file.write_text("something")
+    assert report([journal], out=file / below) == 2
+    assert f"{file} is not a folder" in one_line(capsys.readouterr().err)
+    grid = journal.parent / "grid.yaml"
+    grid.write_text(GRID)
+    assert sweep(grid, out=file / below) == 2
+    assert f"{file} is not a folder" in one_line(capsys.readouterr().err)
+    assert watch(journal=(journal.parent,), out=file / below, once=True) == 2
+    assert f"{file} is not a folder" in one_line(capsys.readouterr().err)
+    assert file.read_text() == "something"
+
+
+def test_where_a_report_cannot_put_its_page_or_its_tables(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = journal.parent.parent / "out"
+    (out / "report.html").mkdir(parents=True)
+    assert report([journal], out=out) == 2
+    assert "report.html is a folder" in one_line(capsys.readouterr().err)
+    (out / "report.html").rmdir()
+    (out / "tables").write_text("")
+    assert report([journal], out=out) == 2
+    assert "tables is not a folder" in one_line(capsys.readouterr().err)
+
+
+def test_what_cannot_be_written_is_told(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Whoever runs the tests may be allowed everything, but nobody may make files there.
+    assert report([journal], out=Path("/proc/new")) == 2
+    assert "cannot be written" in one_line(capsys.readouterr().err)
+
+
+def test_spark_s_failure_while_writing_is_one_line(
+    journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    # As when the disk is full in the middle: what was checked at the beginning does not hold any more.
+    monkeypatch.setattr(report_command, "check_out", lambda *_, **__: None)
+    file = journal.parent.parent / "file"
+    file.write_text("")
+    assert report([journal], out=file) == 2
+    assert one_line(capsys.readouterr().err).startswith("Spark did not finish the report: ")
+
+
+def test_numbers_that_mean_nothing_are_refused(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = journal.parent.parent / "out"
+    for number in (-1, 0):
+        assert report([journal], out=out, groups=number) == 2
+        assert one_line(capsys.readouterr().err) == f"--groups {number}: expected 1 or more\n"
+        assert sweep(journal.parent / "grid.yaml", out=out, top=number) == 2
+        assert one_line(capsys.readouterr().err) == f"--top {number}: expected 1 or more\n"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("seeds", ["x", "1:x", ":5", "5:5", "0", "-3"])
+def test_wrong_seeds_are_the_option_s_fault(journal: Path, seeds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    grid = journal.parent / "grid.yaml"
+    grid.write_text(GRID)
+    assert sweep(grid, out=journal.parent.parent / "out", seeds=seeds) == 2
+    told = one_line(capsys.readouterr().err)
+    assert told.startswith(f"--seeds {seeds}: ")
+    assert "grid.yaml" not in told
+
+
+@pytest.mark.parametrize("master", ["nonsense", "local[x]", "spark:/host:7077", "spark://host", "local-cluster[2]"])
+def test_a_master_that_there_is_not(journal: Path, master: str, capsys: pytest.CaptureFixture[str]) -> None:
+    grid = journal.parent / "grid.yaml"
+    grid.write_text(GRID)
+    out = journal.parent.parent / "out"
+    for ended in (
+        lambda: report([journal], out=out, master=master),
+        lambda: sweep(grid, out=out, master=master),
+        lambda: watch(journal=(journal.parent,), out=out, once=True, master=master),
+    ):
+        assert ended() == 2
+        told = one_line(capsys.readouterr().err)
+        assert told.startswith(f"--master {master}: no such master; expected local[N]")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["local", "local[*]", "local[2]", "local[2,3]", "local-cluster[2,1,1024]", "spark://a:1", "spark://a:1,b:2"],
+)
+def test_masters_that_there_are(master: str) -> None:
+    check_master(master)
+
+
+def test_the_environment_s_master_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REJOIN_SPARK_MASTER", "nonsense")
+    with pytest.raises(BadOption, match="REJOIN_SPARK_MASTER nonsense"):
+        check_master(None)
+
+
+def test_findings_of_groups_without_a_chart_are_not_nothing() -> None:
+    others = [{"run_id": "r", "group_id": "g", "rebalances": 7, "worst": "a storm"}]
+    said = io.StringIO()
+    show(Report("t", [GroupReport("r", "h", 0, 1)], others), Console(file=said, width=200), page=None, tables=None)
+    assert "7 rebalances" in said.getvalue()
+    assert "Nothing to complain about" not in said.getvalue()
+    assert "findings in 1 more group" in said.getvalue()
 
 
 def test_a_log_that_says_nothing_about_groups(tmp_path: Path, spark: SparkSession) -> None:
