@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -182,9 +183,16 @@ def answer(name: str) -> int:
 
 
 def _found(file: Path) -> Path:
-    """The file, or the scenario of the gallery that is called so."""
+    """The file, or the scenario of the gallery that is called so. Raises :class:`BadScenario` if there is neither."""
     in_gallery = GALLERY / f"{file.name}.yaml"
-    return in_gallery if not file.exists() and file.parent == Path() and in_gallery.exists() else file
+    if file.exists() or file.parent != Path():
+        return file
+    if in_gallery.exists():
+        return in_gallery
+    known = sorted(path.stem for path in GALLERY.glob("*.yaml"))
+    near = get_close_matches(file.stem, known, n=1)
+    hint = f"is it {near[0]}?" if near else f"it has {', '.join(known)}"
+    raise BadScenario(str(file), None, f"cannot be read: there is no such file, and none in the gallery; {hint}")
 
 
 @contextmanager

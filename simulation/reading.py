@@ -5,15 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from simulation.scenario import Scenario
+from coordinator.config import Settings
+from simulation.scenario import Scenario, ScenarioMistake
 
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
+
+_A_FEW: Final = 3
+_FEW_ENOUGH: Final = 25
+"""So many known keys are still read when they are listed."""
+_LIMITS: Final = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+    "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
+}
+_EXPECTED: Final = {
+    "bool_parsing": "expected true or false",
+    "bool_type": "expected true or false",
+    "dict_type": "expected a name for each, with keys below it",
+    "float_parsing": "expected a number",
+    "float_type": "expected a number",
+    "int_from_float": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_parsing_size": "expected a smaller number",
+    "int_type": "expected a whole number",
+    "list_type": "expected a list",
+    "string_type": "expected text; put a number in quotes",
+    "too_short": "expected at least one",
+    "tuple_type": "expected a list",
+}
+"""What was expected, by the type of pydantic's error."""
 
 
 class BadScenario(Exception):
@@ -63,7 +90,12 @@ def keys_of(text: str, where: str, expected: str) -> tuple[dict[str, Any], dict[
 def checked(model: type[Model], data: Any, lines: dict[Path_, int], where: str, under: Path_ = ()) -> Model:
     """The data as a model. ``under``: the path at which they stand in the file. Raises :class:`BadScenario`."""
     try:
-        return model.model_validate(data)
+        found = model.model_validate(data)
+        if isinstance(found, Scenario):
+            found.check_as_written()
+        return found
+    except ScenarioMistake as mistake:
+        raise BadScenario(where, *_place(mistake, lines, under)) from None
     except ValidationError as problem:
         errors = problem.errors(include_url=False)
         # A key that is misspelt is missing under its right name, too; the misspelling is what helps.
@@ -89,32 +121,74 @@ def _lines(node: yaml.Node, path: Path_, where: str) -> Iterator[tuple[Path_, in
 
 
 def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under: Path_) -> tuple[int | None, str]:
+    mistake = mistake_of(error)
+    if mistake is not None:
+        return _place(mistake, lines, under)
     path = tuple(error["loc"])
-    known = under + path
-    while known and known not in lines:
-        known = known[:-1]
-    line = lines.get(known)
+    if path[-1:] == ("[key]",):
+        path = (*path[:-2], str(path[-2]))
+    line = _line_of(under + path, lines)
     key = ".".join(str(part) for part in under + path)
-    message = error["msg"].removeprefix("Value error, ")
     match error["type"]:
         case "extra_forbidden":
             there = _keys_at(model, path[:-1])
             near = get_close_matches(str(path[-1]), there, n=1)
-            hint = f"; is it {near[0]}?" if near else f"; known are {', '.join(there)}"
-            return line, f"{key}: there is no such key{hint}"
+            known = f"; known are {', '.join(there)}" if len(there) <= _FEW_ENOUGH else ""
+            return line, f"{key}: there is no such key{f'; is it {near[0]}?' if near else known}"
         case "missing":
             return line, f"{key}: is missing"
-        case "value_error" if not path and message.startswith("events["):
-            number = int(message[7 : message.index("]")])
-            return lines.get((*under, "events", number)), message
+        case "model_type" | "model_attributes_type":
+            there = _keys_at(model, path)
+            message = f"expected keys such as {', '.join(there[:_A_FEW])}"
         case _:
-            given = "" if isinstance(error["input"], (dict, list, BaseModel)) else f", not {error['input']!r}"
-            return line, f"{key}: {message}{given}" if key else message
+            message = plain(error)
+    given = "" if isinstance(error["input"], (dict, list, BaseModel)) else f", not {_shown(error['input'])}"
+    return line, f"{key}: {message}{given}" if key else message
+
+
+def plain(error: Any) -> str:
+    """What was expected, in words that need no knowledge of Python."""
+    kind, limits = error["type"], error.get("ctx", {})
+    if kind in _LIMITS:
+        name, words = _LIMITS[kind]
+        return f"expected {words} {limits[name]:g}"
+    if kind == "literal_error":
+        return f"expected one of {limits['expected']}".replace("'", "")
+    if error["loc"][-1:] == ("[key]",):
+        return "expected text for a name; put it in quotes"
+    return _EXPECTED.get(kind, str(error["msg"]).removeprefix("Value error, "))
+
+
+def mistake_of(error: Any) -> ScenarioMistake | None:
+    """The mistake that a scenario found in itself, if that is the error."""
+    found = error.get("ctx", {}).get("error")
+    return found if isinstance(found, ScenarioMistake) else None
+
+
+def _place(mistake: ScenarioMistake, lines: dict[Path_, int], under: Path_) -> tuple[int | None, str]:
+    prefix = "".join(f"{part}: " for part in under)
+    return _line_of(under + mistake.path, lines), f"{prefix}{mistake}"
+
+
+def _line_of(path: Path_, lines: dict[Path_, int]) -> int | None:
+    """The line of a key, or else of the nearest above it."""
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path)
+
+
+def _shown(value: Any) -> str:
+    """A value as YAML has it."""
+    if value is None:
+        return "nothing"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _keys_at(whole: type[BaseModel], path: Path_) -> list[str]:
     """The keys that a part may have."""
     model: Any = whole
+    if path[-1:] == ("settings",):
+        return [str(field.alias) for field in Settings.model_fields.values()]
     for part in path:
         if not (isinstance(model, type) and issubclass(model, BaseModel)):
             model = _inner(model)

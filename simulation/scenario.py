@@ -7,9 +7,10 @@ Consumers are named for their group and counted from 1: ``orders-app-1``. Nodes 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from client.assignors.registry import assignor_named
 from client.processing_time import parse_processing_time
@@ -19,6 +20,17 @@ _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_0
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _WHOLE: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
 
+LONGEST_MS: Final = 3_653 * _UNITS["d"]
+"""Ten years, the two or three leap days among them."""
+
+
+class ScenarioMistake(ValueError):
+    """What is wrong in a scenario as a whole; ``path``: the key at which it stands."""
+
+    def __init__(self, path: tuple[str | int, ...], problem: str) -> None:
+        super().__init__(problem)
+        self.path = path
+
 
 def parse_duration(text: object) -> int:
     """A length of time in ms. Raises ValueError saying what was expected."""
@@ -26,7 +38,10 @@ def parse_duration(text: object) -> int:
         return 0
     if not isinstance(text, str) or not _WHOLE.fullmatch(text.strip()):
         raise ValueError("expected a length of time with its unit, such as 250ms, 30s, 5m or 1h30m")
-    return round(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
+    length = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    if length > LONGEST_MS:
+        raise ValueError("expected a length of time of at most ten years")
+    return round(length)
 
 
 def show_duration(ms: int) -> str:
@@ -51,17 +66,28 @@ def _processing(text: object) -> str:
 
 def _assignors(value: object) -> object:
     names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-    if isinstance(names, (list, tuple)):
-        for name in names:
-            assignor_named(str(name))
+    if not isinstance(names, (list, tuple)):
+        raise ValueError("expected the name of an assignor, or a list of them")
+    for name in names:
+        assignor_named(str(name))
     return names
 
 
-def _names(value: object) -> object:
+def _names(value: object) -> Sequence[Any]:
+    if not isinstance(value, (str, list, tuple)):
+        raise ValueError("expected a name, or a list of names")
     return (value,) if isinstance(value, str) else value
 
 
+def _something(ms: int) -> int:
+    if ms < 1:
+        raise ValueError("expected a length of time of at least 1ms")
+    return ms
+
+
 Duration = Annotated[int, BeforeValidator(parse_duration), PlainSerializer(show_duration), Field(ge=0)]
+Length = Annotated[Duration, AfterValidator(_something)]
+"""A duration that is not nothing."""
 Processing = Annotated[str, BeforeValidator(_processing)]
 Assignors = Annotated[tuple[str, ...], BeforeValidator(_assignors), Field(min_length=1)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1)]
@@ -103,7 +129,7 @@ class Group(Part):
     auto_commit_interval: Duration = 5_000
     metadata_max_age: Duration = 300_000
     request_timeout: Duration = 30_000
-    poll: Duration = Field(default=500, ge=1)
+    poll: Length = 500
     revoke: Duration = 0
     """How long the listener takes to give partitions up."""
     leave: bool = True
@@ -145,7 +171,7 @@ class Autoscaler(Part):
     min: int = Field(default=1, ge=0)
     max: int = Field(ge=1)
     lag_per_consumer: int = Field(ge=1)
-    every: Duration = Field(default=15_000, ge=1)
+    every: Length = 15_000
     cooldown: Duration = 0
 
 
@@ -264,7 +290,7 @@ class Flap(Part):
     """A consumer is killed and started again, over and over."""
 
     consumer: str
-    every: Duration = Field(ge=1)
+    every: Length
     down: Duration
     times: int = Field(ge=1)
 
@@ -327,7 +353,7 @@ class Network(Part):
     """Delays of each message one way, and chances that a connection breaks."""
 
     latency: Processing = "exp(2ms)"
-    longest: Duration = Field(default=500, ge=1)
+    longest: Length = 500
     lost_requests: float = Field(default=0.0, ge=0.0, le=1.0)
     lost_answers: float = Field(default=0.0, ge=0.0, le=1.0)
 
@@ -358,7 +384,7 @@ class Scenario(Part):
 
     question: str = ""
     answer: str = ""
-    horizon: Duration = Field(ge=1)
+    horizon: Length
     seed: int = 1
     late: Duration = 10_000
     """A record that is processed later than so long after it was written counts as late."""
@@ -370,38 +396,85 @@ class Scenario(Part):
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
+        for part in ("topics", "groups"):
+            if "" in getattr(self, part):
+                raise ScenarioMistake((part, ""), f"{part}: a name is empty; expected at least a letter")
         for name, group in self.groups.items():
-            for topic in group.topics:
+            for index, topic in enumerate(group.topics):
                 if topic not in self.topics:
-                    raise ValueError(f"group {name} reads topic {topic!r}, which is not under topics")
+                    problem = f"group {name} reads topic {topic!r}, which is not under topics"
+                    raise ScenarioMistake(("groups", name, "topics", index), problem)
         for number, event in enumerate(self.events):
-            self._check(f"events[{number}]", event.what)
+            self._check(number, event)
         return self
 
-    def _check(self, where: str, what: Any) -> None:
+    def _check(self, number: int, event: Happening) -> None:
+        what = event.what
+
+        def mistake(key: str, problem: str) -> ScenarioMistake:
+            return ScenarioMistake(("events", number, event.kind, key), f"events[{number}]: {problem}")
+
         group = getattr(what, "group", None)
         if group is not None and group not in self.groups:
-            raise ValueError(f"{where}: there is no group {group!r}; there are {', '.join(self.groups)}")
-        topics = getattr(what, "topics", None) or ((what.topic,) if hasattr(what, "topic") else ())
-        for topic in topics:
+            raise mistake("group", f"there is no group {group!r}; there are {', '.join(self.groups)}")
+        key = "topic" if hasattr(what, "topic") else "topics"
+        for topic in _names(getattr(what, key, ())):
             if topic not in self.topics:
-                raise ValueError(f"{where}: there is no topic {topic!r}; there are {', '.join(self.topics)}")
-        names = getattr(what, "consumer", getattr(what, "who", ()))
-        for name in (names,) if isinstance(names, str) else names:
+                raise mistake(key, f"there is no topic {topic!r}; there are {', '.join(self.topics)}")
+        key = "who" if hasattr(what, "who") else "consumer"
+        for name in _names(getattr(what, key, ())):
             if not self.knows(name):
-                raise ValueError(f"{where}: there is no consumer {name!r}; they are named GROUP-NUMBER, counted from 1")
+                raise mistake(key, f"there is no consumer {name!r}; they are named GROUP-NUMBER, counted from 1")
         for name in getattr(what, "nodes", ()):
             if not name.startswith("node-") or not self.knows(name):
-                raise ValueError(
-                    f"{where}: there is no node {name!r}; there are node-1 to node-{self.coordinator.nodes}, and "
-                    "node-of-GROUP"
-                )
+                problem = f"there is no node {name!r}; there are node-1 to node-{self.coordinator.nodes}, "
+                raise mistake("nodes", problem + "and node-of-GROUP")
         if isinstance(what, Outage) and not self.coordinator.lease:
-            raise ValueError(f"{where}: without leases nodes need no store; say 'lease: 9s' under coordinator")
+            raise mistake("nodes", "without leases nodes need no store; say 'lease: 9s' under coordinator")
         if isinstance(what, Failover) and what.zombie and self.coordinator.lease:
-            raise ValueError(f"{where}: a node with leases gives up by its own clock; let it pause for longer instead")
+            raise mistake("zombie", "a node with leases gives up by its own clock; let it pause for longer instead")
         if isinstance(what, Twin) and not self.groups[what.consumer.rpartition("-")[0]].static:
-            raise ValueError(f"{where}: {what.consumer} has no group.instance.id; say 'static: true' in its group")
+            problem = f"{what.consumer} has no group.instance.id; say 'static: true' in its group"
+            raise mistake("consumer", problem)
+
+    def check_as_written(self) -> None:
+        """Refuse what can be played but says something that never happens. Raises :class:`ScenarioMistake`.
+
+        For what people write. A sweep may well try settings with which an event comes to nothing.
+        """
+        for number, event in enumerate(self.events):
+            if event.at > self.horizon:
+                problem = f"at {show_duration(event.at)} the horizon is over, which is {show_duration(self.horizon)}"
+                raise ScenarioMistake(("events", number, "at"), f"events[{number}]: {problem}")
+            key = "who" if hasattr(event.what, "who") else "consumer"
+            for name in _names(getattr(event.what, key, ())):
+                head, _, count = name.rpartition("-")
+                if head == "node" or name.startswith("node-of-"):
+                    continue
+                most = self._most(head)
+                if int(count) > most or count != str(int(count)):
+                    problem = f"there is never a consumer {name!r}; {head} has {most} of them at the most"
+                    raise ScenarioMistake(("events", number, event.kind, key), f"events[{number}]: {problem}")
+        self._check_growth()
+
+    def _most(self, group_id: str) -> int:
+        """How many consumers a group ever has, at the most."""
+        changes = [event.what for event in self.events if getattr(event.what, "group", None) == group_id]
+        scaled = [what.to for what in changes if isinstance(what, Scale)]
+        scaled += [max(what.min, what.max) for what in changes if isinstance(what, Autoscaler)]
+        return max([self.groups[group_id].consumers, *scaled])
+
+    def _check_growth(self) -> None:
+        partitions = {name: topic.partitions for name, topic in self.topics.items()}
+        for number, event in sorted(enumerate(self.events), key=lambda each: each[1].at):
+            grow = event.grow
+            if grow is None:
+                continue
+            has = partitions[grow.topic]
+            if grow.to <= has:
+                problem = f"topic {grow.topic} has {has} partitions by then; expected more than that, not {grow.to}"
+                raise ScenarioMistake(("events", number, "grow", "to"), f"events[{number}]: {problem}")
+            partitions[grow.topic] = grow.to
 
     def knows(self, name: str) -> bool:
         """Whether a consumer, a node or ``node-of-GROUP`` can have this name."""

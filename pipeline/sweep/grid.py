@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 import simulation
-from simulation.reading import BadScenario, Path_, checked, keys_of, read_scenario
+from simulation.reading import BadScenario, Path_, checked, keys_of, mistake_of, plain, read_scenario
 from simulation.scenario import KINDS, Duration, Group, Scenario
 
 GALLERY: Final = Path(simulation.__file__).parent / "gallery"
@@ -197,6 +197,8 @@ def grid_from(text: str, where: str = "grid", folder: Path = Path(), seeds: str 
         Axis(name, _places(base, name, where, lines.get(("parameters", name))), tuple(values))
         for name, values in file.parameters.items()
     )
+    for axis in axes:
+        _check_values_differ(axis, where, lines)
     count = prod(len(axis.values) for axis in axes) * len(file.seeds)
     if count > MOST_RUNS:
         raise BadScenario(
@@ -253,13 +255,25 @@ def _points(base: dict[str, Any], axes: tuple[Axis, ...], where: str, lines: dic
         yield Point(number, chosen, scenario, json.dumps(_plain(scenario), separators=(",", ":")))
 
 
+def _check_values_differ(axis: Axis, where: str, lines: dict[Path_, int]) -> None:
+    """Raises :class:`BadScenario` for a value that is there twice: two settings of the answer would be one."""
+    seen: set[str] = set()
+    for number, value in enumerate(axis.values):
+        text = json.dumps(value, sort_keys=True, default=str)
+        if text in seen:
+            line = lines.get(("parameters", axis.name, number), lines.get(("parameters", axis.name)))
+            raise BadScenario(where, line, f"parameters.{axis.name}: {axis.label(number)} is there twice")
+        seen.add(text)
+
+
 def _blame(
     problem: ValidationError, axes: tuple[Axis, ...], chosen: tuple[int, ...], lines: dict[Path_, int]
 ) -> tuple[int | None, str]:
     """Which value is wrong, by the place of the error; or else the combination."""
     error = problem.errors(include_url=False)[0]
-    message = error["msg"].removeprefix("Value error, ")
-    at = tuple(error["loc"])
+    message = plain(error)
+    mistake = mistake_of(error)
+    at = tuple(error["loc"]) if mistake is None else mistake.path
     for axis, value in zip(axes, chosen, strict=True):
         if any(at[: len(place)] == place for place in axis.places):
             line = lines.get(("parameters", axis.name, value), lines.get(("parameters", axis.name)))
@@ -267,7 +281,7 @@ def _blame(
                 message = "there is no such key"
             return line, f"parameters.{axis.name}: {message}, not {axis.label(value)}"
     values = ", ".join(f"{axis.name}={axis.label(value)}" for axis, value in zip(axes, chosen, strict=True))
-    where = ".".join(str(part) for part in at)
+    where = ".".join(str(part) for part in error["loc"])
     return lines.get(("parameters",)), f"parameters: with {values}: {where}{': ' if where else ''}{message}"
 
 

@@ -10,6 +10,7 @@ from pipeline.sweep.grid import grid_from, read_grid
 from simulation.reading import BadScenario
 from tests.pipeline.sweeps import SCENARIO, grid
 
+GROWTH = "scenario: topic_growth\nparameters:\n"
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "sweeps"
 
 
@@ -88,6 +89,12 @@ def test_the_examples_are_good(path: Path) -> None:
     assert len(list(read_grid(path).runs())) > 1
 
 
+def test_a_value_with_which_an_event_comes_to_nothing_is_tried_all_the_same() -> None:
+    """Where people write a scenario it is a mistake; in a grid it may be what the others are compared with."""
+    assert [point.scenario.events[0].what.to for point in grid_from(f"{GROWTH}  grow.to: [6, 12]").points] == [6, 12]
+    assert len(grid_from(f"{GROWTH}  horizon: [3m, 10m]").points) == 2
+
+
 BAD = {
     "": "grid.yaml: is empty; expected scenario, parameters and seeds",
     "- 1": "grid.yaml, line 1: expected keys such as scenario, parameters and seeds",
@@ -99,12 +106,12 @@ BAD = {
         "grid.yaml, line 3: scenario.topics.t.partitons: there is no such key; is it partitions?"
     ),
     "scenario:\n  horizon: 1m\n  topics: {}\n  groups:\n    g:\n      topics: t\n      consumers: 1": (
-        "grid.yaml, line 1: scenario: group g reads topic 't', which is not under topics"
+        "grid.yaml, line 6: scenario: group g reads topic 't', which is not under topics"
     ),
     "scenario: topic_growth\nparams: {}": "grid.yaml, line 2: params: there is no such key; is it parameters?",
     "scenario: topic_growth\nseeds: 0": "grid.yaml, line 2: seeds: expected between 1 and 1,000,000 seeds, not 0",
     "scenario: topic_growth\nseeds: 3:x": "line 2: seeds: expected a number of seeds, a range A:B or a list of numbers",
-    "scenario: topic_growth\nseeds: [1, x]": "grid.yaml, line 2: seeds.1: Input should be a valid integer",
+    "scenario: topic_growth\nseeds: [1, x]": "grid.yaml, line 2: seeds.1: expected a whole number, not 'x'",
     "scenario: topic_growth\ncount_from: 1h": "line 2: count_from: expected less than the scenario's horizon",
     "scenario: topic_growth\ncount_from: 10": "line 2: count_from: expected a length of time with its unit",
     "scenario: topic_growth\nrank_by: [rebalance]": "2: rank_by: there is no measure 'rebalance'; is it rebalances?",
@@ -114,7 +121,7 @@ BAD = {
     "scenario: topic_growth\nparameters:\n  static: [true]\n  static: [false]": "line 4: static is there twice",
     "scenario: topic_growth\nparameters:\n  seed: [1]": "line 3: parameters.seed: seeds have a key of their own",
     "scenario: topic_growth\nparameters:\n  static:\n    - true\n    - 3": (
-        "line 5: parameters.static: Input should be a valid boolean, unable to interpret input, not 3"
+        "line 5: parameters.static: expected true or false, not 3"
     ),
     "scenario: topic_growth\nparameters:\n  session_timeout: [10s,\n    10]": (
         "line 4: parameters.session_timeout: expected a length of time with its unit"
@@ -133,12 +140,21 @@ BAD = {
         "line 3: parameters.topics.orders.partitions.x: topics.orders.partitions has no keys"
     ),
     "scenario: topic_growth\nparameters:\n  coordinator.settings.group.max.size: [x]": (
-        "line 3: parameters.coordinator.settings.group.max.size: Input should be a valid integer"
+        "line 3: parameters.coordinator.settings.group.max.size: expected a whole number, not x"
     ),
     "scenario: static_id_used_twice\nparameters:\n  static: [true, false]": (
         "line 2: parameters: with static=false: events[0]: orders-app-2 has no group.instance.id"
     ),
     "scenario: topic_growth\nparameters:\n  consumers: [1, 2]\nseeds: 900000": "line 2: these are 1,800,000 runs",
+    "scenario: topic_growth\nparameters:\n  consumers: [3, 4]\n  static: [false, false]": (
+        "line 4: parameters.static: false is there twice"
+    ),
+    "scenario: topic_growth\nparameters:\n  assignor:\n    - [range, sticky]\n    - range\n    - [range, sticky]": (
+        "line 6: parameters.assignor: range+sticky is there twice"
+    ),
+    "scenario: topic_growth\nparameters:\n  horizon: [9999999999h]": (
+        "line 3: parameters.horizon: expected a length of time of at most ten years, not 9999999999h"
+    ),
 }
 
 

@@ -50,6 +50,11 @@ def test_variants_are_compared(capsys: pytest.CaptureFixture[str], monkeypatch: 
     ("words", "told"),
     [
         (("run", "nothing.yaml"), "nothing.yaml: cannot be read"),
+        (("run", "stuck_handlr"), "and none in the gallery; is it stuck_handler?"),
+        (("run", "stuck_handlr.yaml"), "is it stuck_handler?"),
+        (("run", "nothing"), "and none in the gallery; it has autoscaler_thrash, backlog_longer_than_max_poll,"),
+        (("run", "nowhere/stuck_handler.yaml"), "nowhere/stuck_handler.yaml: cannot be read: No such file"),
+        (("gallery", "answer", "stuck_handlr"), "is it stuck_handler?"),
         (("run", NAME, "--compare", "assinor=range"), "a group has no key 'assinor'"),
         (("run", NAME, "--compare", "assignor=range,rnage"), "unknown assignor 'rnage'"),
         (("run", NAME, "--compare", "assignor"), "expected KEY=VALUE"),
