@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.control.remembered import Remembered
 from coordinator.core.effects import Append, Effect, Reply
 from coordinator.core.events import MemberIdHandedOut, MemberJoined, MemberRemoved, StaticMemberReplaced
 from coordinator.core.inputs import Elapsed, Elected, Input, LogRead, Received, Stored
+from coordinator.remembered import Remembered
 from protocol.consumer_protocol import decode_assignment, subscription_topics
 from protocol.create_partitions import CreatePartitionsRequest
 from protocol.errors import ErrorCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator.control.remembered import Remembered
+from coordinator.remembered import Remembered
 from protocol.consumer_protocol import (
     Assignment,
     Subscription,

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
-from coordinator.control.remembered import Remembered
 from coordinator.core.effects import Effect
 from coordinator.core.events import TopicCreated
 from coordinator.core.inputs import Context
 from coordinator.core.member import topics_of
+from coordinator.remembered import Remembered
 from coordinator.telling import OF_COURSE
 from protocol.base import Request
 from protocol.consumer_protocol import decode_assignment
