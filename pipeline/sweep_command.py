@@ -109,7 +109,8 @@ def _swept(grid: Grid, store: Store, master: str | None, top: int, console: Cons
     if grid.question:
         told.append(grid.question)
     size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds"
-    told += [size if not played.known else f"{size}, {played.known} runs finished before", ""]
+    told.append(size if not played.known else f"{size}, {played.known} runs finished before")
+    told += [f"Medians; in brackets {answer.brackets(len(grid.seeds))} of the seeds.", ""]
     print("\n".join([*told, *answer.tell(grid, ranked, top), "", f"tables and plots: {page}"]))
     failed = sum(setting.failed for setting in ranked)
     if failed:

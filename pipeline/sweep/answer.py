@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from statistics import median
 from typing import Any, Final, TypeAlias
@@ -73,6 +73,15 @@ class Setting:
     never_owned: int
     """Runs in which no partition ever had an owner: few rebalances mean nothing there."""
     spreads: dict[str, Spread]
+    good: list[Row] = field(default_factory=list, repr=False, compare=False)
+    """The runs that came to their end."""
+
+
+def brackets(runs: int) -> str:
+    """What stands in brackets behind the median of so many runs, in words."""
+    if runs >= MANY_SEEDS:
+        return "from the tenth to the ninetieth percentile"
+    return "from the least to the most"
 
 
 def spread_of(values: Iterable[float]) -> Spread:
@@ -103,7 +112,7 @@ def rank(grid: Grid, store: Store) -> list[Setting]:
         useless = not good or never * 2 > len(good)
         score = (useless, *(spreads[column].median for column in order)) if good else (True, float("inf"))
         judged.append(
-            (score, Setting(point, 0, name_of(grid, point), len(rows), len(rows) - len(good), never, spreads))
+            (score, Setting(point, 0, name_of(grid, point), len(rows), len(rows) - len(good), never, spreads, good))
         )
     judged.sort(key=lambda each: (each[0], each[1].point.number))
     ranked: list[Setting] = []
@@ -144,7 +153,7 @@ def tell(grid: Grid, ranked: list[Setting], most: int = 12) -> list[str]:
         lines.append(line(ranked[-1], columns))
     by_itself = effects(grid, ranked, columns)
     if len([axis for axis in grid.axes if len(axis.values) > 1]) > 1 and by_itself:
-        lines += ["", "Each parameter by itself, over everything else:", *by_itself]
+        lines += ["", "Each parameter by itself, median of all runs that have it:", *by_itself]
     return lines
 
 
@@ -173,15 +182,15 @@ def line(setting: Setting, columns: list[str]) -> str:
 
 
 def effects(grid: Grid, ranked: list[Setting], columns: list[str]) -> list[str]:
-    """For each value of each parameter the spread of the medians of all settings that have it."""
+    """For each value of each parameter the spread over all runs that have it, as the page draws it."""
     lines = []
     for place, axis in enumerate(grid.axes):
         if len(axis.values) < 2:
             continue
         for number in range(len(axis.values)):
-            of = [s.spreads for s in ranked if s.point.chosen[place] == number and s.spreads]
+            of = [row for setting in ranked if setting.point.chosen[place] == number for row in setting.good]
             if of:
-                told = ", ".join(shown(c, spread_of(each[c].median for each in of)) for c in columns[:2])
+                told = ", ".join(shown(c, spread_of(row[c] for row in of)) for c in columns[:2])
                 lines.append(f"    {axis.name} = {axis.label(number)}: {told}")
     return lines
 

@@ -6,7 +6,7 @@ import html
 from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
-from pipeline.sweep.answer import MANY_SEEDS, SAID, Setting, Spread, amount, said_columns, shown, spread_of
+from pipeline.sweep.answer import SAID, Setting, Spread, amount, brackets, said_columns, shown, spread_of
 from pipeline.sweep.grid import Axis, Grid
 from pipeline.sweep.tables import FAILED
 
@@ -32,12 +32,11 @@ def render(grid: Grid, ranked: list[Setting], rows: list[Row]) -> str:
     size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds: {len(rows)} runs"
     if failed:
         size += f", {len(failed)} failed"
-    many = len(grid.seeds) >= MANY_SEEDS
     template = files("pipeline.sweep").joinpath("page.html").read_text(encoding="utf-8")
     return (
         template.replace("@@TITLE@@", html.escape(grid.question or "A sweep"))
         .replace("@@SIZE@@", html.escape(size))
-        .replace("@@SPREAD@@", "the tenth and the ninetieth percentile" if many else "the least and the most")
+        .replace("@@SPREAD@@", brackets(len(grid.seeds)))
         .replace("@@SETTINGS@@", _settings(grid, ranked, columns))
         .replace("@@CHARTS@@", _charts(grid, good, list(dict.fromkeys([*columns, "twice"]))))
         .replace("@@FAILED@@", _failed(grid, failed))
@@ -135,7 +134,7 @@ def _value(column: str, values: list[float], middle: float, y: Any, name: str) -
     high, low = y(spread.high), y(spread.low)
     at = y(spread.median)
     title = html.escape(
-        f"{name}: {shown(column, spread)}, from {amount(column, spread.least)} to "
+        f"{name}: median {shown(column, spread)}, from {amount(column, spread.least)} to "
         f"{amount(column, spread.most)} in {len(values)} runs"
     )
     return (

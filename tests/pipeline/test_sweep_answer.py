@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline import sweep_command
-from pipeline.sweep.answer import Spread, amount, name_of, rank, shown, spread_of, tell, words
+from pipeline.sweep.answer import Spread, amount, brackets, name_of, rank, shown, spread_of, tell, words
 from pipeline.sweep.grid import Grid, grid_from
+from pipeline.sweep.page import render
 from pipeline.sweep.store import Store, code_version
 from pipeline.sweep.tables import COUNTS, MEASURES
 from tests.pipeline.sweeps import GRID, SCENARIO, grid, swept
@@ -111,7 +112,36 @@ def test_the_page_is_one_file_that_asks_no_network(tmp_path: Path) -> None:
         for parameter in ("static", "deploy.down"):
             assert f'aria-label="{measure} against {parameter}"' in page
     assert page.count("<svg") == page.count("</svg>")
-    assert "static = true: 3 rebalances (0 to 6)" in page
+    assert "static = true: median 3 rebalances (0 to 6)" in page
+
+
+def test_terminal_and_page_tell_the_same_of_a_parameter(tmp_path: Path) -> None:
+    text = f"{SCENARIO}\nparameters:\n  assignor: [range, sticky]\n  deploy.down: [5s, 12s]\nseeds: 3"
+    asked = grid_from(text)
+    # Medians of the settings: 2 and 60. Of the runs: 2, 2, 5, 6, 60, 61 and so 5.5; of the medians it would be 31.
+    numbers = {
+        "range + down for 5s": [2, 2, 5],
+        "range + down for 12s": [6, 60, 61],
+        "sticky + down for 5s": [0, 0, 0],
+        "sticky + down for 12s": [0, 0, None],
+    }
+    store = stored(tmp_path, asked, numbers)
+    ranked = rank(asked, store)
+    told = tell(asked, ranked)
+    points = {run.key: run.point for run in asked.runs()}
+    page = render(asked, ranked, [row | {"point": points[key]} for key, row in store.rows.items()])
+    store.close()
+    assert "Each parameter by itself, median of all runs that have it:" in told
+    assert "    assignor = range: 5.5 rebalances (2 to 61), 55.0 consumer-seconds stopped (20.0 to 610)" in told
+    for line in told[told.index("Each parameter by itself, median of all runs that have it:") + 1 :]:
+        name, _, numbers_told = line.strip().partition(": ")
+        for measure in numbers_told.split(", "):
+            assert f"<title>{name}: median {measure}, from " in page
+
+
+def test_what_brackets_mean_is_said_by_the_number_of_seeds() -> None:
+    assert brackets(4) == "from the least to the most"
+    assert brackets(10) == "from the tenth to the ninetieth percentile"
 
 
 class TestCommand:
@@ -131,7 +161,8 @@ class TestCommand:
             "What makes a rolling deploy of three cheap?",
             "4 settings x 4 seeds, 16 runs finished before",
         ]
-        assert told[3].startswith("  1. static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped, ")
+        assert told[2:4] == ["Medians; in brackets from the least to the most of the seeds.", ""]
+        assert told[4].startswith("  1. static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped, ")
         assert told[-1] == f"tables and plots: {tmp_path / 'out' / 'index.html'}"
 
     def test_a_bad_grid_is_told_and_nothing_is_made(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
