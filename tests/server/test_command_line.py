@@ -187,6 +187,7 @@ class Process:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=Path(__file__).parents[2])
         wait_for(lambda: port_file.exists() or self.process.poll() is not None)
+        assert port_file.exists(), f"it did not start: {self.log.read_text()}"
         self.port = int(port_file.read_text())
 
     def get(self, path: str) -> dict[str, object]:
