@@ -55,7 +55,7 @@ def _read(report: Report) -> Text:
     groups = len(report.groups) + len(report.others)
     text = Text(
         f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}, {count(groups, 'group')}, "
-        f"{count(report.rebalances, 'rebalance')}"
+        f"{count(report.rebalances, 'rebalance')}" + ("; times are in UTC" if report.has_times_of_the_world else "")
     )
     if report.quarantined:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in report.quarantine_kinds)

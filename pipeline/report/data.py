@@ -13,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.findings.words import is_simulated
+
 Row = Mapping[str, Any]
 Ints = npt.NDArray[np.int64]
 
@@ -161,6 +163,11 @@ class Report:
         """Of all groups, with a chart or without."""
         charted = sum(len(group.rebalances) for group in self.groups)
         return charted + sum(int(row["rebalances"]) for row in self.others)
+
+    @property
+    def has_times_of_the_world(self) -> bool:
+        """Whether times are of some day, and not counted from the start of a simulation."""
+        return any(not is_simulated(group.from_ms) for group in self.groups)
 
     @property
     def quarantined(self) -> int:

@@ -41,6 +41,12 @@ VIOLATIONS: Final = {
 
 Naming = Callable[[GroupReport], str] | None
 
+_STOPPED: Final = "consumer-seconds stopped in rebalances"
+_COSTS: Final = (
+    "What a finding cost counts the consumers that stood still through it, and besides, of a consumer that was gone, "
+    "the time until the coordinator missed it. Several findings may count the same time. Above, only what stood still "
+    "in rebalances is counted, each second once."
+)
 MOST_VIOLATIONS: Final = 50
 _REASON_CHARS: Final = 160
 _OF_COURSE: Final = ("need to re-join with the given member-id", "not provided")
@@ -67,7 +73,8 @@ def render(report: Report) -> str:
 def _head(report: Report) -> str:
     read = f"{count(report.rows_read, 'row')} from {count(report.files, 'file')}"
     bad = report.quarantined
-    return read + (f", {bad:,} more could not be read" if bad else "")
+    read += f", {bad:,} more could not be read" if bad else ""
+    return read + ("; all times are in UTC" if report.has_times_of_the_world else "")
 
 
 def _body(report: Report) -> Iterable[str]:
@@ -77,7 +84,7 @@ def _body(report: Report) -> Iterable[str]:
         [
             _counted(len(report.groups) + len(report.others), "group"),
             _counted(report.rebalances, "rebalance"),
-            (seconds(sum(group.stopped_ms for group in report.groups)), "consumer-seconds stopped"),
+            (seconds(sum(group.stopped_ms for group in report.groups)), _STOPPED),
             _counted(len(found), "finding"),
             _counted(sum(len(group.violations) for group in report.groups), "violation"),
             (f"{report.quarantined:,}", "lines in quarantine"),
@@ -91,6 +98,8 @@ def _body(report: Report) -> Iterable[str]:
             if report.groups
             else '<div class="card soft">No group in the input.</div>'
         )
+    if any(row.get("score") for _, _, row in found):
+        yield f'<p class="soft">{_COSTS}</p>'
     several = naming(report)
     for index, group, row in found[:12]:
         yield _finding(index, group, row, several)
@@ -113,7 +122,7 @@ def _body(report: Report) -> Iterable[str]:
 def _finding(index: int, group: GroupReport, row: Row, several: Naming) -> str:
     severity = str(row["severity"])
     where = f'<span class="soft">{_text(several(group))}</span>' if several else ""
-    cost = f"{seconds((row['score'] or 0) * 1_000)} consumer-seconds" if row.get("score") else ""
+    cost = f"cost {seconds((row['score'] or 0) * 1_000)} consumer-seconds" if row.get("score") else ""
     sure = "" if row.get("confidence") == "exact" else '<span class="soft">concluded, not told by the source</span>'
     button = ""
     if row.get("from_ms") is not None and row.get("to_ms") is not None:
@@ -235,7 +244,7 @@ def _numbers(group: GroupReport) -> list[tuple[str, str]]:
     tiles = [
         (f"{len(group.rebalances):,}", f"rebalances, {len(completed):,} completed"),
         (span(longest), "the longest"),
-        (seconds(group.stopped_ms), "consumer-seconds stopped"),
+        (seconds(group.stopped_ms), _STOPPED),
     ]
     moved = [row["moved"] for row in group.rebalances if row.get("moved") is not None]
     if moved:

@@ -87,6 +87,19 @@ def test_tags_nest_and_close() -> None:
     assert set(found.summaries) == summaries
 
 
+def test_what_is_counted_and_in_which_zone_is_said() -> None:
+    finding = {"finding": "f", "severity": "low", "title": "t", "text": "x", "score": 6.0}
+    of_a_day = render(Report("t", [GroupReport("r", "g", 1_772_496_000_000, 1_772_496_060_000, findings=[finding])]))
+    assert "consumer-seconds stopped in rebalances" in of_a_day
+    assert "cost 6 consumer-seconds" in of_a_day
+    assert "the time until the coordinator missed it" in of_a_day
+    assert "all times are in UTC" in of_a_day
+    simulated = render(Report("t", [GroupReport("r", "g", 0, 60_000)]))
+    assert "UTC" not in simulated.split("<script")[0]
+    assert "the time until the coordinator missed it" not in simulated
+    assert '"lag at commits"' in simulated
+
+
 def test_tags_of_the_gallery_s_page_nest_and_close(page: str) -> None:
     found = Nesting(page)
     assert found.wrong == []
