@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,3 +20,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what transcripts now give into their files")
+
+
+def pytest_report_header() -> list[str]:
+    missing = [name for name in ("curl", "node") if shutil.which(name) is None]
+    return [f"examples/testing: not played here, for want of {', '.join(missing)}"] if missing else []
