@@ -153,7 +153,10 @@ def tell(grid: Grid, ranked: list[Setting], most: int = 12) -> list[str]:
         lines.append(line(ranked[-1], columns))
     by_itself = effects(grid, ranked, columns)
     if len([axis for axis in grid.axes if len(axis.values) > 1]) > 1 and by_itself:
-        lines += ["", "Each parameter by itself, median of all runs that have it:", *by_itself]
+        # Many more runs than a setting has seeds, and so other brackets.
+        widest = max(len(axis.values) for axis in grid.axes)
+        around = brackets(sum(len(setting.good) for setting in ranked) // widest)
+        lines += ["", f"Each parameter by itself, median of all runs that have it ({around}):", *by_itself]
     return lines
 
 

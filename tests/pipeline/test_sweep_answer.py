@@ -131,9 +131,10 @@ def test_terminal_and_page_tell_the_same_of_a_parameter(tmp_path: Path) -> None:
     points = {run.key: run.point for run in asked.runs()}
     page = render(asked, ranked, [row | {"point": points[key]} for key, row in store.rows.items()])
     store.close()
-    assert "Each parameter by itself, median of all runs that have it:" in told
+    head = "Each parameter by itself, median of all runs that have it (from the least to the most):"
+    assert head in told
     assert "    assignor = range: 5.5 rebalances (2 to 61), 55.0 consumer-seconds stopped (20.0 to 610)" in told
-    for line in told[told.index("Each parameter by itself, median of all runs that have it:") + 1 :]:
+    for line in told[told.index(head) + 1 :]:
         name, _, numbers_told = line.strip().partition(": ")
         for measure in numbers_told.split(", "):
             assert f"<title>{name}: median {measure}, from " in page
