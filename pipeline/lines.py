@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Iterator
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +70,7 @@ def _read_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def read_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """The lines of a piece; a file that breaks off ends with a row without line that says so."""
     try:
-        with _opened(piece.path) as file:
+        with opened(piece.path) as file:
             number = _lines_before(file, piece.start)
             yield from _batches(file, piece, number)
     except (OSError, EOFError) as problem:
@@ -81,8 +81,9 @@ def _is_packed(path: str) -> bool:
     return path.endswith(".gz")
 
 
-def _opened(path: str) -> IO[bytes]:
-    return gzip.open(path, "rb") if _is_packed(path) else open(path, "rb")  # type: ignore[return-value]
+def opened(path: str) -> IO[bytes]:
+    """The file, unpacked if its name says that it is packed."""
+    return cast(IO[bytes], gzip.open(path, "rb")) if _is_packed(path) else open(path, "rb")
 
 
 def _lines_before(file: IO[bytes], start: int) -> int:

@@ -5,6 +5,7 @@ Kafka: GroupCoordinatorShard and CoordinatorRuntime.CoordinatorContext.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
@@ -403,12 +404,12 @@ class Shard:
         return sum(1 for group in self.groups.values() if is_active(group))
 
 
-class GroupWaiter:
+class GroupWaiter(ABC):
     """Whoever waits for a group to be deleted."""
 
+    @abstractmethod
     def group_deleted(self, group_id: str, error: ErrorCode) -> None:
         """The group is gone, or could not be deleted."""
-        raise NotImplementedError
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ to all nodes and takes a change only from a node that knows all changes before i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 
 from coordinator.core.effects import AppendTopics
@@ -17,14 +18,14 @@ from protocol.errors import ErrorCode
 from protocol.topic_records import PartitionRecord, RemoveTopicRecord, TopicRecord
 
 
-class TopicChange:
+class TopicChange(ABC):
     """Something that somebody wants to have changed."""
 
+    @abstractmethod
     def decide(self) -> TopicsRecords:
         """The records that it takes with the topics as they are now; asked again when others were faster."""
-        raise NotImplementedError
 
-    def ended(self, error: ErrorCode) -> None:
+    def ended(self, error: ErrorCode) -> None:  # noqa: B027 - nobody need be waiting
         """The records of the last decision are stored and true, or could not be stored. Nobody need be waiting."""
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 from protocol.errors import ErrorCode
 from protocol.records import Record
 
 
-class Waiter:
+class Waiter(ABC):
     """Whoever waits for an append to end."""
 
     __slots__ = ()
 
+    @abstractmethod
     def ended(self, error: ErrorCode) -> None:
         """The append is durable (``NONE``), or failed with the log's own error. Called once."""
-        raise NotImplementedError
 
-    def late(self, error: ErrorCode) -> None:
+    def late(self, error: ErrorCode) -> None:  # noqa: B027 - most have nothing to do then
         """The append had been given up as timed out, and now ends: durable after all, or failed."""
 
 

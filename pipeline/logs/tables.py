@@ -7,12 +7,11 @@ are about it. The same line twice, as in overlapping copies of a file, counts on
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -23,6 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pipeline.inputs import Found
+from pipeline.lines import opened
 from pipeline.logs.facts import Fact, LogFile
 from pipeline.logs.lines import Broken
 from pipeline.logs.membership import Event
@@ -185,11 +185,6 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
         "clock_steps": log.counts.clock_set_back,
     }
     yield {"what": "file", "file": path, "body": _json(counts)}
-
-
-def opened(path: str) -> IO[bytes]:
-    """The file, unpacked if its name says that it is packed."""
-    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")  # type: ignore[return-value]
 
 
 def node_of(path: str) -> str:
