@@ -77,13 +77,17 @@ def _finding(group: GroupReport, row: Row, several: Callable[[GroupReport], str]
     head.overflow = "fold"
     parts: list[RenderableType] = [head, Padding(Text(row["text"]), (0, 0, 0, 7))]
     if row.get("advice"):
-        setting = [(f"{row['setting']}  ", "cyan")] if row.get("setting") else []
-        parts.append(Padding(Text.assemble(("→ ", "cyan"), *setting, row["advice"]), (0, 0, 0, 7)))
+        parts.append(_advice(row))
     return Group(*parts)
 
 
+def _advice(row: Row) -> RenderableType:
+    setting = [(f"{row['setting']}  ", "cyan")] if row.get("setting") else []
+    return Padding(Text.assemble(("→ ", "cyan"), *setting, row["advice"]), (0, 0, 0, 7))
+
+
 def brief(report: Report, console: Console, most: int) -> None:
-    """The findings' titles and settings only, a line or two each."""
+    """The findings' titles and what to do, a few lines each."""
     found: Sequence[tuple[GroupReport, Row]] = in_order(report)
     if not found:
         console.print(Text("Nothing to complain about: no rule found a cause that a setting would mend.", "green"))
@@ -93,7 +97,7 @@ def brief(report: Report, console: Console, most: int) -> None:
         console.print(
             Text.assemble((f"{row['severity']:<7}", STYLES.get(row["severity"], "")), f"{where}{row['title']}")
         )
-        if row.get("setting"):
-            console.print(Padding(Text.assemble(("→ ", "cyan"), (row["setting"], "cyan")), (0, 0, 0, 7)))
+        if row.get("advice"):
+            console.print(_advice(row))
     if found[most:]:
         console.print(f"and {count(len(found) - most, 'more finding')} on the page")
