@@ -43,8 +43,8 @@ from protocol.records import OffsetCommitValue, offset_record
 from tests.postgres import running_server
 
 COMMITTERS: Final = 64
-SECONDS: Final = 1.5
-ROUNDS: Final = 5
+SECONDS: Final = 1.0
+ROUNDS: Final = 9
 PARTITIONS: Final = 50
 _PLACE: Final = (37, 0, -1, 3_405_691_582)
 """Partition, epoch, producer id and checksum of what is written bare."""

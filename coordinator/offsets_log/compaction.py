@@ -21,11 +21,11 @@ from typing import Final
 from protocol.records import OffsetRecord, Record, TransactionMarker
 
 _DOOMED_PLAIN: Final = """
-SELECT position, partition, checksum FROM (
-    SELECT position, partition, checksum, value IS NULL AS is_tombstone,
-        max(position) OVER (PARTITION BY partition, key) AS newest
-    FROM {log} WHERE partition IN ({partitions})
-) AS each WHERE position < newest OR is_tombstone ORDER BY position
+SELECT position, partition, checksum FROM log WHERE position IN (
+    SELECT position FROM {log} WHERE partition IN ({partitions})
+    EXCEPT SELECT max(position) FROM {log} WHERE partition IN ({partitions}) GROUP BY partition, key
+    UNION SELECT position FROM {log} WHERE partition IN ({partitions}) AND value IS NULL
+) AND partition IN ({partitions}) ORDER BY position
 """
 
 _DOOMED: Final = """

@@ -40,9 +40,10 @@ class SqliteLog:
     def __init__(self, database: SqliteDatabase, observer: Observer | None = None) -> None:
         self.database = database
         self.observer = observer or Observer()
-        self._books = Books()
+        self._books = Books(is_read=lambda: self._readers > 0)
         self._epochs: dict[int, int] = {}
         self._reading: Counter[int] = Counter()
+        self._readers = 0
         self._closing = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
         self._compactor = Compactor(
@@ -68,7 +69,7 @@ class SqliteLog:
         self._epochs[partition] = epoch
 
         def keep(connection: sqlite3.Connection) -> None:
-            self._books.change(partition).epoch = epoch
+            self._books.elect(connection, partition, epoch)
 
         self.database.submit(keep, partial(self._kept, partition))
         return epoch
@@ -107,13 +108,12 @@ class SqliteLog:
         books, epochs = self._books, self._epochs
         ends: list[ErrorCode] = []
         for partition, epoch, entries, _, _ in appends:
-            newest = epochs.get(partition, -1)
-            if epoch < newest:
+            if epoch < epochs.get(partition, -1):
                 ends.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif entries is None:
                 ends.append(ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
-                books.write(connection, partition, epoch, newest, entries)
+                books.write(connection, partition, epoch, entries)
                 ends.append(ErrorCode.NONE)
         return ends
 
@@ -135,7 +135,10 @@ class SqliteLog:
             except Exception as problem:
                 # The others are told all the same.
                 self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
-        self._compactor.look_after(dict.fromkeys(append[0] for append in appends))
+        while self._books.removed:
+            for partition, removed in self._books.removed.popleft().items():
+                self.observer.compacted(partition, removed)
+        self._compactor.look_after()
 
     def holds_anything(self) -> bool:
         """Whether there is a record, or ever was a leader, of any partition."""
@@ -148,14 +151,18 @@ class SqliteLog:
         """
         count = 0
         for partition, epoch, entry in entries:
-            self._books.write(connection, partition, epoch, epoch, () if entry is None else (entry,))
-            count += entry is not None
+            if entry is None:
+                self._books.elect(connection, partition, epoch)
+            else:
+                self._books.write(connection, partition, epoch, (entry,))
+                count += 1
         return count
 
     # --- reading
 
     def read(self, partition: int, epoch: int, piece: Piece) -> None:
         self._reading[partition] += 1
+        self._readers += 1
         reading = _Reading(partition, epoch, piece, time.perf_counter())
         # Behind all that was appended before, so that it is either read or refused.
         self.database.submit(None, lambda _: self._begin_to_read(reading))
@@ -193,6 +200,7 @@ class SqliteLog:
 
     def _read_ended(self, reading: _Reading) -> None:
         self._reading[reading.partition] -= 1
+        self._readers -= 1
 
     # --- the rest
 

@@ -1,17 +1,24 @@
-"""What the writer of a data directory knows of each partition: as it is durable, and as it will be."""
+"""What the writer of a data directory knows of each partition, and how the tables keep up with the log.
+
+The log itself is all that a transaction of appends writes, with its end and one sum. What is kept by partition would
+have to be written for each partition that it appends to; it is brought up to date for many records at once, and before
+anything else is done to it. What came and was written over in the meantime is removed before it is ever counted: a
+consumer that commits again and again leaves one record of many.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from coordinator.offsets_log.codec import Entry, checksum
+from coordinator.offsets_log.codec import PLAIN, Entry, checksum
 
 _COMPACT_FROM: Final = 1_000
 _WRITE_ROWS: Final = 10_000
-_INDEX_RECORDS: Final = 4_000
+_CATCH_UP_RECORDS: Final = 1_000
 
 _INSERT: Final = (
     "INSERT INTO log (position, partition, epoch, producer_id, checksum, key, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -19,24 +26,35 @@ _INSERT: Final = (
 _INDEX: Final = (
     "INSERT INTO positions SELECT partition, position FROM log WHERE position > ? ORDER BY partition, position"
 )
-_KEEP: Final = (
-    "INSERT INTO partitions (partition, epoch, records, checksums, alive) VALUES (?, ?, ?, ?, ?) "
-    "ON CONFLICT (partition) DO UPDATE SET epoch = excluded.epoch, records = excluded.records, "
-    "checksums = excluded.checksums, alive = excluded.alive"
-)
+_COUNT: Final = """
+INSERT INTO partitions (partition, epoch, records, checksums, alive)
+SELECT partition, max(epoch), count(*), sum(checksum), 0 FROM log WHERE position > ? GROUP BY partition
+ON CONFLICT (partition) DO UPDATE SET epoch = max(epoch, excluded.epoch), records = records + excluded.records,
+    checksums = checksums + excluded.checksums
+"""
+_ELECT: Final = """
+INSERT INTO partitions (partition, epoch, records, checksums, alive) VALUES (?, ?, 0, 0, 0)
+ON CONFLICT (partition) DO UPDATE SET epoch = excluded.epoch
+"""
+_DELETE: Final = "DELETE FROM log WHERE position BETWEEN ? AND ?"
+_TAKE_OUT: Final = "UPDATE partitions SET records = records - ?, checksums = checksums - ? WHERE partition = ?"
+_COMPACTED: Final = "UPDATE partitions SET alive = ? WHERE partition = ?"
 
 _Written: TypeAlias = tuple[int, int, int, int, int, str | None, str | None]
 """Position, partition, epoch, producer id, checksum, key, value."""
 
+Doomed: TypeAlias = list[int]
+"""Position, partition and checksum of a record that is to be removed."""
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class PartitionBooks:
     """A partition as the table ``partitions`` has it."""
 
-    epoch: int = -1
-    records: int = 0
-    checksums: int = 0
-    alive: int = 0
+    epoch: int
+    records: int
+    checksums: int
+    alive: int
 
     @property
     def is_due(self) -> bool:
@@ -52,103 +70,162 @@ class PartitionBooks:
 class Books:
     """Takes part in every transaction of the database."""
 
-    def __init__(self) -> None:
-        self.durable: dict[int, PartitionBooks] = {}
+    def __init__(self, is_read: Callable[[], bool]) -> None:
+        self._is_read = is_read
+        self.durable: Mapping[int, PartitionBooks] = {}
+        """The partitions as they were when the tables last caught up with the log. Another one after each change."""
+        self.removed: deque[Mapping[int, int]] = deque()
+        """How many records were removed of which partitions before they were counted, for whoever tells about it."""
         self.next_position = 1
-        self._open: dict[int, PartitionBooks] = {}
+        self._changed: Mapping[int, PartitionBooks] | None = None
+        self._has_changes = False
         self._rows: list[_Written] = []
+        self._newest: dict[tuple[int, str | None], int] = {}
+        self._superseded: dict[int, int] = {}
+        self._taken_out: Counter[int] = Counter()
         self._indexed = 0
-        self._durable_ends = (1, 0)
+        self._tail_checksums = 0
+        self._durable_end = (1, 0, 0)
 
     def opened(self, connection: sqlite3.Connection) -> None:
-        """As the database has it."""
-        self._durable_ends = connection.execute("SELECT next_position, indexed FROM store").fetchone()
-        self.next_position, self._indexed = self._durable_ends
-        query = "SELECT partition, epoch, records, checksums, alive FROM partitions"
-        self.durable = {partition: PartitionBooks(*rest) for partition, *rest in connection.execute(query)}
+        """As the database has it, and with what came after its tables last caught up."""
+        query = "SELECT next_position, indexed, tail_checksums FROM store"
+        self._durable_end = connection.execute(query).fetchone()
+        self.next_position, self._indexed, self._tail_checksums = self._durable_end
+        connection.execute("BEGIN IMMEDIATE")
+        self.catch_up(connection)
+        self.before_commit(connection)
+        connection.execute("COMMIT")
+        self.committed()
 
-    def change(self, partition: int) -> PartitionBooks:
-        """A partition, to be changed by the transaction under way."""
-        found = self._open.get(partition)
-        if found is None:
-            kept = self.durable.get(partition) or PartitionBooks()
-            found = PartitionBooks(kept.epoch, kept.records, kept.checksums, kept.alive)
-            self._open[partition] = found
-        return found
+    def elect(self, connection: sqlite3.Connection, partition: int, epoch: int) -> None:
+        """Keep the newest epoch of a partition."""
+        self.catch_up(connection)
+        connection.execute(_ELECT, (partition, epoch))
 
-    def write(
-        self, connection: sqlite3.Connection, partition: int, epoch: int, newest: int, entries: Sequence[Entry]
-    ) -> None:
-        """Put entries of an epoch at the end of a partition, whose newest epoch is known as well.
+    def write(self, connection: sqlite3.Connection, partition: int, epoch: int, entries: Sequence[Entry]) -> None:
+        """Put entries of an epoch at the end of a partition.
 
         The rows of all partitions go in together: one by one they would cost twice as much.
         """
-        books = self._open.get(partition) or self.change(partition)
-        books.epoch = max(books.epoch, newest)
-        rows, position = self._rows, self.next_position
+        rows, position, newest = self._rows, self.next_position, self._newest
         for entry in entries:
+            producer_id, key, value = entry
             crc = checksum(partition, position, entry)
-            books.checksums += crc
-            rows.append((position, partition, epoch, entry[0], crc, entry[1], entry[2]))
+            self._tail_checksums += crc
+            rows.append((position, partition, epoch, producer_id, crc, key, value))
+            if producer_id == PLAIN:
+                place = (partition, key)
+                if place in newest:
+                    self._superseded[newest.pop(place)] = partition
+                if value is not None:  # a tombstone also ends what open transactions hold
+                    newest[place] = position
             position += 1
-        books.records += len(entries)
         self.next_position = position
         if len(rows) >= _WRITE_ROWS:
             self._flush(connection)
+            self._remove_superseded(connection)
+            self.catch_up(connection)
 
-    def remove(self, connection: sqlite3.Connection, records: Sequence[tuple[int, int, int]]) -> None:
-        """Take records out: position, partition and checksum of each, in order.
+    def remove(self, connection: sqlite3.Connection, records: Sequence[Doomed]) -> None:
+        """Take records out, given in order.
 
         Whatever lies without a gap goes in one statement.
         """
+        self.catch_up(connection)
         ranges: list[tuple[int, int]] = []
         indexed: list[tuple[int, int, int]] = []
-        begin = 0
-        for end in range(1, len(records) + 1):
-            if end == len(records) or records[end][0] > records[end - 1][0] + 1:
-                first, last = records[begin][0], records[end - 1][0]
-                ranges.append((first, last))
-                if first <= self._indexed:
-                    partitions = dict.fromkeys([partition for _, partition, _ in records[begin:end]])
-                    indexed += [(partition, first, last) for partition in partitions]
-                begin = end
-        connection.executemany("DELETE FROM log WHERE position BETWEEN ? AND ?", ranges)
+        for begin, end in _without_gaps([position for position, *_ in records]):
+            first, last = records[begin][0], records[end - 1][0]
+            ranges.append((first, last))
+            partitions = dict.fromkeys([partition for _, partition, _ in records[begin:end]])
+            indexed += [(partition, first, last) for partition in partitions]
         indexed.sort()
+        connection.executemany(_DELETE, ranges)
         connection.executemany("DELETE FROM positions WHERE partition = ? AND position BETWEEN ? AND ?", indexed)
+        counts: Counter[int] = Counter()
+        checksums: Counter[int] = Counter()
         for _, partition, crc in records:
-            books = self.change(partition)
-            books.records -= 1
-            books.checksums -= crc
+            counts[partition] += 1
+            checksums[partition] += crc
+        connection.executemany(_TAKE_OUT, [(counts[each], checksums[each], each) for each in counts])
 
-    def index(self, connection: sqlite3.Connection) -> None:
-        """Write down to which partition each of the newest records belongs."""
+    def compacted(self, connection: sqlite3.Connection, alive: Mapping[int, int]) -> None:
+        """Keep how many records the compaction has left of each partition."""
+        self.catch_up(connection)
+        connection.executemany(_COMPACTED, [(records, partition) for partition, records in alive.items()])
+
+    def catch_up(self, connection: sqlite3.Connection) -> None:
+        """Write down, for each of the newest records, to which partition it belongs, and what the partitions have."""
         self._flush(connection)
-        connection.execute(_INDEX, (self._indexed,))
-        self._indexed = self.next_position - 1
+        if self.next_position - 1 > self._indexed:
+            connection.execute(_INDEX, (self._indexed,))
+            connection.execute(_COUNT, (self._indexed,))
+            self._indexed = self.next_position - 1
+            self._tail_checksums = 0
+            self._forget_tail()
+        self._has_changes = True
+
+    def _remove_superseded(self, connection: sqlite3.Connection) -> None:
+        """Take out what was written over since the last time; but nothing that somebody is about to read."""
+        if not self._is_read():
+            positions = sorted(self._superseded)
+            ranges = [(positions[begin], positions[end - 1]) for begin, end in _without_gaps(positions)]
+            connection.executemany(_DELETE, ranges)
+            self._taken_out.update(self._superseded.values())
 
     def _flush(self, connection: sqlite3.Connection) -> None:
         connection.executemany(_INSERT, self._rows)
         self._rows.clear()
 
     def before_commit(self, connection: sqlite3.Connection) -> None:
-        """Write down what has changed, and now and then where the records of each partition are."""
+        """Write down where the log ends, and now and then what is kept by partition."""
         self._flush(connection)
-        changed = [(number, p.epoch, p.records, p.checksums, p.alive) for number, p in self._open.items()]
-        connection.executemany(_KEEP, changed)
-        if self.next_position - self._indexed > _INDEX_RECORDS:
-            self.index(connection)
-        ends = (self.next_position, self._indexed)
-        if ends != self._durable_ends:
-            connection.execute("UPDATE store SET next_position = ?, indexed = ?", ends)
+        if self.next_position - 1 - self._indexed >= _CATCH_UP_RECORDS:
+            self._remove_superseded(connection)
+            self.catch_up(connection)
+        if self._has_changes:
+            self._changed = _partitions(connection)
+        end = (self.next_position, self._indexed, self._tail_checksums)
+        if end != self._durable_end:
+            connection.execute("UPDATE store SET next_position = ?, indexed = ?, tail_checksums = ?", end)
 
     def committed(self) -> None:
         """What was changed is durable."""
-        self.durable.update(self._open)
-        self._open.clear()
-        self._durable_ends = (self.next_position, self._indexed)
+        if self._changed is not None:
+            self.durable = self._changed
+        if self._taken_out:
+            self.removed.append(self._taken_out)
+        self._forget_changes()
+        self._durable_end = (self.next_position, self._indexed, self._tail_checksums)
 
     def rolled_back(self) -> None:
         """Nothing was changed."""
         self._rows.clear()
-        self._open.clear()
-        self.next_position, self._indexed = self._durable_ends
+        self._forget_tail()
+        self._forget_changes()
+        self.next_position, self._indexed, self._tail_checksums = self._durable_end
+
+    def _forget_tail(self) -> None:
+        """What was written over in it, and is not removed, stays until its partition is compacted."""
+        self._newest.clear()
+        self._superseded.clear()
+
+    def _forget_changes(self) -> None:
+        self._changed = None
+        self._has_changes = False
+        self._taken_out = Counter()
+
+
+def _partitions(connection: sqlite3.Connection) -> dict[int, PartitionBooks]:
+    query = "SELECT partition, epoch, records, checksums, alive FROM partitions"
+    return {partition: PartitionBooks(*rest) for partition, *rest in connection.execute(query)}
+
+
+def _without_gaps(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Begin and end of each part of a sequence in which one position follows the other."""
+    begin = 0
+    for end in range(1, len(positions) + 1):
+        if end == len(positions) or positions[end] > positions[end - 1] + 1:
+            yield begin, end
+            begin = end

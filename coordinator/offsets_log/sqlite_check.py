@@ -9,6 +9,8 @@ directory that was put back as a whole to an earlier day.
 from __future__ import annotations
 
 import sqlite3
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,6 +23,7 @@ PARTITION_LOG: Final = "partition_log"
 """The log for whoever wants one partition of it."""
 
 _HAS_PARTITION_LOG: Final = f"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '{PARTITION_LOG}')"
+_HAS_TAIL: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('store') WHERE name = 'tail_checksums')"
 _SHOWN: Final = 3
 _NO_DATABASE: Final = 1
 """Up to so many bytes SQLite takes a file for one that is still to be filled."""
@@ -115,30 +118,51 @@ def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
         partition: (records, checksums)
         for partition, records, checksums in connection.execute("SELECT partition, records, checksums FROM partitions")
     }
-    counts: dict[int, int] = {}
-    sums: dict[int, int] = {}
+    caught_up, tail_records, tail_checksums = _tail(connection)
+    counts: Counter[int] = Counter()
+    sums: Counter[int] = Counter()
+    in_tail: Counter[int] = Counter()
     query = "SELECT partition, position, producer_id, checksum, key, value FROM log ORDER BY position"
     for partition, position, producer_id, kept, key, value in connection.execute(query):
         if not isinstance(partition, int) or not isinstance(kept, int):
             yield Finding(-1, f"position {position}: there is no record in its place")
             continue
-        counts[partition] = counts.get(partition, 0) + 1
-        sums[partition] = sums.get(partition, 0) + kept
+        if position <= caught_up:
+            counts[partition] += 1
+            sums[partition] += kept
+        else:
+            in_tail[partition] += 1
+            tail_checksums -= kept
         if not _fits(partition, position, (producer_id, key, value), kept):
             where = f"partition {partition}, position {position}"
             yield Finding(partition, f"{where}: the checksum does not fit the record")
     by_partition = PARTITION_LOG if connection.execute(_HAS_PARTITION_LOG).fetchone()[0] else "log"
     listed = dict(connection.execute(f"SELECT partition, count(*) FROM {by_partition} GROUP BY partition"))
-    for partition in sorted(expected.keys() | counts.keys()):
+    if in_tail.total() != tail_records:
+        found = f"expected {tail_records} records, found {in_tail.total()}"
+        yield Finding(-1, f"after position {caught_up}: {found}")
+    elif tail_checksums:
+        yield Finding(-1, f"after position {caught_up}: the records are not those that were stored")
+    for partition in sorted(expected.keys() | counts.keys() | in_tail.keys()):
         records, checksums = expected.get(partition, (0, 0))
-        count = counts.get(partition, 0)
+        count = counts[partition]
         if count != records:
             yield Finding(partition, f"partition {partition}: expected {records} records, found {count}")
-        elif sums.get(partition, 0) != checksums:
+        elif sums[partition] != checksums:
             yield Finding(partition, f"partition {partition}: its records are not those that were stored")
+        count += in_tail[partition]
         if listed.get(partition, 0) != count:
             text = f"partition {partition}: its index has {listed.get(partition, 0)} records, its table {count}"
             yield Finding(partition, text)
+
+
+def _tail(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Up to where the table ``partitions`` counts, how many records came after, and the sum of their checksums."""
+    if not connection.execute(_HAS_TAIL).fetchone()[0]:
+        return sys.maxsize, 0, 0
+    query = "SELECT indexed, next_position - 1 - indexed, tail_checksums FROM store"
+    found: tuple[int, int, int] = connection.execute(query).fetchone()
+    return found
 
 
 def _fits(partition: int, position: int, entry: tuple[Any, Any, Any], kept: int) -> bool:

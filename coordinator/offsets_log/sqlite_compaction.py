@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+import orjson
 import structlog
 
 from coordinator.offsets_log.base import Observer
 from coordinator.offsets_log.compaction import doomed_query, doomed_with_transactions_query, listed
-from coordinator.offsets_log.sqlite_books import Books
+from coordinator.offsets_log.sqlite_books import Books, Doomed, PartitionBooks
 from coordinator.offsets_log.sqlite_check import PARTITION_LOG
 from coordinator.offsets_log.sqlite_database import SqliteDatabase
 
@@ -34,11 +35,11 @@ _FEW: Final = 4
 class _Run:
     """Partitions that are compacted together, with the records that each will have about.
 
-    ``doomed`` has position, partition and checksum of the others.
+    ``doomed`` has the others.
     """
 
     alive: dict[int, int]
-    doomed: list[tuple[int, int, int]] = field(default_factory=list)
+    doomed: list[Doomed] = field(default_factory=list)
     begin: int = 0
     removed: Counter[int] = field(default_factory=Counter)
 
@@ -58,40 +59,35 @@ class Compactor:
         self._observer = observer
         self._is_read = is_read
         self._stopped = False
+        self._looked_at: Mapping[int, PartitionBooks] | None = None
         self._logger: Any = structlog.get_logger("coordinator").bind()
 
     def stop(self) -> None:
         """Begin nothing more."""
         self._stopped = True
 
-    def look_after(self, partitions: Iterable[int]) -> None:
-        """Compact when it is time to for one of these."""
-        if self.is_busy or self._stopped:
+    def look_after(self) -> None:
+        """Compact when it is time to. That shows when the books change, and when a partition has been read."""
+        known = self._books.durable
+        if known is self._looked_at or self.is_busy or self._stopped:
             return
-        durable = self._books.durable
-        for partition in partitions:
-            kept = durable.get(partition)
-            if kept is not None and kept.is_due and not self._is_read(partition):
-                self._begin()
-                return
+        due = [partition for partition, kept in known.items() if kept.is_due]
+        if any(not self._is_read(partition) for partition in due):
+            self.is_busy = True
+            self._database.submit(self._books.catch_up, self._look)
+        if not due:
+            self._looked_at = known
 
-    def _begin(self) -> None:
-        self.is_busy = True
-        known = self._books.durable.copy()  # the writer goes on meanwhile
-        half_due = {each: kept.records for each, kept in known.items() if kept.is_half_due and not self._is_read(each)}
-        run = _Run(half_due)
-        if sum(half_due.values()) * _FEW < sum(kept.records for kept in known.values()):
-            # Records of a few partitions are found one by one, and of those that are not indexed yet each is looked at.
-            self._database.submit(self._books.index, partial(self._look, run, PARTITION_LOG))
-        else:
-            self._look(run, "log", None)
-
-    def _look(self, run: _Run, log: str, outcome: object) -> None:
+    def _look(self, outcome: object) -> None:
         """Find out what does not count."""
+        known = self._books.durable
+        run = _Run({each: kept.records for each, kept in known.items() if kept.is_half_due and not self._is_read(each)})
         if isinstance(outcome, BaseException):
             self._failed(run, outcome)
-        else:
-            self._database.read(partial(_find_doomed, list(run.alive), log), partial(self._doomed_found, run))
+            return
+        is_few = sum(run.alive.values()) * _FEW < sum(kept.records for kept in known.values())
+        work = partial(_find_doomed, list(run.alive), PARTITION_LOG if is_few else "log")
+        self._database.read(work, partial(self._doomed_found, run))
 
     def _doomed_found(self, run: _Run, outcome: Any) -> None:
         if isinstance(outcome, BaseException):
@@ -121,8 +117,7 @@ class Compactor:
 
         def remove(connection: sqlite3.Connection) -> None:
             self._books.remove(connection, some)
-            for partition, records in alive.items():
-                self._books.change(partition).alive = records
+            self._books.compacted(connection, alive)
             give_back_pages(connection, _VACUUM_PAGES + len(some) // 10)
 
         self._database.submit(remove, partial(self._ended if is_last else self._remove_slice, run))
@@ -134,10 +129,11 @@ class Compactor:
         self.is_busy = False
         for partition in run.alive:
             self._observer.compacted(partition, run.removed[partition])
-        self.look_after(self._books.durable.copy())
+        self.look_after()
 
     def _failed(self, run: _Run, problem: BaseException) -> None:
         self.is_busy = False
+        self._looked_at = self._books.durable
         problem_text = f"{type(problem).__name__}: {problem}"
         self._logger.error("compaction_failed", partitions=list(run.alive), problem=problem_text)
 
@@ -149,16 +145,23 @@ def give_back_pages(connection: sqlite3.Connection, most: int) -> None:
         connection.execute("PRAGMA incremental_vacuum(1)")
 
 
-def _find_doomed(partitions: list[int], log: str, connection: sqlite3.Connection) -> list[tuple[int, int, int]]:
+def _find_doomed(partitions: list[int], log: str, connection: sqlite3.Connection) -> list[Doomed]:
     """Position, partition and checksum of each record that does not count, oldest first."""
     connection.execute("BEGIN")
     try:
         wrote = f"SELECT DISTINCT partition FROM {log} WHERE producer_id >= 0 AND partition IN ({listed(partitions)})"
         with_transactions = {partition for (partition,) in connection.execute(wrote)}
         plain = [partition for partition in partitions if partition not in with_transactions]
-        doomed: list[tuple[int, int, int]] = connection.execute(doomed_query(plain, log)).fetchall()
+        doomed = _all_at_once(connection, doomed_query(plain, log))
         for partition in sorted(with_transactions):
-            doomed += connection.execute(doomed_with_transactions_query(partition, PARTITION_LOG)).fetchall()
+            doomed += _all_at_once(connection, doomed_with_transactions_query(partition, PARTITION_LOG))
         return sorted(doomed) if with_transactions else doomed
     finally:
         connection.execute("ROLLBACK")
+
+
+def _all_at_once(connection: sqlite3.Connection, query: str) -> list[Doomed]:
+    """The rows of a query, fetched as one. Row by row, threads that have better things to do would wait for each."""
+    as_one = f"SELECT json_group_array(json_array(position, partition, checksum)) FROM ({query})"
+    found: list[Doomed] = orjson.loads(connection.execute(as_one).fetchone()[0])
+    return found

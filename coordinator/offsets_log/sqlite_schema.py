@@ -68,5 +68,14 @@ SELECT partition, position, epoch, producer_id, checksum, key, value
 FROM log WHERE position > (SELECT indexed FROM store);
 """
 
-STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS)
+_TAIL: Final = """
+-- From here on the table partitions, too, has what there is up to store.indexed, and its records and checksums count no
+-- others. Those that came after lie without a gap up to store.next_position; tail_checksums is the sum of theirs.
+INSERT INTO positions
+    SELECT partition, position FROM log WHERE position > (SELECT indexed FROM store) ORDER BY partition, position;
+UPDATE store SET indexed = next_position - 1;
+ALTER TABLE store ADD COLUMN tail_checksums INTEGER NOT NULL DEFAULT 0;
+"""
+
+STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS, _TAIL)
 """What makes the tables of version ``n`` out of those of version ``n - 1``, for each ``n`` from 1 on."""

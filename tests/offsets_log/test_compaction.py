@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.offsets_log.codec import checksum, encode
+from coordinator.offsets_log import sqlite_books
+from coordinator.offsets_log.codec import checksum, decode, encode
 from coordinator.offsets_log.compaction import (
     HAS_TRANSACTIONS,
     compacted,
@@ -18,6 +20,9 @@ from coordinator.offsets_log.compaction import (
     doomed_query,
     doomed_with_transactions_query,
 )
+from coordinator.offsets_log.sqlite_books import Books
+from coordinator.offsets_log.sqlite_check import findings
+from coordinator.offsets_log.sqlite_database import migrate
 from coordinator.offsets_log.sqlite_schema import STEPS
 from protocol.records import Record, TransactionMarker
 from tests.offsets_log.helpers import gone, group, marker, offset
@@ -59,6 +64,28 @@ def test_removing_may_stop_anywhere(records: list[Record], share: float) -> None
 @given(HISTORIES)
 def test_what_a_database_would_remove_is_the_same(records: list[Record]) -> None:
     assert doomed_in_sql(records) == sorted(doomed(records))
+
+
+@given(HISTORIES, st.integers(1, 30))
+def test_what_goes_before_it_is_counted_is_never_missed(records: list[Record], size: int) -> None:
+    """The books catch up after each few records."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection, Path("memory"), STEPS)
+    books = Books(is_read=lambda: False)
+    books.opened(connection)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 8)
+        for begin in range(0, len(records), size):
+            connection.execute("BEGIN")
+            books.write(connection, 0, 0, [encode(record) for record in records[begin : begin + size]])
+            books.before_commit(connection)
+            connection.execute("COMMIT")
+            books.committed()
+    assert list(findings(connection)) == []
+    found = decode(connection.execute("SELECT producer_id, key, value FROM log ORDER BY position"))
+    connection.close()
+    assert len(found) >= len(records) - len(doomed(records))
+    assert replayed(found) == replayed(records)
 
 
 @given(HISTORIES)

@@ -21,7 +21,7 @@ from coordinator.offsets_log.sqlite import SqliteLog
 from coordinator.offsets_log.sqlite_files import DATABASE, MARK
 from protocol.errors import ErrorCode
 from protocol.records import Record
-from tests.offsets_log.helpers import PATIENCE, Sqlite, group, marker, offset
+from tests.offsets_log.helpers import PATIENCE, Sqlite, gone, group, marker, offset
 
 NONE, BROKEN, UNKNOWN = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR
 RECORDS = [offset(number, partition=number) for number in range(300)]
@@ -339,7 +339,11 @@ async def test_an_empty_file_that_nobody_wrote_to_becomes_a_store(tmp_path: Path
     await store.close()
 
 
-async def test_records_that_vanish_or_change_are_noticed(store: Sqlite, tmp_path: Path) -> None:
+@pytest.mark.parametrize("catch_up", [25, 4_000], ids=["counted by partition", "not yet"])
+async def test_records_that_vanish_or_change_are_noticed(
+    store: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catch_up: int
+) -> None:
+    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", catch_up)
     await fill(store)
     await store.close()
     for name, statement, said in (
@@ -357,8 +361,12 @@ async def test_records_that_vanish_or_change_are_noticed(store: Sqlite, tmp_path
         assert said in await refused(copy)
 
 
-async def test_one_record_in_place_of_another_is_noticed(store: Sqlite, tmp_path: Path) -> None:
+@pytest.mark.parametrize("catch_up", [25, 4_000], ids=["counted by partition", "not yet"])
+async def test_one_record_in_place_of_another_is_noticed(
+    store: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catch_up: int
+) -> None:
     """With a checksum that fits, even: the sum over all of them does not."""
+    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", catch_up)
     await fill(store)
     await store.close()
     entry = encode(offset(4_711))
@@ -369,7 +377,7 @@ async def test_one_record_in_place_of_another_is_noticed(store: Sqlite, tmp_path
     )
     connection.commit()
     connection.close()
-    assert "its records are not those that were stored" in await refused(store)
+    assert "records are not those that were stored" in await refused(store)
 
 
 # --- a store that breaks while it is used
@@ -459,12 +467,12 @@ async def test_a_record_that_cannot_be_stored_fails_alone(store: Sqlite, monkeyp
 async def test_a_partition_is_found_among_many_whether_it_is_indexed_yet_or_not(
     store: Sqlite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_books, "_INDEX_RECORDS", 25)
+    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 25)
     epochs = [await store.elect(partition) for partition in range(3)]
     expected: list[list[Record]] = [[], [], []]
     for number in range(120):
         partition = number * number % 3
-        records = [offset(number, partition=place) for place in range(number % 4)]
+        records = [offset(number, partition=4 * number + place) for place in range(number % 4)]
         assert await store.append(partition, epochs[partition], *records) is NONE
         expected[partition] += records
         if number % 10 == 0:
@@ -476,7 +484,7 @@ async def test_a_partition_is_found_among_many_whether_it_is_indexed_yet_or_not(
 async def test_an_index_that_misses_a_record_or_has_it_elsewhere_is_noticed(
     store: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_books, "_INDEX_RECORDS", 25)
+    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 25)
     await fill(store)
     await store.close()
     for name, statement, said in (
@@ -491,23 +499,60 @@ async def test_an_index_that_misses_a_record_or_has_it_elsewhere_is_noticed(
         assert said in await refused(copy)
 
 
-async def test_partitions_are_compacted_together(store: Sqlite) -> None:
+async def test_partitions_are_compacted_together(store: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are due, and those that are halfway there; the rest, and what transactions need, stays as it is."""
+    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 100)
     epochs = [await store.elect(partition) for partition in range(4)]
+
+    async def write(partition: int, records: int) -> None:
+        for begin in range(0, records, 100):
+            some = [offset(begin + number, partition=number) for number in range(100)]
+            assert await store.append(partition, epochs[partition], *some) is NONE
+
     for partition, records in ((1, 700), (2, 100), (3, 800)):
-        many = [offset(number, partition=number % 5) for number in range(records)]
-        assert await store.append(partition, epochs[partition], *many) is NONE
+        await write(partition, records)
     held = [offset(1, producer_id=9), offset(2, partition=1, producer_id=8), marker(8)]
     assert await store.append(3, epochs[3], *held) is NONE
-    for number in range(1_000):
-        store.begin(0, epochs[0], offset(number))
-    await store.settled(lambda: store.watching.removed >= 999 + 695 + 795 + 1)
+    assert store.watching.removed == 0
+    await write(0, 1_000)
+    await store.settled(lambda: store.watching.removed >= 900 + 600 + 701)
     await store.restart()
-    assert await store.read(0) == [offset(999)]
-    assert await store.read(1) == [offset(number, partition=number % 5) for number in range(695, 700)]
+    assert await store.read(0) == [offset(900 + number, partition=number) for number in range(100)]
+    assert await store.read(1) == [offset(600 + number, partition=number) for number in range(100)]
     assert len(await store.read(2)) == 100
-    left = [offset(number, partition=number % 5) for number in (795, 797, 798, 799)]
-    assert await store.read(3) == [*left, *held]
+    assert await store.read(3) == [*(offset(700 + each, partition=each) for each in range(100) if each != 1), *held]
+
+
+async def test_what_is_soon_written_over_is_gone_before_it_is_counted(
+    store: Sqlite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 100)
+    epoch = await store.elect(0)
+    plain = [offset(number, partition=number % 3) for number in range(96)]
+    open_ones = [offset(0, producer_id=9), offset(1, producer_id=9)]
+    assert await store.append(0, epoch, *plain[:50], *open_ones, *plain[50:], gone(), gone()) is NONE
+    assert store.watching.removed == 96 - 2
+    # Nothing of a transaction, and no tombstone: it also ends what transactions hold.
+    left = [*open_ones, offset(94, partition=1), offset(95, partition=2), gone(), gone()]
+    assert await store.read(0, epoch) == left
+    await store.restart()
+    assert await store.read(0) == left
+
+
+async def test_what_is_about_to_be_read_is_not_removed_meanwhile(
+    store: Sqlite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 100)
+    epoch = await store.elect(0)
+    records = [offset(number) for number in range(100)]
+    reading = asyncio.create_task(store.read(0, epoch))
+    await asyncio.sleep(0)
+    assert await store.append(0, epoch, *records) is NONE
+    await reading
+    assert store.watching.removed == 0
+    assert await store.read(0, epoch) == records
+    assert await store.append(0, epoch, *records) is NONE
+    assert await store.read(0, epoch) == [*records, offset(99)], "those that were counted wait for the compaction"
 
 
 # --- size
@@ -524,7 +569,7 @@ async def test_appends_that_wait_share_a_transaction(store: Sqlite) -> None:
 async def test_the_files_grow_with_what_is_alive(store: Sqlite) -> None:
     epoch = await store.elect(0)
     written = 0
-    for number in range(25):
+    for number in range(60):
         records = [offset(number, partition=partition) for partition in range(50)]
         await asyncio.gather(*(store.begin(0, epoch, *records) for _ in range(20)))
         written += 20 * sum(len(encode(record).value or "") for record in records)
