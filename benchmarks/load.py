@@ -2,7 +2,7 @@
 
 Compared, in one run and one process, with merely reading the same records from the same store and parsing them. The
 node's time is from when it is elected until it serves; building groups and offsets of the records is the difference.
-Then the same log with a history twice as long behind it, compacted by the log itself while it was written.
+Both stores, and then the same log with a history twice as long behind it, compacted by the store itself.
 
 Python's cycle collector is set as the service sets it. ``REJOIN_LOAD_GROUPS`` makes it smaller.
 """
@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import os
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,24 +28,37 @@ from rich.table import Table
 
 from benchmarks.http_load import loop_factory
 from coordinator.config import Settings
+from coordinator.log_command.contents import Contents, Kept
+from coordinator.log_command.stores import fill_database
+from coordinator.offsets_log.base import Observer
 from coordinator.offsets_log.codec import Entry, decode, encode
+from coordinator.offsets_log.postgres import PostgresLog
+from coordinator.offsets_log.postgres_database import Database
 from coordinator.offsets_log.sqlite import PIECE_RECORDS, SqliteLog
 from coordinator.offsets_log.sqlite_check import rows
 from coordinator.offsets_log.sqlite_database import SqliteDatabase, connect
 from coordinator.offsets_log.sqlite_files import DATABASE
 from coordinator.server.app import App, Options, Topic, calm_collector
-from protocol.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from protocol.consumer_protocol import Assignment, Subscription, TopicPartition, encode_assignment, encode_subscription
 from protocol.records import GroupMetadataValue, MemberMetadata, OffsetCommitValue, group_record, offset_record
+from tests.postgres import running_server
 
 GROUPS: Final = int(os.environ.get("REJOIN_LOAD_GROUPS", "10000"))
 MEMBERS: Final = 10
 OFFSETS: Final = 100
+OPTIONS: Final[dict[str, Any]] = {
+    "settings": Settings.model_validate({"offsets.topic.num.partitions": 1}),
+    "listen": False,
+}
+_PIECE: Final = "SELECT position, producer_id, key, value FROM log WHERE position > $1 ORDER BY position LIMIT $2"
 
 
 def entries(rounds: int) -> Iterator[tuple[int, int, Entry | None]]:
     """Each group and its offsets, so often."""
     subscription = encode_subscription(Subscription(topics=("orders",)))
-    assignments = [encode_assignment(Assignment(partitions=(("orders", member),))) for member in range(MEMBERS)]
+    assignments = [
+        encode_assignment(Assignment(partitions=(TopicPartition("orders", member),))) for member in range(MEMBERS)
+    ]
     for generation in range(1, rounds + 1):
         for number in range(GROUPS):
             group_id = f"group-{number}"
@@ -72,42 +88,112 @@ def entries(rounds: int) -> Iterator[tuple[int, int, Entry | None]]:
                 yield 0, 0, encode(offset_record(group_id, "orders", partition, committed))
 
 
-async def fill(folder: Path, rounds: int) -> None:
-    """Write the log, and let it be compacted when it has a history."""
-    # Offsets of topics that are not there would be deleted when they are loaded.
-    async with App(Options(data=folder, listen=False, topics=(Topic("orders", OFFSETS),))):
-        pass
-    log = SqliteLog(SqliteDatabase(folder))
-    await log.start()
-    done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    log.database.submit(partial(log.fill, entries(rounds)), done.set_result)
-    count = await done
-    assert isinstance(count, int), count
-    if rounds > 1:
-        log._compactor.look_after()
-        while log._compactor.is_busy:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-        assert sum(each.records for each in log._books.durable.values()) == count // rounds
-    await log.close()
+def records(rounds: int) -> Iterator[Kept]:
+    """The same for an import."""
+    return itertools.starmap(Kept, ((partition, epoch, entry) for partition, epoch, entry in entries(rounds) if entry))
 
 
-def bare(folder: Path) -> tuple[int, float]:
-    """Records, and the seconds to read and parse them in the pieces in which a node does."""
-    connection = connect(folder / DATABASE, read_only=True)
-    began = time.perf_counter()
-    after = count = 0
-    while found := rows(connection, 0, after, 2**62, PIECE_RECORDS):
-        after = found[-1][0]
-        count += len(decode((producer_id, key, value) for _, producer_id, _, key, value in found))
-    took = time.perf_counter() - began
-    connection.close()
-    return count, took
+@dataclass(frozen=True)
+class _Store:
+    """Where a log is kept, and how it is read and parsed by itself."""
+
+    name: str
+    options: Options
+    fill: Callable[[int], Awaitable[None]]
+    read: Callable[[], Awaitable[int]]
 
 
-async def load(folder: Path) -> tuple[float, float, int]:
-    """Seconds to check the directory and to load the partition, and the committed offsets that a node then has."""
-    settings = Settings.model_validate({"offsets.topic.num.partitions": 1})
-    app = App(Options(settings=settings, data=folder, listen=False))
+# --- SQLite
+
+
+def sqlite(folder: Path) -> _Store:
+    """A data directory."""
+
+    async def fill(rounds: int) -> None:
+        log = SqliteLog(SqliteDatabase(folder))
+        await log.start()
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        log.database.submit(partial(log.fill, entries(rounds)), done.set_result)
+        count = await done
+        assert isinstance(count, int), count
+        if rounds > 1:
+            log._compactor.look_after()
+            while log._compactor.is_busy:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            assert sum(each.records for each in log._books.durable.values()) == count // rounds
+        await log.close()
+
+    async def read() -> int:
+        connection = connect(folder / DATABASE, read_only=True)
+        after = count = 0
+        while found := rows(connection, 0, after, 2**62, PIECE_RECORDS):
+            after = found[-1][0]
+            count += len(decode((producer_id, key, value) for _, producer_id, _, key, value in found))
+        connection.close()
+        return count
+
+    return _Store("SQLite", Options(data=folder, **OPTIONS), fill, read)
+
+
+# --- PostgreSQL
+
+
+class _Compacted(Observer):
+    """Waits for the end of a compaction."""
+
+    def __init__(self) -> None:
+        self.done = asyncio.Event()
+
+    def compacted(self, partition: int, removed: int) -> None:
+        self.done.set()
+
+
+def postgresql(url: str) -> _Store:
+    """A database, in which a partition is compacted by the node that leads it."""
+
+    async def fill(rounds: int) -> None:
+        await asyncio.to_thread(fill_database, url, Contents({0: 0}), records(rounds))
+        if rounds > 1:
+            await compact()
+
+    async def compact() -> None:
+        database, compacted = Database(url), _Compacted()
+        log = PostgresLog(database, 1, compacted)
+        await log.start()
+        async with database.acquire() as connection:
+            epoch = await connection.fetchval("UPDATE leases SET node_id = 1, epoch = epoch + 1 RETURNING epoch")
+        ended = asyncio.Event()
+        log.read(0, epoch, lambda _, is_last: ended.set() if is_last else None)
+        await ended.wait()
+        # It looks whether it is time to when something is written.
+        log.append(0, epoch, decode([next(records(1)).entry]), lambda error: None)
+        await compacted.done.wait()
+        async with database.acquire() as connection:
+            assert await connection.fetchval("SELECT count(*) FROM log") == GROUPS * (1 + OFFSETS)
+            await connection.execute("UPDATE leases SET node_id = NULL")
+        await log.close()
+        await database.close()
+
+    async def read() -> int:
+        database = Database(url)
+        await database.start()
+        after = count = 0
+        async with database.acquire() as connection:
+            while found := await connection.fetch(_PIECE, after, PIECE_RECORDS):
+                after = found[-1][0]
+                count += len(decode([tuple(row)[1:] for row in found]))
+        await database.close()
+        return count
+
+    return _Store("PostgreSQL", Options(store=url, **OPTIONS), fill, read)
+
+
+# --- measuring
+
+
+async def load(options: Options) -> tuple[float, float, int]:
+    """Seconds until the partition is led and until it is loaded, and the committed offsets that a node then has."""
+    app = App(options)
     began = time.perf_counter()
     starting = asyncio.ensure_future(app.start())
     # Asking the node how it is would cost more than what is measured.
@@ -124,25 +210,38 @@ async def load(folder: Path) -> tuple[float, float, int]:
     return elected - began, loaded - elected, offsets
 
 
+async def measure(store: _Store, rounds: int) -> tuple[str, ...]:
+    """A row of the table."""
+    # Offsets of topics that are not there would be deleted when they are loaded.
+    async with App(replace(store.options, topics=(Topic("orders", OFFSETS),))):
+        pass
+    await store.fill(rounds)
+    gc.collect()
+    began = time.perf_counter()
+    count = await store.read()
+    reading = time.perf_counter() - began
+    gc.collect()
+    starting, loading, offsets = await load(store.options)
+    assert offsets == GROUPS * OFFSETS
+    seconds = (f"{each:.1f}" for each in (starting, reading, loading))
+    written = "once" if rounds == 1 else "compacted"
+    return store.name, written, *seconds, f"{count / loading:,.0f}", f"{reading / loading:.2f}"
+
+
 def main() -> None:
     """Fill, read, load; print a table."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     calm_collector()
-    table = Table(title=f"load of {GROUPS:,} groups of {MEMBERS}, {GROUPS * OFFSETS:,} offsets, SQLite")
-    for column in ("log", "records", "check s", "read+parse s", "load s", "records/s", "of read+parse"):
-        table.add_column(column, justify="left" if column == "log" else "right")
-    with tempfile.TemporaryDirectory() as name:
-        for title, rounds in (("written once", 1), ("compacted", 2)):
-            folder = Path(name) / title
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(fill(folder, rounds))
-                gc.collect()
-                count, reading = bare(folder)
-                gc.collect()
-                checking, loading, offsets = runner.run(load(folder))
-            assert offsets == GROUPS * OFFSETS
-            rate, ratio = f"{count / loading:,.0f}", f"{reading / loading:.2f}"
-            table.add_row(title, f"{count:,}", f"{checking:.1f}", f"{reading:.1f}", f"{loading:.1f}", rate, ratio)
+    table = Table(title=f"load of {GROUPS:,} groups of {MEMBERS}, {GROUPS * OFFSETS:,} offsets")
+    for column in ("store", "written", "start s", "parse s", "load s", "records/s", "of parse"):
+        table.add_column(column, justify="left" if column in ("store", "written") else "right")
+    with tempfile.TemporaryDirectory() as name, running_server() as server:
+        for rounds in (1, 2):
+            for store in (sqlite(Path(name) / str(rounds)), postgresql(server.url(f"rounds_{rounds}"))):
+                began = time.perf_counter()
+                with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                    table.add_row(*runner.run(measure(store, rounds)))
+                print(f"{len(table.rows)} of 4 measured, {time.perf_counter() - began:.0f} s", file=sys.stderr)
     Console().print(table)
 
 
