@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from pydantic import ValidationError
 from rich.table import Table
 
-from simulation.reading import BadScenario
+from simulation.reading import BadScenario, checked
 from simulation.run import play
 from simulation.scenario import Group, Scenario
 from simulation.summary import ROWS, Summary
@@ -48,12 +47,7 @@ def variant(scenario: Scenario, chosen: list[tuple[Axis, str]]) -> Scenario:
             if axis.group is None or axis.group == group_id:
                 group[axis.key] = _typed(axis.key, value)
     data["events"] = [{name: what for name, what in event.items() if what is not None} for event in data["events"]]
-    try:
-        return Scenario.model_validate(data)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadScenario("--compare", None, f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+    return checked(Scenario, data, {}, "--compare")
 
 
 def _typed(key: str, value: str) -> Any:

@@ -66,7 +66,7 @@ def random_scenario(seed: int) -> dict[str, Any]:
     events = [_random_event(random, groups, nodes, max_poll, moments) for _ in range(random.randint(1, 8))]
     events.sort(key=lambda event: int(str(event["at"]).removesuffix("ms")))
     settle = 2 * max(session, max_poll) + 75_000
-    return {
+    data: dict[str, Any] = {
         "horizon": f"{max((_over(event) for event in events), default=0) + settle}ms",
         "seed": seed,
         "topics": {
@@ -82,6 +82,20 @@ def random_scenario(seed: int) -> dict[str, Any]:
         "network": {"latency": random.choice(("exp(2ms)", "exp(30ms)", "uniform(1ms,200ms)"))},
         "events": events,
     }
+    data["events"] = _without_idle_growth(events, {"t": data["topics"]["t"]["partitions"]})
+    return data
+
+
+def _without_idle_growth(events: list[dict[str, Any]], partitions: dict[str, int]) -> list[dict[str, Any]]:
+    """Events in order, without those that would grow a topic to fewer partitions than it has by then."""
+    left = []
+    for event in events:
+        if grow := event.get("grow"):
+            if grow["to"] <= partitions[grow["topic"]]:
+                continue
+            partitions[grow["topic"]] = grow["to"]
+        left.append(event)
+    return left
 
 
 def _random_event(

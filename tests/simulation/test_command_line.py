@@ -57,6 +57,7 @@ def test_variants_are_compared(capsys: pytest.CaptureFixture[str], monkeypatch: 
         (("gallery", "answer", "stuck_handlr"), "is it stuck_handler?"),
         (("run", NAME, "--compare", "assinor=range"), "a group has no key 'assinor'"),
         (("run", NAME, "--compare", "assignor=range,rnage"), "unknown assignor 'rnage'"),
+        (("run", NAME, "--compare", "consumers=few"), "consumers: expected a whole number, not 'few'"),
         (("run", NAME, "--compare", "assignor"), "expected KEY=VALUE"),
         (("search", "--seeds", "5:1"), "expected at least one seed"),
     ],

@@ -6,10 +6,12 @@ import os
 from typing import Any
 
 import pytest
+import yaml
 
 from coordinator.cluster.leases import Leases
 from simulation.lab import Lab
 from simulation.leased import LeasedCluster
+from simulation.reading import scenario_from
 from simulation.scenario import Scenario
 from simulation.schedules import SCHEDULES, random_scenario
 from simulation.search import (
@@ -31,6 +33,12 @@ def test_nothing_is_found_in_the_coordinator_as_it_is(start: int) -> None:
     report = search_seeds(start, min(SEEDS, start + 50), shrink=False)
     assert report.failure is None, report.failure.tell()
     assert report.faults > 50
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_what_is_drawn_could_be_written_by_hand(schedule: str) -> None:
+    for seed in range(100):
+        scenario_from(yaml.safe_dump(SCHEDULES[schedule](seed)), f"{schedule} {seed}")
 
 
 def test_nothing_is_found_while_nodes_lose_what_they_lead() -> None:
