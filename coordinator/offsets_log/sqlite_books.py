@@ -155,8 +155,11 @@ class Books:
         self.catch_up(connection)
         connection.executemany(_COMPACTED, [(records, partition) for partition, records in alive.items()])
 
-    def catch_up(self, connection: sqlite3.Connection) -> None:
-        """Write down, for each of the newest records, to which partition it belongs, and what the partitions have."""
+    def catch_up(self, connection: sqlite3.Connection) -> int:
+        """Write down, for each of the newest records, to which partition it belongs, and what the partitions have.
+
+        Returns the position up to which that is known now.
+        """
         self._flush(connection)
         if self.next_position - 1 > self._indexed:
             connection.execute(_INDEX, (self._indexed,))
@@ -165,6 +168,7 @@ class Books:
             self._tail_checksums = 0
             self._forget_tail()
         self._has_changes = True
+        return self._indexed
 
     def _remove_superseded(self, connection: sqlite3.Connection) -> None:
         """Take out what was written over since the last time; but nothing that somebody is about to read."""

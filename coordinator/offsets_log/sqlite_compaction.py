@@ -86,7 +86,8 @@ class Compactor:
             self._failed(run, outcome)
             return
         is_few = sum(run.alive.values()) * _FEW < sum(kept.records for kept in known.values())
-        work = partial(_find_doomed, list(run.alive), PARTITION_LOG if is_few else "log")
+        assert isinstance(outcome, int), "the books say how far they go"
+        work = partial(_find_doomed, list(run.alive), outcome, PARTITION_LOG if is_few else "log")
         self._database.read(work, partial(self._doomed_found, run))
 
     def _doomed_found(self, run: _Run, outcome: Any) -> None:
@@ -145,8 +146,11 @@ def give_back_pages(connection: sqlite3.Connection, most: int) -> None:
         connection.execute("PRAGMA incremental_vacuum(1)")
 
 
-def _find_doomed(partitions: list[int], log: str, connection: sqlite3.Connection) -> list[Doomed]:
-    """Position, partition and checksum of each record that does not count, oldest first."""
+def _find_doomed(partitions: list[int], until: int, log: str, connection: sqlite3.Connection) -> list[Doomed]:
+    """The records up to a position that do not count, oldest first.
+
+    Those behind it are not in the books yet, and may be gone before they ever are.
+    """
     connection.execute("BEGIN")
     try:
         wrote = f"SELECT DISTINCT partition FROM {log} WHERE producer_id >= 0 AND partition IN ({listed(partitions)})"
@@ -155,7 +159,7 @@ def _find_doomed(partitions: list[int], log: str, connection: sqlite3.Connection
         doomed = _all_at_once(connection, doomed_query(plain, log))
         for partition in sorted(with_transactions):
             doomed += _all_at_once(connection, doomed_with_transactions_query(partition, PARTITION_LOG))
-        return sorted(doomed) if with_transactions else doomed
+        return sorted(each for each in doomed if each[0] <= until)
     finally:
         connection.execute("ROLLBACK")
 

@@ -18,6 +18,7 @@ from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.codec import Entry, checksum, encode
 from coordinator.offsets_log.memory import compacted
 from coordinator.offsets_log.sqlite import SqliteLog
+from coordinator.offsets_log.sqlite_database import Done, Work
 from coordinator.offsets_log.sqlite_files import DATABASE, MARK
 from protocol.errors import ErrorCode
 from protocol.records import Record
@@ -537,6 +538,33 @@ async def test_what_is_soon_written_over_is_gone_before_it_is_counted(
     assert await store.read(0, epoch) == left
     await store.restart()
     assert await store.read(0) == left
+
+
+async def test_what_a_compaction_finds_may_be_gone_when_it_comes_to_remove_it(
+    store: Sqlite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is counted once, and the directory is as whole as it was."""
+    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 50)
+    monkeypatch.setattr(sqlite_books, "_COMPACT_FROM", 100)
+    log = store.log
+    assert isinstance(log, SqliteLog)
+    read = log.database.read
+    asked: asyncio.Queue[tuple[Work, Done]] = asyncio.Queue()
+    monkeypatch.setattr(log.database, "read", lambda work, done: asked.put_nowait((work, done)))
+    epoch = await store.elect(0)
+    assert await store.append(0, epoch, *(offset(number, partition=number) for number in range(100))) is NONE
+    find, remove = await asyncio.wait_for(asked.get(), PATIENCE)
+    assert await store.append(0, epoch, *(offset(number) for number in range(30))) is NONE
+    found: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    read(find, found.set_result)
+    await found
+    assert await store.append(0, epoch, *(offset(number) for number in range(30, 60))) is NONE
+    assert store.watching.removed == 59
+    remove(found.result())
+    await store.settled(lambda: not log._compactor.is_busy)
+    await store.restart()
+    expected = [*(offset(number, partition=number) for number in range(1, 100)), offset(59)]
+    assert await store.read(0) == expected
 
 
 async def test_what_is_about_to_be_read_is_not_removed_meanwhile(
