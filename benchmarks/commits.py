@@ -4,7 +4,8 @@ Measured in turns, each round all of them, and compared within the round:
 
 - bare: the same rows, of the same columns, written by a group commit of a few lines that does nothing else: no epochs
   are checked, no checksums made, no books kept, nothing is indexed or compacted. SQLite: one table and one thread, a
-  transaction for all that wait. PostgreSQL: one connection, and one INSERT for all that wait;
+  transaction for all that wait. PostgreSQL: one connection, and one INSERT for all that wait; beside it "pipelined",
+  which sends an INSERT for each, all before the first is answered;
 - log: ``append`` of the offsets log;
 - node: OffsetCommit through ``Runtime.submit``, ``Node.step`` and the offsets log; requests and answers are objects, so
   HTTP and JSON are not in it. What they cost is in http_heartbeats.
@@ -122,7 +123,7 @@ async def bare_sqlite(folder: Path) -> AsyncIterator[Commit]:
 
 
 @asynccontextmanager
-async def bare_postgres(url: str) -> AsyncIterator[Commit]:
+async def bare_postgres(url: str, *, pipelined: bool = False) -> AsyncIterator[Commit]:
     database = Database(url)
     await database.start()
     connection = await database.connect()
@@ -130,9 +131,10 @@ async def bare_postgres(url: str) -> AsyncIterator[Commit]:
         "CREATE TABLE bare (position bigserial PRIMARY KEY, partition integer, epoch bigint, producer_id bigint, "
         "checksum bigint, key text, value text)"
     )
-    insert = (
-        "INSERT INTO bare (partition, epoch, producer_id, checksum, key, value) SELECT * FROM unnest("
-        "$1::integer[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])"
+    insert = "INSERT INTO bare (partition, epoch, producer_id, checksum, key, value) "
+    one_by_one = insert + "VALUES ($1, $2, $3, $4, $5, $6)"
+    together = insert + (
+        "SELECT * FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])"
     )
     waiting: list[tuple[tuple[Any, ...], asyncio.Future[None]]] = []
     something = asyncio.Event()
@@ -152,7 +154,10 @@ async def bare_postgres(url: str) -> AsyncIterator[Commit]:
             while waiting:
                 rows, futures = zip(*waiting, strict=True)
                 waiting.clear()
-                await connection.execute(insert, *zip(*rows, strict=True))
+                if pipelined:
+                    await connection.executemany(one_by_one, rows)
+                else:
+                    await connection.execute(together, *zip(*rows, strict=True))
                 _set_all(list(futures))
 
     writing = asyncio.create_task(write())
@@ -281,6 +286,7 @@ def main() -> None:
             },
             "PostgreSQL": {
                 "bare": lambda turn: bare_postgres(server.url(f"bare_{turn}")),
+                "pipelined": lambda turn: bare_postgres(server.url(f"pipelined_{turn}"), pipelined=True),
                 "log": lambda turn: log_postgres(server.url(f"log_{turn}")),
                 "node": lambda turn: node(Options(store=server.url(f"node_{turn}"), topics=topics, listen=False)),
             },

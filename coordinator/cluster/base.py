@@ -67,7 +67,7 @@ class Leadership(Protocol):
         """Why this node cannot do its part; empty when it can."""
 
     def view(self) -> View:
-        """Nodes and leases as they were last seen."""
+        """Nodes and leases as they were last seen, with the times that they have left now."""
 
     @property
     def lease_ms(self) -> int | None:

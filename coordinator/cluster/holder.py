@@ -190,7 +190,7 @@ class LeaseHolder:
         return "" if not self._to_lead else "taking over"
 
     def view(self) -> View:
-        return self._leases.view
+        return self._leases.seen(int(steady_ms()))
 
     # --- driving
 
@@ -230,7 +230,7 @@ class LeaseHolder:
         if leases.left:
             self._left.set()
         if leases.view.nodes:
-            self._tell(leases.view)
+            self._tell(leases.view, leases.seen_ms_ago(int(steady_ms())))
         self._set_alarm()
 
     def _stop_leading(self, effect: StopLeading, led: Led) -> None:
@@ -261,10 +261,10 @@ class LeaseHolder:
         """A line for each of a few partitions, but not for each of many."""
         return led.quietly() if partitions > _A_FEW else nullcontext()
 
-    def _tell(self, view: View) -> None:
+    def _tell(self, view: View, passed_ms: int = 0) -> None:
         """Let the core know who is there and who leads what: others as the store showed, itself as it knows."""
         assert self._led is not None, "it was started"
-        told = self._leases.known(self._broker, view)
+        told = self._leases.known(self._broker, view, passed_ms)
         if told != self._told:
             self._told = told
             self._led.see(told.brokers, told.leaders)
@@ -298,7 +298,9 @@ class LeaseHolder:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        deadline = self._leases.next_deadline()
+        now, leases = steady_ms(), self._leases
+        at = [leases.next_deadline(), leases.next_run_out(int(now)) if not leases.left else None]
+        deadline = min((each for each in at if each is not None), default=None)
         if deadline is not None and not self._stopped:
-            delay = max(0.001, (deadline - steady_ms()) / 1_000)
+            delay = max(0.001, (deadline - now) / 1_000)
             self._alarm = asyncio.get_running_loop().call_later(delay, self._step, Tick())

@@ -169,6 +169,7 @@ class Leases:
         self.lease_ms = lease_ms
         self.held: dict[int, Lease] = {}
         self.view = View()
+        """As the store showed it last."""
         self.registered = False
         self.left = False
         self._draining = False
@@ -180,6 +181,7 @@ class Leases:
         self._sent_at: Millis = 0
         self._nudged = False
         self._beat_at: Millis = 0
+        self._seen_at: Millis = 0
         self._not_before: Millis = 0
         self._wanted: tuple[int, ...] = ()
         self._to_give: dict[int, int] = {}
@@ -229,14 +231,32 @@ class Leases:
         """The instant from which not all that is led is led by right any more; none where nothing is led."""
         return min((lease.valid_until for lease in self.held.values()), default=None)
 
-    def known(self, broker: Broker, view: View) -> ClusterSeen:
-        """Who is there and who leads what: others as the store showed them in ``view``, itself as it knows."""
+    def seen(self, now: Millis) -> View:
+        """The view as it is by now: without a store that shows a newer one, whoever is in it runs out of time."""
+        return self.view.later(self.seen_ms_ago(now))
+
+    def seen_ms_ago(self, now: Millis) -> Millis:
+        """How old the view is."""
+        return max(0, now - self._seen_at)
+
+    def next_run_out(self, now: Millis) -> Millis | None:
+        """When ``seen`` next shows a lease of another node no longer."""
+        others = (lease for lease in self.view.leases if lease.incarnation != self.incarnation)
+        ends = (self._seen_at + lease.ms_left for lease in others if lease.ms_left is not None)
+        return min((end for end in ends if end > now), default=None)
+
+    def known(self, broker: Broker, view: View, passed_ms: Millis = 0) -> ClusterSeen:
+        """Who is there and who leads what: others as the store showed them in ``view``, itself as it knows.
+
+        ``passed_ms`` is how long ago that was. Leases run out meanwhile; who is there stays, as long as nothing newer
+        is known: nobody can tell a node that is gone from one that has no store either.
+        """
         brokers = {node.node_id: node.broker for node in view.workers()}
         if self.registered:
             brokers[self.node_id] = broker
         leaders = {
             lease.partition: lease.node_id
-            for lease in view.leases
+            for lease in view.later(passed_ms).leases
             if lease.is_live and lease.incarnation != self.incarnation
         }
         leaders |= dict.fromkeys(self.held, self.node_id)
@@ -255,6 +275,7 @@ class Leases:
         assert isinstance(asked, Beat), "only a Beat ends like this"
         self.registered = True
         self.view = what.view
+        self._seen_at = now
         self._beat_at = now if self._nudged else min(self._sent_at + self._beat_ms, self._next_run_out(now))
         self._nudged = False
         renewed = frozenset(what.renewed)

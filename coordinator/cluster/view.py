@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Self, TypeAlias
 
 from coordinator.core.inputs import Broker
 
@@ -57,6 +57,17 @@ class View:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_partition", {lease.partition: lease for lease in self.leases})
+
+    def later(self, millis: Millis) -> Self:
+        """The same after a while in which nobody was heard of: times run on, and out."""
+        return replace(
+            self,
+            nodes=tuple(replace(node, ms_left=node.ms_left - millis) for node in self.nodes),
+            leases=tuple(
+                lease if lease.ms_left is None else replace(lease, ms_left=lease.ms_left - millis)
+                for lease in self.leases
+            ),
+        )
 
     def workers(self) -> list[NodeSeen]:
         """The nodes that may lead something, by id."""

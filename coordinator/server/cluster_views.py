@@ -30,7 +30,9 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
             state = "free" if leader is None else "elsewhere"
             epoch = lease.epoch if lease is not None else -1
             load_ms = lease.load_ms if lease is not None and leader is not None else None
-        expires = lease.ms_left if lease is not None and leadership.lease_ms is not None else None
+        expires = None
+        if lease is not None and lease.ms_left is not None and leadership.lease_ms is not None:
+            expires = max(0, lease.ms_left)
         partitions.append(
             {
                 "partition": partition,
