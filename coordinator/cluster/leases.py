@@ -256,8 +256,8 @@ class Leases:
             brokers[self.node_id] = broker
         leaders = {
             lease.partition: lease.node_id
-            for lease in view.later(passed_ms).leases
-            if lease.is_live and lease.incarnation != self.incarnation
+            for lease in view.leases
+            if (lease.ms_left or 0) > passed_ms and lease.incarnation != self.incarnation
         }
         leaders |= dict.fromkeys(self.held, self.node_id)
         return ClusterSeen(tuple(each for _, each in sorted(brokers.items())), dict(sorted(leaders.items())))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from coordinator.cluster.leases import (
     Beat,
+    Beaten,
     Drain,
     GiveBack,
     Happening,
@@ -28,6 +29,7 @@ from coordinator.cluster.leases import (
     Unreachable,
     Usurped,
 )
+from coordinator.cluster.view import LeaseSeen, NodeSeen, View
 from coordinator.core.inputs import Broker
 from simulation.lease_store import LeaseStore
 
@@ -360,3 +362,23 @@ def test_never_two_leaders_and_in_the_end_all_is_led_and_evenly(
     before = {process.incarnation: dict(process.leading) for process in world.living()}
     world.run(40_000)
     assert before == {process.incarnation: dict(process.leading) for process in world.living()}, "calm is calm"
+
+
+def test_what_was_seen_of_others_runs_out_unless_it_is_seen_again() -> None:
+    leases = Leases(1, "mine", 2, LEASE_MS)
+    view = View(
+        (NodeSeen(1, "mine", "a", 1, LEASE_MS), NodeSeen(2, "other", "b", 2, 900)),
+        (LeaseSeen(0, 3, 2, "other", 900), LeaseSeen(1, 5, 2, "other", None)),
+    )
+    leases.step(Tick(), 1_000)
+    leases.step(Beaten((), view), 1_100)
+    mine = Broker(1, "a", 1)
+    assert leases.next_run_out(1_100) == 2_000
+    assert leases.seen(1_999).leases[0].ms_left == 1
+    assert leases.known(mine, view, leases.seen_ms_ago(1_999)).leaders == {0: 2}
+    assert [node.is_alive for node in leases.seen(2_000).nodes] == [True, False]
+    known = leases.known(mine, view, leases.seen_ms_ago(2_000))
+    assert known.leaders == {}
+    assert [broker.node_id for broker in known.brokers] == [1, 2], "it may be there, with nobody to say so"
+    assert leases.next_run_out(2_000) is None
+    assert leases.seen(9_000).leases[1].ms_left is None, "what was given back has no end"

@@ -280,6 +280,34 @@ async def test_a_node_without_its_store_gives_up_in_time_and_comes_back_by_itsel
         assert (await nodes.look(cut, "/readyz"))[0] == 200
 
 
+async def test_without_a_store_nobody_is_sent_to_a_node_whose_leases_have_run_out(
+    three: Nodes, postgres_server: PostgresServer
+) -> None:
+    before = three.leading()
+    postgres_server.kill()
+    await until(lambda: not three.leading(), "a node goes on leading")
+    await until(
+        lambda: not any(app.runtime.node.leaders for app in three.apps.values()), "somebody is still taken for a leader"
+    )
+    await until(
+        lambda: not any(app.runtime.leadership.view().workers() for app in three.apps.values()), "somebody seems alive"
+    )
+    for app in three.apps.values():
+        assert (await coordinator_of(three, app, GROUP))["errorCode"] == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        _, shown = await three.look(app, "/cluster")
+        assert [partition["leader"] for partition in shown["partitions"]] == [None] * PARTITIONS
+        assert {partition["state"] for partition in shown["partitions"]} == {"free"}
+        assert [(node["nodeId"], node["alive"], node["leads"]) for node in shown["nodes"]] == [
+            (1, False, 0),
+            (2, False, 0),
+            (3, False, 0),
+        ]
+        assert {partition["leaseMsLeft"] for partition in shown["partitions"]} == {0}
+    postgres_server.start()
+    await three.settled()
+    assert three.leading().keys() == before.keys()
+
+
 async def test_a_log_that_cannot_be_written_costs_commits_and_nothing_else(postgres: str) -> None:
     async with cluster(postgres, 1) as nodes:
         app = nodes.apps[1]
