@@ -109,8 +109,8 @@ def run(
     host: str = HOST,
     port: int = PORT,
     advertised_host: str | None = None,
-    journal: Path | None = None,
-    data: Path | None = None,
+    journal: str | None = None,
+    data: str | None = None,
     store: str | None = None,
     config: Annotated[tuple[str, ...], Parameter(name=["--config", "-c"], negative=())] = (),
     topic: Annotated[tuple[str, ...], Parameter(negative=())] = (),
@@ -163,6 +163,12 @@ def run(
             raise WrongSetting(f"--port {port}: expected 0 to {HIGHEST_PORT}")
         if max_body_bytes < 1:
             raise WrongSetting(f"--max-body-bytes {max_body_bytes}: expected 1 or more, as no request fits into that")
+        for name, folder in (("--journal", journal), ("--data", data)):
+            # As a path it would be this directory; a variable that is not set says nothing of the kind.
+            if folder == "":
+                raise WrongSetting(f"{name} '': expected the name of a directory, as . for this one")
+        if store == "":
+            raise WrongSetting("--store '': expected the address of a database, as postgresql://HOST/DATABASE")
         if port_file is not None:
             check_place("--port-file", port_file)
         other = "--store" if store else f"{STORE_VARIABLE} in the environment"
@@ -174,8 +180,8 @@ def run(
             host=host,
             port=port,
             advertised_host=advertised_host,
-            journal=journal,
-            data=data,
+            journal=None if journal is None else Path(journal),
+            data=None if data is None else Path(data),
             store=store,
             topics=tuple(topic_from(text) for text in topic),
             max_body_bytes=max_body_bytes,
