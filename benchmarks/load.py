@@ -50,7 +50,9 @@ OPTIONS: Final[dict[str, Any]] = {
     "settings": Settings.model_validate({"offsets.topic.num.partitions": 1}),
     "listen": False,
 }
-_PIECE: Final = "SELECT position, producer_id, key, value FROM log WHERE position > $1 ORDER BY position LIMIT $2"
+_PIECE: Final = (
+    "SELECT position, producer_id, key, value FROM log WHERE partition = 0 AND position > $1 ORDER BY position LIMIT $2"
+)
 
 
 def entries(rounds: int) -> Iterator[tuple[int, int, Entry | None]]:
