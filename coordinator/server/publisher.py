@@ -12,6 +12,7 @@ import structlog
 from coordinator.core import events
 from coordinator.core.inputs import Millis
 from coordinator.server.feed import Feed
+from coordinator.server.loads import Loads
 from coordinator.server.logs import LEVELS, level_of, shortened
 from coordinator.server.metrics import Metrics
 from protocol.events import Event
@@ -39,15 +40,20 @@ class Publisher:
         self._log: Any = structlog.get_logger("coordinator").bind()
         self._flush_ordered = False
         self._quiet = False
+        self._loads = Loads(self._log)
 
     @contextmanager
     def quietly(self) -> Iterator[None]:
-        """Log what happens meanwhile at debug: a node that starts or stops takes or leaves every partition at once."""
+        """Log what happens meanwhile at debug: a node that starts or stops takes or leaves every partition at once.
+
+        The end of their loading comes later; it is one line for all of them.
+        """
         self._quiet = True
         try:
             yield
         finally:
             self._quiet = False
+            self._loads.all_taken()
 
     def publish(self, fact: Event, now: Millis) -> None:
         """Make a fact known."""
@@ -59,7 +65,8 @@ class Publisher:
             line = self._encoder.encode(self.feed.head + 1, now, fact)
         self.feed.add(line, fact)
         self._metrics.count_fact(fact)
-        level = "debug" if self._quiet else level_of(fact)
+        is_in_summary = self._loads.take_in(fact, together=self._quiet)
+        level = "debug" if self._quiet or is_in_summary else level_of(fact)
         if self._log.is_enabled_for(LEVELS[level]):
             getattr(self._log, level)(fact.name, **shortened(fact))
 
@@ -78,6 +85,7 @@ class Publisher:
     def close(self) -> None:
         """Send listeners home and close the journal."""
         self.feed.close()
+        self._loads.stop()
         if self.journal is not None:
             try:
                 self.journal.close()

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 
-from coordinator.core.events import AppendFailed, Cause, RebalanceCompleted
-from coordinator.server import logs
+from coordinator.core.events import (
+    AppendFailed,
+    Cause,
+    GroupLoaded,
+    PartitionElected,
+    PartitionLoaded,
+    PartitionResigned,
+    RebalanceCompleted,
+)
+from coordinator.core.inputs import Context
+from coordinator.server import loads, logs
+from coordinator.server.app import App, Options, Topic
+from coordinator.server.metrics import Metrics
+from coordinator.server.publisher import Publisher, journal_schema
+from protocol.journal import read_journal
+from protocol.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 
 MANY = [f"member-{number}" for number in range(100)]
 COMPLETED = RebalanceCompleted(
@@ -77,3 +99,66 @@ def test_lines_are_pretty_on_a_terminal() -> None:
     assert "heartbeat" in line
     assert "UNKNOWN_MEMBER_ID" in line
     assert not line.startswith("{")
+
+
+def lines_of(out: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+async def commit(app: App, group: str) -> None:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+    topic = OffsetCommitRequestTopic(name="orders", partitions=(partition,))
+    request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=(topic,))
+    answer = await app.runtime.submit(request, Context(8)).answer()
+    assert isinstance(answer, OffsetCommitResponse)
+    assert answer.topics[0].partitions[0].error_code == 0
+
+
+async def loaded(app: App) -> None:
+    async with asyncio.timeout(10):
+        while len(app.runtime.load_ms) < 50:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_what_is_loaded_at_the_start_is_one_line_and_every_fact(tmp_path: Path) -> None:
+    options = Options(data=tmp_path / "data", journal=tmp_path / "journal", topics=(Topic("orders", 1),), listen=False)
+    async with App(options) as app:
+        for group in ("a", "b", "c"):
+            await commit(app, group)
+    logs.configure("info", out := io.StringIO())
+    async with App(options) as app:
+        await loaded(app)
+        app.runtime.resign(7)
+        app.runtime.elect(7)
+        await loaded(app)
+    said = lines_of(out)
+    (line,) = [line for line in said if line["event"] == "partitions_loaded"]
+    assert (line["partitions"], line["records"], line["groups"]) == (50, 3, 3)
+    assert line["longest_ms"] >= 0
+    assert "still_loading" not in line
+    assert [line["partition"] for line in said if line["event"] == "partition_loaded"] == [7], "this one by itself"
+    assert "group_loaded" not in {line["event"] for line in said}
+    facts = [row.fact.name for row in read_journal(tmp_path / "journal", journal_schema())]
+    assert (facts.count("partition_loaded"), facts.count("group_loaded")) == (101, 3)
+
+
+async def test_what_cannot_be_loaded_does_not_keep_the_rest_from_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loads, "PATIENCE_SECONDS", 0.01)
+    logs.configure("info", out := io.StringIO())
+    publisher = Publisher("run", "1", Metrics())
+    with publisher.quietly():
+        for partition in range(4):
+            publisher.publish(PartitionElected(partition=partition, epoch=1), 0)
+    for partition in (0, 2):
+        publisher.publish(PartitionLoaded(partition=partition, epoch=1, load_ms=7, records=20, groups=1), 0)
+    publisher.publish(GroupLoaded(group_id="g", partition=2, state="Empty", generation=0, members=[], offsets=1), 0)
+    async with asyncio.timeout(5):
+        while not out.getvalue():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    publisher.publish(PartitionLoaded(partition=3, epoch=1, load_ms=9, records=1, groups=1), 0)
+    publisher.publish(PartitionResigned(partition=1, epoch=1, groups=0), 0)
+    publisher.close()
+    first, last, resigned = lines_of(out)
+    assert (first["partitions"], first["records"], first["groups"], first["still_loading"]) == (2, 40, 2, 2)
+    assert (last["partitions"], last["records"], last["longest_ms"]) == (1, 1, 9)
+    assert resigned["event"] == "partition_resigned"
