@@ -57,11 +57,15 @@ def dump(
     """
 
     def run() -> int:
+        missing = dict.fromkeys(partition)
         marks = {"offsets": ('{"version":0,', '{"version":1,'), "group-metadata": ('{"version":2,',), None: ("{",)}
         with _source(file, data, store, partitions) as source:
             for kept in source.records(frozenset(partition) or None):
+                missing.pop(kept.partition, None)
                 if kept.entry.key is not None and kept.entry.key.startswith(marks[only]):
                     sys.stdout.write(kept.as_kafka_prints_it() + "\n")
+            for each in missing:
+                print(f"coordinator: {source.name} has no records of partition {each}", file=sys.stderr)
         return 0
 
     return _reported(run)
@@ -87,13 +91,13 @@ def verify(
 
     def run() -> int:
         try:
-            with _source(file, data, store, partitions) as source:
+            with _source(file, data, store, partitions, verify=True) as source:
                 found = 0
                 for problem in source.problems() if not isinstance(source, TextLog) else ():
                     found += 1
                     print(problem)
                 if found:
-                    print(f"{source.name}: {_counted(found, 'problem')}")
+                    print(f"{source.name}: {_counted(found, 'problem')}{source.advice}")
                     return 1
                 by_partition: dict[int, int] = {}
                 for kept in source.records():
@@ -138,7 +142,7 @@ def export(
     def run() -> int:
         if out is not None:
             check_place("--out", out)
-        with _source(None, data, store, _PARTITIONS, salvage=salvage) as source:
+        with _source(None, data, store, _PARTITIONS, salvage=salvage, or_file=False) as source:
             assert not isinstance(source, TextLog), "no file was named"
             records = source.salvaged() if salvage else source.records()
             if out is None:
@@ -188,25 +192,34 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _url(data: Path | None, store: str | None) -> str:
+def _url(data: Path | None, store: str | None, *, or_file: bool = False) -> str:
     """The database, where no directory is named."""
     url = store or ("" if data is not None else os.environ.get(STORE_VARIABLE, ""))
     if bool(url) == (data is not None):
+        if or_file:
+            raise LogProblem("expected one of FILE, --data DIR and --store postgresql://..., and no more")
         raise LogProblem("expected either --data DIR or --store postgresql://..., and not both")
     return url
 
 
 @contextmanager
 def _source(
-    file: str | None, data: Path | None, store: str | None, partitions: int, *, salvage: bool = False
+    file: str | None,
+    data: Path | None,
+    store: str | None,
+    partitions: int,
+    *,
+    salvage: bool = False,
+    verify: bool = False,
+    or_file: bool = True,
 ) -> Iterator[Any]:
     if file is not None:
         if data is not None or store is not None:
             raise LogProblem(f"{file}: expected a file, or --data or --store, and not both")
         yield TextLog(file, partitions)
         return
-    url = _url(data, store)
-    with PostgresSource(url) if url else SqliteSource(data or Path(), salvage=salvage) as source:
+    url = _url(data, store, or_file=or_file)
+    with PostgresSource(url) if url else SqliteSource(data or Path(), salvage=salvage, verify=verify) as source:
         yield source
 
 

@@ -62,7 +62,8 @@ class TextLog:
         try:
             text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
-            raise LogProblem(f"{self.name} cannot be read: {problem}; expected a file of log export") from problem
+            why = getattr(problem, "strerror", None) or problem
+            raise LogProblem(f"{self.name} cannot be read: {why}; expected a file of log export") from problem
         first = text.partition("\n")[0]
         is_export = f'"format":"{FORMAT}"' in first
         self._records = list(self._export(text) if is_export else self._printed(text, partitions))

@@ -8,7 +8,6 @@ import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -21,19 +20,32 @@ from coordinator.offsets_log.postgres_database import CONNECT_SECONDS, LOST, Dat
 from coordinator.offsets_log.sqlite import SqliteLog
 from coordinator.offsets_log.sqlite_check import DatabaseLost, ahead_of, check_there, findings, lost, mark_problem
 from coordinator.offsets_log.sqlite_database import SqliteDatabase, known_version, migrate, opened
-from coordinator.offsets_log.sqlite_files import DATABASE, Lock, Mark
+from coordinator.offsets_log.sqlite_files import DATABASE, MARK, InUse, Lock, Mark, Marked, MarkUnreadable, advice
 from coordinator.offsets_log.sqlite_schema import STEPS
 
 _ROWS: Final = 5_000
+_WITH_TOPICS: Final = 2
+"""The first version of a cluster's tables that has one for topics."""
+_ALIVE: Final = """
+SELECT node_id, host, port, ceil(extract(epoch FROM expires_at - clock_timestamp()))::bigint FROM nodes
+WHERE expires_at > clock_timestamp() ORDER BY node_id
+"""
 _ALL: Final = "SELECT partition, position, epoch, producer_id, checksum, key, value FROM log"
 
 
 class SqliteSource:
-    """A data directory, read without the right to write. A coordinator may be using it, but not while it is checked."""
+    """A data directory, read without the right to write. A coordinator may be using it, but not while it is checked.
 
-    def __init__(self, folder: Path, *, salvage: bool = False) -> None:
+    One that has less than was said to be stored is refused, as at a start: ``salvage`` makes a note of it instead, and
+    whoever is to ``verify`` it finds it among the problems.
+    """
+
+    def __init__(self, folder: Path, *, salvage: bool = False, verify: bool = False) -> None:
         self.folder = folder
         self._salvage = salvage
+        self._verify = verify
+        self._incomplete: str | None = None
+        self._lock: Lock | None = None
         self._aside: tempfile.TemporaryDirectory[str] | None = None
         self.path = folder / DATABASE
         self.name = str(folder)
@@ -41,7 +53,7 @@ class SqliteSource:
 
     def __enter__(self) -> Self:
         try:
-            check_there(self.path, Mark(self.folder).read() if self._is_unused() else None)
+            check_there(self.path, self._mark_of_lost())
         except DatabaseLost as problem:
             if not self._salvage or ahead_of(self.path) is None:
                 raise
@@ -49,15 +61,67 @@ class SqliteSource:
             return self
         if not self.path.exists():
             raise LogProblem(f"{self.folder} has no {DATABASE}: expected a directory that --data named")
-        self._open(self.path)
+        try:
+            if self._verify:
+                self._lock = self._locked()
+            self._open_whole()
+        except BaseException:
+            self._clear()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
         self._clear()
 
-    def _is_unused(self) -> bool:
-        return not self.path.exists() or self.path.stat().st_size <= 1
+    def _locked(self) -> Lock:
+        try:
+            return Lock(self.folder)
+        except InUse as problem:
+            raise LogProblem(
+                f"{problem.by}: expected one that nobody writes to; stop that one, or verify an export: python -m "
+                f"coordinator log export --data {self.folder} --out FILE, and then log verify FILE"
+            ) from None
+
+    def _open_whole(self) -> None:
+        """Open it, and compare where it ends with the mark."""
+        if not self._open_with_mark() and self._incomplete is not None and (self.folder / MARK).exists():
+            # A coordinator has been started here for the first time, after the mark was looked for.
+            self._connection.close()
+            self._open_with_mark()
+        if self._incomplete is None or self._verify:
+            return
+        if not self._salvage:
+            self._connection.close()
+            raise StoreProblem(self._incomplete + advice(self.folder))
+        self.notes.append(f"{self._incomplete}; what is not there any more is not in what was saved")
+
+    def _open_with_mark(self) -> bool:
+        """Look at the mark, and then at the database, which a coordinator at work only brings further. Is there one?"""
+        marked, self._incomplete = None, None
+        try:
+            marked = Mark(self.folder).read()
+        except MarkUnreadable as problem:
+            self._incomplete = problem.what
+        self._open(self.path)
+        if self._incomplete is not None:
+            return True
+        try:
+            self._incomplete = mark_problem(self._connection, self.path, marked)
+        except sqlite3.Error as problem:
+            self._incomplete = f"{self.path}: {problem}"
+        return marked is not None
+
+    def _mark_of_lost(self) -> Marked | None:
+        """What the mark says, where there is no database to say more."""
+        if self.path.exists() and self.path.stat().st_size > 1:
+            return None
+        try:
+            return Mark(self.folder).read()
+        except MarkUnreadable:
+            if self._salvage:
+                return None
+            raise
 
     def _open(self, path: Path, problem: DatabaseLost | None = None) -> None:
         try:
@@ -100,6 +164,9 @@ class SqliteSource:
     def _clear(self) -> None:
         if self._aside is not None:
             self._aside.cleanup()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def contents(self) -> Contents:
         epochs: dict[int, int] = {}
@@ -159,26 +226,22 @@ class SqliteSource:
 
     def problems(self) -> Iterator[str]:
         """All that is wrong with it."""
-        lock = Lock(self.folder)
+        if self._incomplete is not None:
+            yield self._incomplete
         try:
-            try:
-                marked = Mark(self.folder).read()
-                problem = mark_problem(self._connection, self.path, marked)
-            except StoreProblem as found:
-                problem = str(found)
-            if problem is not None:
-                yield problem
-            try:
-                for (said,) in self._connection.execute("PRAGMA integrity_check(20)").fetchall():
-                    if said != "ok":
-                        yield f"{self.path}: {said}"
-                for finding in findings(self._connection):
-                    yield finding.text
-                yield from _unreadable(self.records())
-            except (sqlite3.Error, LogProblem) as broken:
-                yield f"{self.path}: {broken}"
-        finally:
-            lock.release()
+            for (said,) in self._connection.execute("PRAGMA integrity_check(20)").fetchall():
+                if said != "ok":
+                    yield f"{self.path}: {said}"
+            for finding in findings(self._connection):
+                yield finding.text
+            yield from _unreadable(self.records())
+        except (sqlite3.Error, LogProblem) as broken:
+            yield f"{self.path}: {broken}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about the problems."""
+        return advice(self.folder)
 
     def _select(self, query: str, wanted: frozenset[int] | None) -> Iterator[Any]:
         for row in self._connection.execute(query):
@@ -187,13 +250,15 @@ class SqliteSource:
 
 
 class PostgresSource:
-    """The tables of a cluster, as they are in one transaction."""
+    """The tables of a cluster, as they are in one transaction; older ones stay so. Nothing is made or changed."""
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
         self.name = self._database.shown
         self.notes: list[str] = []
+        self.advice = ""
         self._connection: Any = None
+        self._version = 0
         self._loop = asyncio.new_event_loop()
 
     def __enter__(self) -> Self:
@@ -210,27 +275,38 @@ class PostgresSource:
         self._loop.close()
 
     async def _begin(self) -> None:
-        await self._database.start()
-        self._connection = await self._database.connect()
-        await self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._connection = await self._database.reach()
+        try:
+            await self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._version = await self._database.version(self._connection)
+        except (*LOST, PostgresError) as problem:
+            raise LogProblem(
+                f"{self.name} cannot be read: {_said(problem)}; expected tables that this user may read"
+            ) from problem
+        if not self._version:
+            raise LogProblem(
+                f"{self.name} has no tables of a coordinator; expected a database, and in its URL a search_path, that "
+                "a coordinator's --store named"
+            )
 
     async def _end(self) -> None:
         if self._connection is not None:
             await self._connection.close(timeout=CONNECT_SECONDS)
-        await self._database.close()
 
     def _fetch(self, query: str, *arguments: object) -> list[Any]:
         try:
             found: list[Any] = self._loop.run_until_complete(self._connection.fetch(query, *arguments))
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
-                f"{self.name} cannot be read further: {problem}; expected a server that stays"
+                f"{self.name} cannot be read further: {_said(problem)}; expected a server that stays"
             ) from problem
         return found
 
     def contents(self) -> Contents:
         epochs = {int(row[0]): int(row[1]) for row in self._fetch("SELECT partition, epoch FROM leases ORDER BY 1")}
-        found = self._fetch("SELECT version, record::text FROM topics_log ORDER BY version")
+        found = []
+        if self._version >= _WITH_TOPICS:
+            found = self._fetch("SELECT version, record::text FROM topics_log ORDER BY version")
         return Contents(epochs, [TopicChange(version, _compact(record)) for version, record in found])
 
     def records(self, wanted: frozenset[int] | None = None) -> Iterator[Kept]:
@@ -291,20 +367,22 @@ def fill_directory(folder: Path, contents: Contents, records: Iterable[Kept]) ->
                 raise LogProblem(
                     f"{folder} has a log already: expected an empty directory, or one that is not there yet"
                 )
+            entries = list(_entries(contents, records))
+
+            def write(connection: sqlite3.Connection) -> int:
+                connection.executemany("INSERT INTO topics_log VALUES (?, ?)", contents.topics)
+                return log.fill(entries, connection)
+
             done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            log.database.submit(partial(log.fill, _entries(contents, records)), done.set_result)
+            log.database.submit(write, done.set_result)
             written = await done
+            if isinstance(written, sqlite3.Error):
+                raise LogProblem(
+                    f"{folder} cannot be filled: {written}; nothing of the log is in it, expected room and the right "
+                    "to write"
+                ) from written
             if isinstance(written, BaseException):
                 raise written
-            kept: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            changes = [tuple(change) for change in contents.topics]
-            log.database.submit(
-                lambda connection: connection.executemany("INSERT INTO topics_log VALUES (?, ?)", changes) and None,
-                kept.set_result,
-            )
-            topics = await kept
-            if isinstance(topics, BaseException):
-                raise topics
             return int(written)
         finally:
             await log.close()
@@ -320,14 +398,37 @@ def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> int:
         await database.start()
         try:
             async with database.acquire() as connection, connection.transaction():
-                await connection.execute("LOCK TABLE leases IN EXCLUSIVE MODE")
-                if await connection.fetchval("SELECT EXISTS (SELECT FROM log)"):
-                    raise LogProblem(f"{database.shown} has a log already: expected tables without records")
+                await _refuse_used(connection, database.shown)
+                # So that nobody comes before this is done. Who is there already must not be held up for a refusal.
+                await connection.execute("LOCK TABLE nodes, leases IN EXCLUSIVE MODE")
+                await _refuse_used(connection, database.shown)
                 return await _copy(connection, contents, records)
+        except (*LOST, PostgresError) as problem:
+            raise LogProblem(
+                f"{database.shown} cannot be filled: {_said(problem)}; nothing of the log is in it, "
+                "expected a server that stays and tables of this program"
+            ) from problem
         finally:
             await database.close()
 
     return asyncio.run(fill())
+
+
+async def _refuse_used(connection: Any, shown: str) -> None:
+    """Nobody may use the tables: nodes that have loaded them would go on with what was there before."""
+    alive = await connection.fetch(_ALIVE)
+    if alive:
+        nodes = ", ".join(f"node {node_id} ({host}:{port}, for {left} s)" for node_id, host, port, left in alive)
+        raise LogProblem(
+            f"{shown} is in use: {nodes}. Expected no node that is alive: stop them first; one that was killed counts "
+            "until its time has run out"
+        )
+    for table, what in (("log", "a log"), ("topics_log", "topics")):
+        if await connection.fetchval(f"SELECT EXISTS (SELECT FROM {table})"):
+            raise LogProblem(
+                f"{shown} has {what} already: expected tables without records and topics, or another search_path, "
+                "whose tables are made"
+            )
 
 
 async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) -> int:
@@ -346,6 +447,8 @@ async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) ->
             rows.clear()
     if rows:
         await connection.copy_records_to_table("log", records=rows, columns=columns)
+    # Whoever had a lease, and does not know that it has run out, must not write with an epoch that the log had, too.
+    await connection.execute("UPDATE leases SET node_id = NULL, incarnation = NULL, expires_at = NULL")
     await connection.executemany(
         "INSERT INTO leases AS l (partition, epoch) VALUES ($1, $2) "
         "ON CONFLICT (partition) DO UPDATE SET epoch = greatest(l.epoch, excluded.epoch)",
@@ -380,6 +483,11 @@ def _is_whole(partition: Any, position: int, row: list[Any]) -> bool:
     if not are_right or not isinstance(key, str | None) or not isinstance(value, str | None):
         return False
     return bool(checksum(partition, position, (producer_id, key, value)) == kept)
+
+
+def _said(problem: BaseException) -> str:
+    """What a server says takes several lines."""
+    return " ".join(str(problem).split()) or type(problem).__name__
 
 
 def _compact(record: str) -> str:

@@ -10,7 +10,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import structlog
 
 from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.postgres_schema import STEPS
@@ -79,13 +81,7 @@ class Database:
         """
         if self._pool is not None:
             return
-        try:
-            connection = await self.connect()
-        except (*LOST, ValueError, asyncpg.PostgresError) as problem:
-            raise StoreProblem(
-                f"the store {self.shown} cannot be reached: {_text(problem)}; expected a PostgreSQL server there that "
-                "lets this user in"
-            ) from problem
+        connection = await self.reach()
         try:
             await self._migrate(connection)
         finally:
@@ -129,6 +125,33 @@ class Database:
             connection.add_termination_listener(lambda _: on_end())
         return connection
 
+    async def reach(self) -> Connection:
+        """The first connection. Raises :class:`StoreProblem` where there can be none."""
+        try:
+            return await self.connect()
+        except (*LOST, ValueError, asyncpg.PostgresError) as problem:
+            raise StoreProblem(
+                f"the store {self.shown} cannot be reached: {_text(problem)}; expected a PostgreSQL server there that "
+                "lets this user in"
+            ) from problem
+
+    async def version(self, connection: Connection) -> int:
+        """The version of the tables, 0 where there are none, which are not made. Newer ones are a problem."""
+        there = "SELECT to_regclass(quote_ident(current_schema()) || '.schema_version') IS NOT NULL"
+        if not await connection.fetchval(there):
+            return 0
+        return await self._known_version(connection)
+
+    async def _known_version(self, connection: Connection) -> int:
+        version: int = await connection.fetchval("SELECT max(version) FROM schema_version") or 0
+        known = len(self._steps)
+        if version > known:
+            raise StoreProblem(
+                f"the store {self.shown} has tables of version {version}, made by a newer program; this one knows "
+                f"version {known} and older: run the newer one, or give another search_path"
+            )
+        return version
+
     async def _migrate(self, connection: Connection) -> None:
         encoding = await connection.fetchval("SHOW server_encoding")
         if encoding != "UTF8":
@@ -138,14 +161,17 @@ class Database:
             )
         try:
             async with connection.transaction():
-                await self._migrate_alone(connection)
+                version = await self._migrate_alone(connection)
         except asyncpg.InsufficientPrivilegeError as problem:
             raise StoreProblem(
                 f"the store {self.shown} does not let this user make tables: {_text(problem)}"
             ) from problem
+        if 0 < version < len(self._steps):
+            logger: Any = structlog.get_logger("coordinator")
+            logger.info("schema_migrated", store=self.shown, from_version=version, to_version=len(self._steps))
 
-    async def _migrate_alone(self, connection: Connection) -> None:
-        """Carry out the steps that are missing, while every other node that wants to waits."""
+    async def _migrate_alone(self, connection: Connection) -> int:
+        """Carry out the steps that are missing, while every other node that wants to waits; how many there were."""
         schema = await connection.fetchval("SELECT current_schema()")
         if schema is None:
             schema = (await connection.fetchval("SHOW search_path")).split(",")[0].strip().strip('"')
@@ -154,16 +180,11 @@ class Database:
         await connection.execute(
             "CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL, since timestamptz NOT NULL)"
         )
-        version = await connection.fetchval("SELECT max(version) FROM schema_version") or 0
-        known = len(self._steps)
-        if version > known:
-            raise StoreProblem(
-                f"the store {self.shown} has tables of version {version}, made by a newer program; this one knows "
-                f"version {known} and older: run the newer one, or give another search_path"
-            )
-        for number in range(version, known):
+        version = await self._known_version(connection)
+        for number in range(version, len(self._steps)):
             await connection.execute(self._steps[number])
             await connection.execute("INSERT INTO schema_version VALUES ($1, now())", number + 1)
+        return version
 
 
 def _quoted(name: str) -> str:
@@ -175,7 +196,8 @@ def _text(problem: BaseException) -> str:
 
 
 def _without_password(url: str) -> str:
-    """The URL as it may be shown."""
+    """The URL as it may be shown: of its parameters, those that say which tables are meant."""
     parts = urlsplit(url)
     user, at, place = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + place, query=""))
+    query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if name == "search_path"], safe=",")
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + place, query=query))

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.codec import Row, checksum
-from coordinator.offsets_log.sqlite_files import Marked
+from coordinator.offsets_log.sqlite_files import Marked, advice
 
 PARTITION_LOG: Final = "partition_log"
 """The log for whoever wants one partition of it."""
@@ -62,7 +62,7 @@ def lost(path: Path, what: str, marked: Marked | None) -> DatabaseLost:
     if ahead is None:
         return DatabaseLost(f"{said}. Put a complete copy of the directory back, or give an empty one")
     kept = f". What was stored last is still in {ahead} ({_size(ahead)} bytes): leave it where it is"
-    return DatabaseLost(said + kept + advice(path))
+    return DatabaseLost(said + kept + advice(path.parent))
 
 
 def ahead_of(path: Path) -> Path | None:
@@ -82,12 +82,13 @@ def check_mark(connection: sqlite3.Connection, path: Path, marked: Marked | None
     """Raise :class:`StoreProblem` when batches are missing that were said to be stored, or when nobody can tell."""
     problem = mark_problem(connection, path, marked)
     if problem is not None:
-        raise StoreProblem(problem + advice(path))
+        raise StoreProblem(problem + advice(path.parent))
 
 
 def mark_problem(connection: sqlite3.Connection, path: Path, marked: Marked | None) -> str | None:
     """What is wrong with where the database ends, or none."""
-    name, batch, in_use = connection.execute("SELECT name, batch, in_use FROM store").fetchone()
+    # No row at all: killed in the first moment of the first start, before there was a mark.
+    name, batch, in_use = connection.execute("SELECT name, batch, in_use FROM store").fetchone() or ("", 0, 0)
     if marked is None:
         if not in_use:
             return None
@@ -109,7 +110,7 @@ def check_records(connection: sqlite3.Connection, path: Path) -> None:
     """Raise :class:`StoreProblem` when records were changed or lost."""
     found = [finding for _, finding in zip(range(_SHOWN), findings(connection), strict=False)]
     if found:
-        raise StoreProblem(f"{path} is damaged: " + "; ".join(finding.text for finding in found) + advice(path))
+        raise StoreProblem(f"{path} is damaged: " + "; ".join(finding.text for finding in found) + advice(path.parent))
 
 
 def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
@@ -161,8 +162,8 @@ def _tail(connection: sqlite3.Connection) -> tuple[int, int, int]:
     if not connection.execute(_HAS_TAIL).fetchone()[0]:
         return sys.maxsize, 0, 0
     query = "SELECT indexed, next_position - 1 - indexed, tail_checksums FROM store"
-    found: tuple[int, int, int] = connection.execute(query).fetchone()
-    return found
+    found: tuple[int, int, int] | None = connection.execute(query).fetchone()
+    return found or (0, 0, 0)
 
 
 def _fits(partition: int, position: int, entry: tuple[Any, Any, Any], kept: int) -> bool:
@@ -171,14 +172,6 @@ def _fits(partition: int, position: int, entry: tuple[Any, Any, Any], kept: int)
     if not isinstance(producer_id, int) or not isinstance(key, str | None) or not isinstance(value, str | None):
         return False
     return checksum(partition, position, entry) == kept
-
-
-def advice(path: Path) -> str:
-    """What to do about it."""
-    return (
-        ". Put a complete copy of the directory back; or save what can still be read with python -m coordinator log "
-        f"export --data {path.parent} --salvage, and import it into an empty directory"
-    )
 
 
 def rows(connection: sqlite3.Connection, partition: int, after: int, until: int, limit: int) -> list[Row]:

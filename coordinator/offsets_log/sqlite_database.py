@@ -21,9 +21,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+import structlog
+
 from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.sqlite_check import check_mark, check_records, check_there, lost
-from coordinator.offsets_log.sqlite_files import DATABASE, Lock, Mark
+from coordinator.offsets_log.sqlite_files import DATABASE, Lock, Mark, advice
 from coordinator.offsets_log.sqlite_schema import STEPS
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
@@ -48,6 +50,9 @@ BROKEN: Final = frozenset(
 )
 """Errors of the store itself, which everything else in the transaction would meet as well."""
 
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_HELD: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_A_USABLE_DISK: Final = "a disk that works and has room, and the right to write to the directory and the files in it"
 _WAL_PAGES: Final = 2_000
 _READ_BUSY_MS: Final = 10_000
 
@@ -184,9 +189,14 @@ class SqliteDatabase:
             ) from problem
         try:
             return self._open_alone()
-        except BaseException:
+        except BaseException as problem:
             self._lock.release()
             self._lock = None
+            if isinstance(problem, OSError):
+                why = problem.strerror or problem
+                raise StoreProblem(
+                    f"the data directory {self.folder} cannot be used: {why}; expected {_A_USABLE_DISK}"
+                ) from problem
             raise
 
     def _open_alone(self) -> sqlite3.Connection:
@@ -339,7 +349,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 @contextmanager
 def opened(path: Path, *, read_only: bool = False) -> Iterator[sqlite3.Connection]:
-    """A connection that is closed if anything goes wrong; what SQLite says of a broken file becomes a problem."""
+    """A connection that is closed if anything goes wrong; what SQLite says becomes a problem with what to do."""
     connection = None
     try:
         connection = connect(path, read_only=read_only)
@@ -348,11 +358,18 @@ def opened(path: Path, *, read_only: bool = False) -> Iterator[sqlite3.Connectio
         if connection is not None:
             connection.close()
         if isinstance(problem, sqlite3.Error):
-            raise StoreProblem(
-                f"{path} cannot be read: {problem}. It is damaged, or not made by this program. Put a copy back, or "
-                f"save what can still be read: python -m coordinator log export --data {path.parent} --salvage"
-            ) from problem
+            raise _not_opened(path, problem) from problem
         raise
+
+
+def _not_opened(path: Path, problem: sqlite3.Error) -> StoreProblem:
+    """A file that is whole and cannot be used now needs no copy, and a damaged one no room."""
+    code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+    if code in _DAMAGED or code not in BROKEN:
+        said = f"{path} cannot be read: {problem}. It is damaged, or not made by this program"
+        return StoreProblem(said + advice(path.parent))
+    expected = "nobody else to have it locked" if code in _HELD else _A_USABLE_DISK
+    return StoreProblem(f"{path} cannot be opened: {problem}; expected {expected}")
 
 
 def known_version(connection: sqlite3.Connection, path: Path, known: int) -> int:
@@ -373,6 +390,9 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Sequence[str]) ->
     version = known_version(connection, path, len(steps))
     for number in range(version, len(steps)):
         connection.executescript(f"BEGIN IMMEDIATE;{steps[number]};PRAGMA user_version = {number + 1};COMMIT")
+    if 0 < version < len(steps):
+        logger: Any = structlog.get_logger("coordinator")
+        logger.info("schema_migrated", store=str(path), from_version=version, to_version=len(steps))
     if connection.execute("SELECT count(*) FROM store").fetchone()[0] == 0:
         made = "INSERT INTO store (id, name, batch, next_position, in_use) VALUES (1, ?, 0, 1, 0)"
         connection.execute(made, (uuid.uuid4().hex,))

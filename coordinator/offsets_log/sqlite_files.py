@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,13 +21,41 @@ from coordinator.offsets_log.base import StoreProblem
 DATABASE: Final = "coordinator.db"
 LOCK: Final = "lock"
 MARK: Final = "mark"
+_LOOKS: Final = 5
+
+
+class InUse(StoreProblem):
+    """Another process has the directory. ``by`` says which one, without what to do about it."""
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        self.by = f"{folder} is in use by another process" + (f", {owner}" if owner else "")
+        super().__init__(
+            f"{self.by}: expected a directory of one's own for each coordinator; stop that one, or give another "
+            "directory"
+        )
+
+
+class MarkUnreadable(StoreProblem):
+    """There is a mark, and nobody knows what it says. ``what`` is wrong, without what to do about it."""
+
+    def __init__(self, what: str, folder: Path) -> None:
+        self.what = what
+        super().__init__(what + advice(folder))
+
+
+def advice(folder: Path) -> str:
+    """What to do about a directory that has lost something."""
+    return (
+        ". Put a complete copy of the directory back; or save what can still be read with python -m coordinator log "
+        f"export --data {folder} --salvage, and import it into an empty directory"
+    )
 
 
 class Lock:
     """Nobody else uses a directory while this is held. It goes with the process, however that ends."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises :class:`StoreProblem` when another process has it, or when there can be none."""
+        """Raises :class:`InUse` when another process has it, or :class:`StoreProblem` when there can be none."""
         try:
             self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as problem:
@@ -39,14 +68,11 @@ class Lock:
         except OSError:
             owner = os.pread(self._handle, 32, 0).decode(errors="replace").strip()
             os.close(self._handle)
-            raise StoreProblem(
-                f"{folder} is in use by another process"
-                + (f", {owner}" if owner else "")
-                + ": expected a directory of "
-                "one's own for each coordinator; stop that one, or give another directory"
-            ) from None
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, b"%d\n" % os.getpid(), 0)
+            raise InUse(folder, owner) from None
+        # Who has it is said for others to read; it is had on a full disk as well.
+        with suppress(OSError):
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, b"%d\n" % os.getpid(), 0)
 
     def release(self) -> None:
         os.close(self._handle)
@@ -68,19 +94,21 @@ class Mark:
         self._store = ""
 
     def read(self) -> Marked | None:
-        """What it says; none where there is no file. Raises :class:`StoreProblem` where it is none of ours."""
-        try:
-            text = self._path.read_text(errors="replace")
-        except FileNotFoundError:
-            return None
-        except OSError as problem:
-            raise StoreProblem(f"{self._path} cannot be read: {problem.strerror}; expected a file") from problem
-        words = text.split()
-        if len(words) != 3 or not words[1].isdigit() or words[2] != _crc(words[0], int(words[1])):
-            raise StoreProblem(
-                f"{self._path} is damaged, so nobody can say whether {self._path.with_name(DATABASE)} is complete"
-            )
-        return Marked(words[0], int(words[1]))
+        """What it says; none where there is no file. Raises :class:`MarkUnreadable` where it is none of ours."""
+        database = self._path.with_name(DATABASE)
+        # Whoever looks while it is written may see half of the old one and half of the new.
+        for _ in range(_LOOKS):
+            try:
+                words = self._path.read_text(errors="replace").split()
+            except FileNotFoundError:
+                return None
+            except OSError as problem:
+                what = f"{self._path} cannot be read ({problem.strerror}; expected a file)"
+                break
+            if len(words) == 3 and words[1].isdecimal() and words[2] == _crc(words[0], int(words[1])):
+                return Marked(words[0], int(words[1]))
+            what = f"{self._path} is damaged"
+        raise MarkUnreadable(f"{what}, so nobody can say whether {database} is complete", self._path.parent)
 
     def open(self, store: str, batch: int) -> None:
         """Begin to write it."""

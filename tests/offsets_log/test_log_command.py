@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -13,9 +14,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from coordinator.log_command.command import dump, export, import_, verify
+from coordinator.offsets_log.base import StoreProblem
+from coordinator.offsets_log.codec import checksum, encode
+from coordinator.offsets_log.postgres_database import Database
+from coordinator.offsets_log.postgres_schema import STEPS
 from coordinator.offsets_log.sqlite_files import DATABASE, MARK
 from protocol.errors import ErrorCode
 from protocol.partitioner import partition_for
@@ -24,6 +30,8 @@ from tests.offsets_log.helpers import Postgres, Sqlite, Store, gone, group, mark
 from tests.offsets_log.histories import history
 
 Run = Callable[..., tuple[int, str, str]]
+
+AHEAD = f"{DATABASE}-wal"
 
 RECORDS: dict[int, list[Record]] = {
     0: [offset(100, "group-id"), group(3, "group-id", members=2), gone(1, "group-id")],
@@ -108,6 +116,9 @@ def test_each_formatter_has_its_records_and_neither_has_the_ends_of_transactions
     assert "committed" not in "".join(both)
     some = run(dump, data=data, partition=(0, 5))[1].split("\n")[:-1]
     assert len(some) == 5
+    code, out, err = run(dump, data=data, partition=(77, 0, 78))
+    assert (code, out.count("\n")) == (0, 3)
+    assert err == "".join(f"coordinator: {data} has no records of partition {number}\n" for number in (77, 78))
     assert both[:5] == some
 
 
@@ -125,6 +136,7 @@ def test_a_directory_that_is_in_use_can_be_dumped_but_not_verified(data: Path, r
     assert lines == before
     assert verified[0] == 2
     assert "in use by another process" in verified[2]
+    assert f"stop that one, or verify an export: python -m coordinator log export --data {data} --out" in verified[2]
 
 
 # --- verify
@@ -178,10 +190,97 @@ def test_what_a_lost_write_ahead_log_left_behind_can_be_saved(data: Path, tmp_pa
     shutil.copy(tmp_path / "before", tmp_path / "broken" / DATABASE)
     shutil.copy(data / MARK, tmp_path / "broken" / MARK)
     assert run(verify, data=tmp_path / "broken")[0] == 1
-    code, _, _ = run(export, data=tmp_path / "broken", salvage=True, out=tmp_path / "saved")
-    assert code == 0
+    code, _, err = run(export, data=tmp_path / "broken", salvage=True, out=tmp_path / "saved")
+    assert code == 1
+    assert "ends with batch " in err
     assert run(import_, str(tmp_path / "saved"), data=tmp_path / "new")[0] == 0
     assert read(Sqlite(tmp_path / "new")) == RECORDS
+
+
+CUTS: dict[str, tuple[Callable[[bytes], bytes] | None, tuple[str, ...]]] = {
+    "cut short": (lambda ahead: ahead[:-2_000], (DATABASE, AHEAD, MARK)),
+    "half": (lambda ahead: ahead[: len(ahead) // 2], (DATABASE, AHEAD, MARK)),
+    "one byte changed": (lambda ahead: ahead[:9_000] + b"\xa5" + ahead[9_001:], (DATABASE, AHEAD, MARK)),
+    "removed": (None, (DATABASE, MARK)),
+    "the database alone": (None, (DATABASE,)),
+    "a mark that is damaged": (lambda ahead: ahead, (DATABASE, AHEAD, MARK)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", CUTS)
+def test_a_directory_that_lost_its_newest_records_is_read_to_save_them_only(tmp_path: Path, run: Run, how: str) -> None:
+    """What a start refuses is not exported as if it were whole; what there is is saved, with a word about the rest."""
+    change, names = CUTS[how]
+    broken = tmp_path / "broken"
+    broken.mkdir()
+
+    async def while_open() -> None:
+        store = Sqlite(tmp_path / "data")
+        await store.start()
+        epoch = await store.elect(0)
+        for number in range(30):
+            assert await store.append(0, epoch, offset(number, partition=number)) is ErrorCode.NONE
+        for name in names:
+            shutil.copy(store.folder / name, broken / name)
+        await store.close()
+
+    asyncio.run(while_open())
+    ahead = broken / AHEAD
+    if change is not None:
+        ahead.write_bytes(change(ahead.read_bytes()))
+    if how == "a mark that is damaged":
+        (broken / MARK).write_text("nonsense")
+    before = {name: (broken / name).read_bytes() for name in names}
+    with pytest.raises(StoreProblem) as refused:
+        asyncio.run(Sqlite(broken).start())
+    for command in (dump, export):
+        code, out, err = run(command, data=broken)
+        assert (code, out, err) == (2, "", f"coordinator: {refused.value}\n")
+    code, out, _ = run(verify, data=broken)
+    what, _, advice = str(refused.value).partition(". Put ")
+    assert code == 1
+    assert out.startswith(f"{what}\n")
+    assert out.endswith(f": 1 problem. Put {advice}\n")
+    code, _, err = run(export, data=broken, salvage=True, out=tmp_path / "saved")
+    assert code == 1
+    assert f"coordinator: {what}; what is not there any more is not in what was saved\n" in err
+    if MARK in names and how != "a mark that is damaged":
+        assert re.search(r"ends with batch \d+, but batch 30 was stored", err)
+    assert {name: (broken / name).read_bytes() for name in names} == before
+    assert run(import_, str(tmp_path / "saved"), data=tmp_path / "new")[0] == 0
+    code, out, _ = run(verify, data=tmp_path / "new")
+    assert code == 0
+    count = int(out.removeprefix(f"{tmp_path / 'new'}: ").split()[0])
+    assert count == 30 if how == "a mark that is damaged" else count < 30
+
+
+def test_a_directory_that_is_written_to_is_read_as_it_is_at_one_moment(tmp_path: Path, run: Run) -> None:
+    """Its mark moves on meanwhile: what is compared with is never newer than what is read."""
+
+    async def while_written() -> list[tuple[int, str, str]]:
+        store = Sqlite(tmp_path / "data")
+        await store.start()
+        epoch = await store.elect(0)
+        done = asyncio.Event()
+
+        async def write() -> None:
+            number = 0
+            while not done.is_set():
+                number += 1
+                assert await store.append(0, epoch, offset(number, partition=number % 7)) is ErrorCode.NONE
+
+        writing = asyncio.create_task(write())
+        found = [await asyncio.to_thread(run, export, data=tmp_path / "data") for _ in range(30)]
+        done.set()
+        await writing
+        await store.close()
+        return found
+
+    found = asyncio.run(while_written())
+    assert {(code, err) for code, _, err in found} == {(0, "")}
+    counts = [out.count("\n") for _, out, _ in found]
+    assert counts == sorted(counts)
+    assert counts[-1] > counts[0]
 
 
 @pytest.mark.parametrize("is_missing", [True, False], ids=["missing", "empty"])
@@ -262,6 +361,64 @@ def test_tables_are_verified_as_well(postgres: str, run: Run) -> None:
     assert "partition 5, position 2: of epoch 2, behind one of epoch 99" in out
 
 
+async def asked(url: str, *statements: str) -> list[object]:
+    """What the last of some statements gave, without this program's hands in between."""
+    connection = await asyncpg.connect(url)
+    try:
+        for statement in statements:
+            found = await connection.fetch(statement)
+    finally:
+        await connection.close()
+    return [value for (value,) in found]
+
+
+SCHEMAS = "SELECT nspname::text FROM pg_namespace ORDER BY 1"
+
+
+def test_tables_that_are_not_there_are_not_made_by_looking_for_them(postgres: str, run: Run) -> None:
+    schemas = asyncio.run(asked(postgres, SCHEMAS))
+    for command in (verify, dump, export):
+        code, out, err = run(command, store=postgres)
+        assert (code, out) == (2, "")
+        assert err == (
+            f"coordinator: {postgres} has no tables of a coordinator; expected a database, and in its URL a "
+            "search_path, that a coordinator's --store named\n"
+        )
+    assert asyncio.run(asked(postgres, SCHEMAS)) == schemas
+
+
+@pytest.mark.parametrize("version", range(1, len(STEPS)))
+def test_older_tables_are_read_as_they_are(postgres: str, run: Run, version: int) -> None:
+    async def make() -> None:
+        old = Database(postgres, steps=STEPS[:version])
+        await old.start()
+        async with old.acquire() as connection:
+            await connection.execute("INSERT INTO leases VALUES (3, 5, 1)")
+            entry = encode(offset(1))
+            row = (3, 1, 5, entry.producer_id, checksum(3, 0, entry), entry.key, entry.value)
+            await connection.execute("INSERT INTO log VALUES ($1, $2, $3, $4, $5, $6, $7)", *row)
+        await old.close()
+
+    asyncio.run(make())
+    assert run(verify, store=postgres) == (0, f"{postgres}: 1 record in 1 partition, all as written\n", "")
+    assert run(dump, store=postgres)[1].startswith('{"key":{"version":1,')
+    code, out, _ = run(export, store=postgres)
+    assert (code, out.count("\n")) == (0, 4)
+    assert asyncio.run(asked(postgres, "SELECT max(version) FROM schema_version")) == [version]
+
+
+def test_newer_tables_are_not_read(postgres: str, run: Run) -> None:
+    async def make() -> None:
+        newer = Database(postgres, steps=(*STEPS, "SELECT 1"))
+        await newer.start()
+        await newer.close()
+
+    asyncio.run(make())
+    code, _, err = run(verify, store=postgres)
+    assert code == 2
+    assert f"has tables of version {len(STEPS) + 1}, made by a newer program" in err
+
+
 # --- export and import
 
 
@@ -294,6 +451,48 @@ def test_a_store_that_has_a_log_is_not_filled(data: Path, postgres: str, tmp_pat
     assert run(export, data=data)[1] == before
     assert run(import_, str(tmp_path / "export"), store=postgres)[0] == 0
     assert run(import_, str(tmp_path / "export"), store=postgres)[0] == 2
+
+
+def test_tables_with_topics_are_not_filled(data: Path, postgres: str, tmp_path: Path, run: Run) -> None:
+    run(export, data=data, out=tmp_path / "export")
+    filled(Postgres(postgres))
+    asyncio.run(asked(postgres, "DELETE FROM log", "INSERT INTO topics_log VALUES (1, '[]')"))
+    code, out, err = run(import_, str(tmp_path / "export"), store=postgres)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"coordinator: {postgres} has topics already: expected tables without records and topics")
+    assert asyncio.run(asked(postgres, "SELECT count(*) FROM log")) == [0]
+
+
+def test_what_the_server_says_against_an_import_is_told_in_one_line(
+    data: Path, postgres: str, tmp_path: Path, run: Run
+) -> None:
+    run(export, data=data, out=tmp_path / "export")
+    filled(Postgres(postgres))
+    asyncio.run(asked(postgres, "DELETE FROM log", "ALTER TABLE log ADD CHECK (position < 2)"))
+    code, out, err = run(import_, str(tmp_path / "export"), store=postgres)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"{postgres} cannot be filled: new row for relation" in err
+    assert "nothing of the log is in it" in err
+    assert asyncio.run(asked(postgres, "SELECT count(*) FROM log")) == [0]
+
+
+def test_tables_that_a_node_uses_are_not_filled(data: Path, postgres: str, tmp_path: Path, run: Run) -> None:
+    """It would go on with what it has loaded, and its leases would be of older epochs than the log."""
+    run(export, data=data, out=tmp_path / "export")
+    filled(Postgres(postgres))
+    node = "INSERT INTO nodes (node_id, incarnation, host, port, expires_at) VALUES "
+    alive = "(1, '00000000-0000-0000-0000-000000000001', 'one.example', 9092, now() + interval '1 hour')"
+    ended = "(2, '00000000-0000-0000-0000-000000000002', 'two.example', 9092, now() - interval '1 second')"
+    asyncio.run(asked(postgres, "DELETE FROM log", f"{node} {alive}, {ended}"))
+    epochs = asyncio.run(asked(postgres, "SELECT epoch FROM leases ORDER BY partition"))
+    code, out, err = run(import_, str(tmp_path / "export"), store=postgres)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert re.search(r" is in use: node 1 \(one.example:9092, for \d+ s\). Expected no node that is alive: stop", err)
+    assert asyncio.run(asked(postgres, "SELECT epoch FROM leases ORDER BY partition")) == epochs
+    asyncio.run(asked(postgres, "UPDATE nodes SET expires_at = now()"))
+    assert run(import_, str(tmp_path / "export"), store=postgres)[0] == 0
+    assert asyncio.run(asked(postgres, "SELECT count(*) FROM leases WHERE node_id IS NOT NULL")) == [0]
+    assert run(export, store=postgres)[1] == run(export, data=data)[1]
 
 
 def test_an_import_that_is_refused_leaves_an_empty_store(data: Path, tmp_path: Path, run: Run) -> None:
@@ -387,4 +586,9 @@ def test_the_command_line_reads_standard_input_and_says_what_is_wrong_with_it(da
     assert dumped.stdout == ask("dump", "--data", data).stdout
     wrong = ask("dump")
     assert wrong.returncode == 2
+    assert wrong.stderr == "coordinator: expected one of FILE, --data DIR and --store postgresql://..., and no more\n"
+    wrong = ask("export")
     assert wrong.stderr == "coordinator: expected either --data DIR or --store postgresql://..., and not both\n"
+    assert ask("dump", "/nowhere").stderr == (
+        "coordinator: /nowhere cannot be read: No such file or directory; expected a file of log export\n"
+    )
