@@ -204,7 +204,8 @@ class Admin:
         return [Endpoint(node.node_id, node.host, node.port) for node in response.brokers]
 
     async def _ask(self, request: Request, kind: type[R], to: Endpoint | None = None) -> R:
-        version = BY_REQUEST[type(request)].max_version
+        api = BY_REQUEST[type(request)]
+        version = api.max_version
         until = monotonic() + self._timeout_ms / 1_000
         while True:
             left = int((until - monotonic()) * 1_000)
@@ -212,7 +213,7 @@ class Admin:
                 response = await self._transport.send(to, request, version, timeout_ms=left, client_id=CLIENT_ID)
             except TransportError as error:
                 if monotonic() + BACKOFF_SECONDS >= until:
-                    raise KafkaTimeoutError(error.detail) from error
+                    raise KafkaTimeoutError(f"{api.name}: {error.detail}") from error
                 await asyncio.sleep(BACKOFF_SECONDS)
                 continue
             assert isinstance(response, kind), "an API has one kind of answer"

@@ -1,7 +1,10 @@
 """Requests over HTTP: Kafka's own JSON, posted to the paths of the table of APIs.
 
 Which node to ask is this module's to know: the bootstrap list first, then the nodes that answers to Metadata name. A
-node that cannot be reached is left alone for ``reconnect.backoff.ms``, doubling up to ``reconnect.backoff.max.ms``.
+node that cannot be reached, or that does not answer in time, is left alone for ``reconnect.backoff.ms``, doubling up to
+``reconnect.backoff.max.ms``, and asked again only after those that answer.
+
+Source: Kafka's NetworkClient (leastLoadedNode, handleTimedOutRequests) and ClusterConnectionStates.
 """
 
 from __future__ import annotations
@@ -43,13 +46,15 @@ class ProblemError(KafkaError):
         self.detail = detail
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
-    """A node and how it fared. ``failures`` counts since it was last reached."""
+    """A node and how it fared. ``failures`` counts since its last answer; ``failed_at`` is 0 while there are none."""
 
     url: str
     failures: int = 0
+    failed_at: float = 0.0
     usable_at: float = 0.0
+    in_flight: int = 0
 
 
 def base_url(server: str) -> str:
@@ -103,6 +108,7 @@ class HttpTransport:
     ) -> Response:
         """See :class:`client.transport.Transport`."""
         api = BY_REQUEST[type(request)]
+        node: Node | None = None
         try:
             async with asyncio.timeout(max(0, timeout_ms) / 1_000):
                 body = request.to_json(version)
@@ -110,8 +116,7 @@ class HttpTransport:
                 node = await self._usable(to)
                 answer = await self._post(node, api.path, body, headers)
         except TimeoutError as error:
-            because = f"; {self._last_problem}" if self._last_problem else ""
-            raise TransportError(Failure.TIMEOUT, f"{api.name}: no answer within {timeout_ms} ms{because}") from error
+            raise TransportError(Failure.TIMEOUT, self._timed_out(node, timeout_ms)) from error
         try:
             response = api.response.from_json(answer)
         except ValidationError as error:
@@ -128,6 +133,7 @@ class HttpTransport:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
                 skip_auto_headers=["User-Agent"],
             )
+        node.in_flight += 1
         try:
             async with self._session.post(node.url + path, data=body, headers=headers) as answer:
                 content = await answer.read()
@@ -135,8 +141,10 @@ class HttpTransport:
             self._failed(node)
             self._last_problem = f"{node.url}: {error or type(error).__name__}"
             raise TransportError(Failure.DISCONNECT, self._last_problem) from error
+        finally:
+            node.in_flight -= 1
         if answer.status == 200:
-            node.failures = 0
+            node.failures, node.failed_at = 0, 0.0
             self._last_problem = ""
             return content
         detail = _problem(content)
@@ -156,10 +164,27 @@ class HttpTransport:
         now = monotonic()
         ready = [node for node in candidates if node.usable_at <= now]
         if ready:
-            return min(ready, key=lambda node: node.failures)
+            return min(ready, key=self._reluctance)
         node = min(candidates, key=lambda node: node.usable_at)
         await asyncio.sleep(max(0.0, node.usable_at - monotonic()))
         return node
+
+    def _reluctance(self, node: Node) -> tuple[float, bool, int]:
+        """Least for the node to ask first: one that answers, of the cluster itself, with the fewest requests waiting.
+
+        Where all have failed, each has its turn: next is the one whose failure is the longest ago.
+        """
+        # Differs: Kafka prefers a connection that stands, and starts to look at a random node.
+        return node.failed_at, node not in self._known, node.in_flight
+
+    def _timed_out(self, node: Node | None, timeout_ms: int) -> str:
+        """Count it against the node that was asked; time may be over before there was one, in everybody's backoff."""
+        if node is None:
+            return f"no node to ask within {timeout_ms} ms; {self._last_problem}"
+        # Kafka: handleTimedOutRequests. A node that does not answer in time is disconnected from, and backed off.
+        self._failed(node)
+        self._last_problem = f"{node.url}: no answer within {timeout_ms} ms"
+        return self._last_problem
 
     def _node(self, url: str) -> Node:
         return self._nodes.setdefault(url, Node(url))
@@ -171,7 +196,8 @@ class HttpTransport:
     def _failed(self, node: Node) -> None:
         backoff = min(self._first_backoff * 2 ** min(node.failures, 20), self._longest_backoff)
         node.failures += 1
-        node.usable_at = monotonic() + backoff
+        node.failed_at = monotonic()
+        node.usable_at = node.failed_at + backoff
 
 
 def _address(host: str, port: int) -> str:

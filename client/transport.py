@@ -10,7 +10,7 @@ from protocol.base import Request, Response
 
 
 class TransportError(Exception):
-    """A request has no answer: the connection was lost, or it took too long."""
+    """A request has no answer: the connection was lost, or it took too long. ``detail`` does not name the request."""
 
     def __init__(self, failure: Failure, detail: str) -> None:
         super().__init__(detail)

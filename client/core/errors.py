@@ -55,6 +55,10 @@ class DisconnectError(KafkaError):
     retriable = True
 
 
+class CoordinatorGivenUpError(DisconnectError):
+    """The request waited for a coordinator that turned out to be somebody else, or gone: lost with all others there."""
+
+
 class CoordinatorNotAvailableError(KafkaError):
     """The coordinator is not known at the moment."""
 

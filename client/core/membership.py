@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Any
 
 from client.core import requests
-from client.core.errors import FencedInstanceIdError, KafkaError
+from client.core.errors import CoordinatorGivenUpError, FencedInstanceIdError, KafkaError
 from client.core.events import (
     Fenced,
     GroupLeft,
@@ -206,7 +206,9 @@ class Membership:
                 self._back_off_heartbeat()
 
     def _heartbeat_failed(self, sent: InFlight, problem: KafkaError) -> None:
-        self._tell_failed_heartbeat(str(problem))
+        # Several can be in flight, one an interval. That the coordinator was lost, and why, is told already, once.
+        if not isinstance(problem, CoordinatorGivenUpError):
+            self._tell_failed_heartbeat(str(problem))
         self._back_off_heartbeat()
 
     def _tell_failed_heartbeat(self, problem: str) -> None:

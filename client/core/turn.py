@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from client.config import ConsumerConfig
 from client.core.effects import Cancel, Effect, Endpoint, Send
-from client.core.errors import DisconnectError, KafkaError
+from client.core.errors import CoordinatorGivenUpError, KafkaError
 from client.core.events import Offsets, Partitions
 from client.core.inputs import Millis, OffsetAndMetadata
 from protocol.apis import BY_REQUEST, Api
@@ -127,7 +127,8 @@ class Turn:
             return False
         lost, self._lost = self._lost, []
         for request in lost:
-            request.on_failure(request, DisconnectError(f"{request.api.name}: the coordinator was given up"))
+            problem = CoordinatorGivenUpError(f"{request.api.name}: the coordinator was given up")
+            request.on_failure(request, problem)
         return True
 
     def backoff(self, attempts: int) -> int:

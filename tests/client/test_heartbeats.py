@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from client.core.events import GroupLeft, PollTimeoutExceeded
+from client.core.events import CoordinatorLost, GroupLeft, HeartbeatFailed, PollTimeoutExceeded
 from client.core.inputs import Failure
 from client.core.membership import MemberState
 from protocol.errors import ErrorCode as E
@@ -110,6 +110,18 @@ def test_an_unreachable_coordinator_is_looked_up_again_and_again() -> None:
         lab.fail("FindCoordinator")
     assert waits == [0, 100, 200, 400, 800]
     assert lab.core.generation.generation_id == 1
+
+
+def test_a_coordinator_that_hangs_is_told_once_however_many_heartbeats_wait_for_it() -> None:
+    lab = member()
+    lab.advance(30_000)
+    assert lab.take() == ["Heartbeat gen=1"] * 10
+    lab.events.clear()
+    lab.fail("Heartbeat", Failure.TIMEOUT)
+    assert lab.take() == ["cancelled"] * 9 + ["FindCoordinator"]
+    told = [event for event in lab.events if isinstance(event, CoordinatorLost | HeartbeatFailed)]
+    assert [type(event) for event in told] == [CoordinatorLost, HeartbeatFailed]
+    assert [event.problem for event in told if isinstance(event, HeartbeatFailed)] == ["Heartbeat: timeout"]
 
 
 def test_a_dynamic_member_that_is_not_polled_leaves_and_says_why() -> None:

@@ -1,0 +1,158 @@
+"""Which node is asked: one that answers. Over real sockets, with servers that take everything and answer nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from client import Consumer, HttpTransport, KafkaError, Runtime
+from client.admin import Admin
+from client.core.effects import Endpoint
+from client.core.events import CoordinatorNotFound
+from client.core.inputs import Failure
+from client.transport import TransportError
+from protocol.base import Response
+from protocol.events import Event
+from protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.heartbeat import HeartbeatRequest
+from tests.client.conftest import Serve
+
+TIMEOUT_MS = 300
+WHO = FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
+BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m", group_instance_id=None)
+
+
+class Hung:
+    """As a stopped process: what is sent to it arrives, and that is all."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[Any]] = set()
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving)
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        with suppress(OSError, asyncio.CancelledError):
+            while data := await reader.read(2**16):
+                self.asked += data.count(b"POST ")
+        writer.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+Hang = Callable[[], Awaitable[Hung]]
+
+
+@pytest.fixture
+async def hang() -> AsyncIterator[Hang]:
+    started: list[Hung] = []
+
+    async def start() -> Hung:
+        hung = Hung()
+        await hung.start()
+        started.append(hung)
+        return hung
+
+    yield start
+    for each in started:
+        await each.stop()
+
+
+async def find(transport: HttpTransport, timeout_ms: int = TIMEOUT_MS) -> Response:
+    return await transport.send(None, WHO, 4, timeout_ms=timeout_ms, client_id="c")
+
+
+async def failure(asking: Awaitable[Response]) -> TransportError:
+    with pytest.raises(TransportError) as caught:
+        await asking
+    return caught.value
+
+
+async def test_a_node_that_hangs_is_asked_no_more_while_another_answers(serve: Serve, hang: Hang) -> None:
+    hung, app = await hang(), await serve()
+    async with HttpTransport([hung.url, app.url], reconnect_backoff_ms=0, reconnect_backoff_max_ms=0) as transport:
+        lost = await failure(find(transport))
+        assert (lost.failure, lost.detail) == (Failure.TIMEOUT, f"{hung.url}: no answer within {TIMEOUT_MS} ms")
+        for _ in range(4):
+            found = await find(transport, 10_000)
+            assert isinstance(found, FindCoordinatorResponse)
+            assert found.coordinators[0].port == app.port
+    assert hung.asked == 1
+
+
+async def test_a_coordinator_that_hangs_is_not_asked_for_its_successor(serve: Serve, hang: Hang) -> None:
+    hung, app = await hang(), await serve()
+    async with HttpTransport([hung.url, app.url]) as transport:
+        to = Endpoint(1, "127.0.0.1", hung.port)
+        lost = await failure(transport.send(to, BEAT, 4, timeout_ms=TIMEOUT_MS, client_id="c"))
+        assert lost.failure is Failure.TIMEOUT
+        assert isinstance(await find(transport, 10_000), FindCoordinatorResponse)
+    assert hung.asked == 1
+
+
+async def test_a_node_that_owes_an_answer_is_not_the_first_to_be_asked_another_question(
+    serve: Serve, hang: Hang
+) -> None:
+    hung, app = await hang(), await serve()
+    async with HttpTransport([hung.url, app.url]) as transport:
+        waiting = asyncio.ensure_future(find(transport, 60_000))
+        await asyncio.sleep(0)
+        assert isinstance(await find(transport, 10_000), FindCoordinatorResponse)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def test_where_nobody_answers_each_has_its_turn(hang: Hang) -> None:
+    nodes = [await hang() for _ in range(3)]
+    async with HttpTransport([node.url for node in nodes], reconnect_backoff_ms=1) as transport:
+        for _ in range(6):
+            assert (await failure(find(transport, 100))).failure is Failure.TIMEOUT
+    assert [node.asked for node in nodes] == [2, 2, 2]
+
+
+async def test_time_that_is_over_before_anybody_could_be_asked_is_nobodys_fault(unused_tcp_port: int) -> None:
+    """The backoff is not begun anew by those who wait for its end, or it would never come."""
+    server = f"127.0.0.1:{unused_tcp_port}"
+    async with HttpTransport([server], reconnect_backoff_ms=400, reconnect_backoff_max_ms=400) as transport:
+        assert (await failure(find(transport, 10_000))).failure is Failure.DISCONNECT
+        lost = [await failure(find(transport, 100)) for _ in range(8)]
+    assert lost[0].failure is Failure.TIMEOUT
+    assert lost[0].detail.startswith(f"no node to ask within 100 ms; http://{server}: ")
+    assert Failure.DISCONNECT in [each.failure for each in lost], "it was never tried again"
+
+
+async def test_what_is_told_names_the_request_once(hang: Hang) -> None:
+    hung = await hang()
+    events: list[Event] = []
+    async with HttpTransport([hung.url]) as transport:
+        runtime = Runtime(transport, lambda event, at_ms: events.append(event))
+        reader = Consumer("t", runtime=runtime, group_id="g", request_timeout_ms=TIMEOUT_MS)
+        await reader.start()
+        await reader.poll(2 * TIMEOUT_MS)
+        await reader.close()
+        runtime.stop()
+        told = next(event.problem for event in events if isinstance(event, CoordinatorNotFound))
+        assert told == f"FindCoordinator: {hung.url}: no answer within {TIMEOUT_MS} ms"
+        with pytest.raises(KafkaError, match=rf"^Metadata: {hung.url}: no answer within \d+ ms$"):
+            await Admin(transport, TIMEOUT_MS).list_groups()
