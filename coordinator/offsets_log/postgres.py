@@ -24,6 +24,7 @@ import structlog
 from coordinator.offsets_log.base import Observer, Piece, Stored
 from coordinator.offsets_log.codec import Entry, Row, Unreadable, check, checksum, decode, encode
 from coordinator.offsets_log.compaction import HAS_TRANSACTIONS, doomed_query, doomed_with_transactions_query
+from coordinator.offsets_log.complaints import Complaints
 from coordinator.offsets_log.postgres_database import LOST, Connection, Database, PostgresError
 from protocol.errors import ErrorCode
 from protocol.records import Record
@@ -142,6 +143,7 @@ class PostgresLog:
         self._reading = asyncio.Semaphore(_READERS)
         self._writing: asyncio.Task[None] | None = None
         self._logger: Any = structlog.get_logger("coordinator").bind()
+        self._complaints = Complaints(self._logger)
 
     async def start(self) -> None:
         """Start the database, too, unless somebody has. Raises :class:`StoreProblem` where it cannot be used."""
@@ -259,7 +261,7 @@ class PostgresLog:
         self._line = _Line(connection, session)
         if not is_first:
             self.observer.reconnected()
-            self._logger.info("store_found_again")
+        self._complaints.over("store_lost", "store_found_again")
         return int(newest)
 
     def _hang_up(self) -> None:
@@ -332,6 +334,7 @@ class PostgresLog:
     def _end(self, batch: _Batch, held: dict[int, tuple[int, int]]) -> None:
         """Tell everybody, in order, and go on from where the records ended."""
         now = time.perf_counter()
+        self._complaints.over("append_failed", "appends_stored_again")
         if any(each.entries for each in batch.appends):
             self.observer.batch(len(batch.appends), (now - batch.sent) * 1_000)
         for each in batch.appends:
@@ -408,6 +411,7 @@ class PostgresLog:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
+            self._complaints.over("read_failed", "read_again")
             check(partition, [(0, *row[1:]) for row in rows])
             found = decode((producer_id, key, value) for _, producer_id, _, key, value in rows)
             after = rows[-1][0] if rows else after
@@ -460,4 +464,4 @@ class PostgresLog:
         task.add_done_callback(self._tasks.discard)
 
     def _complain(self, what: str, problem: BaseException) -> None:
-        self._logger.warning(what, problem=f"{type(problem).__name__}: {problem}")
+        self._complaints.say(what, problem, level="warning")

@@ -20,6 +20,7 @@ import structlog
 
 from coordinator.offsets_log.base import Observer, Piece, Stored
 from coordinator.offsets_log.codec import Entry, Unreadable, check, decode, encode
+from coordinator.offsets_log.complaints import Complaints
 from coordinator.offsets_log.sqlite_books import Books
 from coordinator.offsets_log.sqlite_check import rows
 from coordinator.offsets_log.sqlite_compaction import Compactor
@@ -46,6 +47,7 @@ class SqliteLog:
         self._readers = 0
         self._closing = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
+        self._complaints = Complaints(self._logger)
         self._compactor = Compactor(
             database, self._books, self.observer, lambda partition: self._reading[partition] > 0
         )
@@ -77,7 +79,9 @@ class SqliteLog:
     def _kept(self, partition: int, outcome: object) -> None:
         """An epoch that could not be written is written with the next append."""
         if isinstance(outcome, BaseException):
-            self._complain("election_not_stored", partition, outcome)
+            self._complaints.say("election_not_stored", outcome, partition=partition)
+        else:
+            self._complaints.over("election_not_stored", "elections_stored_again")
 
     def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         began = time.perf_counter()
@@ -88,7 +92,9 @@ class SqliteLog:
         try:
             entries = [encode(record) for record in records]
         except (TypeError, ValueError) as problem:
-            self._complain("record_not_storable", partition, problem)
+            self._logger.error(
+                "record_not_storable", partition=partition, problem=f"{type(problem).__name__}: {problem}"
+            )
             entries = None
         self.database.submit_item(self._appends, (partition, epoch, entries, stored, began))
 
@@ -121,8 +127,10 @@ class SqliteLog:
         """Tell all of them, in order."""
         now = time.perf_counter()
         if isinstance(outcome, BaseException):
-            self._logger.error("append_failed", appends=len(appends), problem=f"{type(outcome).__name__}: {outcome}")
+            self._complaints.say("append_failed", outcome, appends=len(appends))
             outcome = [ErrorCode.KAFKA_STORAGE_ERROR] * len(appends)
+        else:
+            self._complaints.over("append_failed", "appends_stored_again")
         for (partition, _, entries, stored, began), error in zip(appends, outcome, strict=True):
             if error is ErrorCode.NONE:
                 self.observer.appended(len(entries or ()), (now - began) * 1_000)
@@ -179,6 +187,7 @@ class SqliteLog:
         if isinstance(outcome, BaseException):
             self._reading_failed(reading, outcome)
             return
+        self._complaints.over("read_failed", "read_again")
         records, reading.last, end = outcome
         reading.records += len(records)
         if not end:
@@ -189,11 +198,13 @@ class SqliteLog:
         reading.piece(records, end)
 
     def _reading_failed(self, reading: _Reading, problem: BaseException) -> None:
-        self._complain("read_failed", reading.partition, problem)
         if isinstance(problem, Unreadable):
+            self._logger.error("partition_damaged", partition=reading.partition, problem=str(problem))
             self.observer.damaged(reading.partition, str(problem))
             self._read_ended(reading)
-        elif self._closing or self._epochs.get(reading.partition, -1) > reading.epoch:
+            return
+        self._complaints.say("read_failed", problem, partition=reading.partition)
+        if self._closing or self._epochs.get(reading.partition, -1) > reading.epoch:
             self._read_ended(reading)
         else:
             asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._read_on, reading)
@@ -201,11 +212,6 @@ class SqliteLog:
     def _read_ended(self, reading: _Reading) -> None:
         self._reading[reading.partition] -= 1
         self._readers -= 1
-
-    # --- the rest
-
-    def _complain(self, what: str, partition: int, problem: BaseException) -> None:
-        self._logger.error(what, partition=partition, problem=f"{type(problem).__name__}: {problem}")
 
 
 @dataclass(slots=True)

@@ -10,6 +10,8 @@ from typing import Any, Final, TextIO, cast
 import orjson
 import structlog
 
+from coordinator.core.events import AppendFailed
+from protocol.errors import ErrorCode
 from protocol.events import Event
 
 LEVELS: Final = {
@@ -22,6 +24,7 @@ LEVELS: Final = {
 
 _LONGEST_LIST: Final = 6
 _TROUBLE: Final = {"core_failed": "error", "append_failed": "warning", "assignment_store_failed": "warning"}
+_TOLD_BY_THE_LOG: Final = ErrorCode.KAFKA_STORAGE_ERROR.name
 
 
 class _Unfailing:
@@ -68,7 +71,9 @@ def shortened(fact: Event) -> dict[str, Any]:
 
 
 def level_of(fact: Event) -> str:
-    """At which level a fact is logged."""
+    """At which level a fact is logged. Of its own failures the offsets log tells itself, and why."""
+    if isinstance(fact, AppendFailed) and fact.error == _TOLD_BY_THE_LOG:
+        return "debug"
     return _TROUBLE.get(fact.name, "info")
 
 

@@ -11,6 +11,7 @@ import structlog
 
 from coordinator.core import events
 from coordinator.core.inputs import Millis
+from coordinator.offsets_log.complaints import Complaints, counted
 from coordinator.server.feed import Feed
 from coordinator.server.loads import Loads
 from coordinator.server.logs import LEVELS, level_of, shortened
@@ -41,6 +42,7 @@ class Publisher:
         self._flush_ordered = False
         self._quiet = False
         self._loads = Loads(self._log)
+        self._complaints = Complaints(self._log)
 
     @contextmanager
     def quietly(self) -> Iterator[None]:
@@ -67,8 +69,12 @@ class Publisher:
         self._metrics.count_fact(fact)
         is_in_summary = self._loads.take_in(fact, together=self._quiet)
         level = "debug" if self._quiet or is_in_summary else level_of(fact)
+        times = 1
+        if level == "warning":
+            times = self._complaints.due(fact.name)
+            level = "warning" if times else "debug"
         if self._log.is_enabled_for(LEVELS[level]):
-            getattr(self._log, level)(fact.name, **shortened(fact))
+            getattr(self._log, level)(fact.name, **shortened(fact), **counted(times))
 
     def flush(self) -> None:
         """Write the journal. A failure is told and tried again; rows wait in memory meanwhile."""
@@ -79,8 +85,11 @@ class Publisher:
             self.journal.flush()
         except OSError as problem:
             self._metrics.journal_failures += 1
-            self._log.error("journal_not_written", problem=str(problem), waiting_bytes=self.journal.unflushed_bytes)
+            waiting = self.journal.unflushed_bytes
+            self._complaints.say("journal_not_written", str(problem), waiting_bytes=waiting)
             self._order_flush(_RETRY_SECONDS)
+        else:
+            self._complaints.over("journal_not_written", "journal_written_again")
 
     def close(self) -> None:
         """Send listeners home and close the journal."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
 
 from coordinator.cluster.base import Leadership, SoleLeader
 from coordinator.offsets_log.base import OffsetsLog, SoleLog, StoreProblem
+from coordinator.offsets_log.complaints import Complaints
 from coordinator.topics_log.base import TopicsLog, TopicsNotStored
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class PostgresStore(Store):
             self._leases, settings.broker_id, incarnation, partitions, lease_ms, self._know_topics
         )
         self._runtime: Runtime | None = None
-        self._logger: Any = structlog.get_logger("coordinator").bind()
+        self._complaints = Complaints(structlog.get_logger("coordinator").bind())
         super().__init__(
             PostgresLog(self._database, settings.broker_id, metrics.store),
             self._holder,
@@ -131,8 +132,9 @@ class PostgresStore(Store):
         try:
             await self._topics().catch_up()
         except TopicsNotStored as problem:
-            self._logger.warning("not_leading_yet", problem=str(problem))
+            self._complaints.say("not_leading_yet", str(problem), level="warning")
             return False
+        self._complaints.over("not_leading_yet", "topics_known_again")
         return True
 
     def _topics(self) -> TopicsKeeper:

@@ -22,10 +22,13 @@ from coordinator.core.events import (
     RebalanceCompleted,
 )
 from coordinator.core.inputs import Context
+from coordinator.offsets_log.complaints import Complaints
+from coordinator.offsets_log.sqlite import SqliteLog
 from coordinator.server import loads, logs
 from coordinator.server.app import App, Options, Topic
 from coordinator.server.metrics import Metrics
 from coordinator.server.publisher import Publisher, journal_schema
+from protocol.errors import ErrorCode
 from protocol.journal import read_journal
 from protocol.offset_commit import (
     OffsetCommitRequest,
@@ -77,8 +80,10 @@ def test_a_facts_line_shows_numbers_where_the_fact_has_many() -> None:
 
 
 def test_trouble_is_louder() -> None:
-    failed = AppendFailed(partition=1, epoch=0, records=2, error="KAFKA_STORAGE_ERROR")
+    failed = AppendFailed(partition=1, epoch=0, records=2, error="REQUEST_TIMED_OUT")
     assert (logs.level_of(COMPLETED), logs.level_of(failed)) == ("info", "warning")
+    told = AppendFailed(partition=1, epoch=0, records=2, error="KAFKA_STORAGE_ERROR")
+    assert logs.level_of(told) == "debug", "the offsets log has told it, with the reason"
 
 
 def test_lines_are_json_where_nobody_looks() -> None:
@@ -105,13 +110,13 @@ def lines_of(out: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
-async def commit(app: App, group: str) -> None:
+async def commit(app: App, group: str) -> ErrorCode:
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
     topic = OffsetCommitRequestTopic(name="orders", partitions=(partition,))
     request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=(topic,))
     answer = await app.runtime.submit(request, Context(8)).answer()
     assert isinstance(answer, OffsetCommitResponse)
-    assert answer.topics[0].partitions[0].error_code == 0
+    return answer.topics[0].partitions[0].error_code
 
 
 async def loaded(app: App) -> None:
@@ -124,7 +129,7 @@ async def test_what_is_loaded_at_the_start_is_one_line_and_every_fact(tmp_path: 
     options = Options(data=tmp_path / "data", journal=tmp_path / "journal", topics=(Topic("orders", 1),), listen=False)
     async with App(options) as app:
         for group in ("a", "b", "c"):
-            await commit(app, group)
+            assert await commit(app, group) is ErrorCode.NONE
     logs.configure("info", out := io.StringIO())
     async with App(options) as app:
         await loaded(app)
@@ -162,3 +167,60 @@ async def test_what_cannot_be_loaded_does_not_keep_the_rest_from_being_told(monk
     assert (first["partitions"], first["records"], first["groups"], first["still_loading"]) == (2, 40, 2, 2)
     assert (last["partitions"], last["records"], last["longest_ms"]) == (1, 1, 9)
     assert resigned["event"] == "partition_resigned"
+
+
+def test_what_fails_again_and_again_is_told_at_once_and_then_counted() -> None:
+    now = 100.0
+    logs.configure("info", out := io.StringIO())
+    complaints = Complaints(structlog.get_logger(), lambda: now)
+    for _ in range(14):
+        complaints.say("append_failed", OSError("disk full"), partition=3)
+        now += 0.5
+    complaints.say("read_failed", "gone", level="warning")
+    complaints.over("append_failed", "appends_stored_again")
+    complaints.over("append_failed", "appends_stored_again")
+    # Comes and goes: that is no line each time.
+    for _ in range(20):
+        complaints.say("append_failed", OSError("disk full"), partition=3)
+        complaints.over("append_failed", "appends_stored_again")
+    now += 5
+    complaints.say("append_failed", OSError("disk full"), partition=3)
+    told = [
+        (line["event"], line["level"], line.get("problem"), line.get("times"), line.get("failures"))
+        for line in lines_of(out)
+    ]
+    assert told == [
+        ("append_failed", "error", "OSError: disk full", None, None),
+        ("append_failed", "error", "OSError: disk full", 10, None),
+        ("read_failed", "warning", "gone", None, None),
+        ("appends_stored_again", "info", None, None, 14),
+        ("append_failed", "error", "OSError: disk full", 21, None),
+    ]
+
+
+async def test_a_store_that_refuses_everything_does_not_fill_the_log(tmp_path: Path) -> None:
+    logs.configure("info", out := io.StringIO())
+    options = Options(data=tmp_path / "data", topics=(Topic("orders", 1),), listen=False)
+    async with App(options) as app:
+        log = app.store.log
+        assert isinstance(log, SqliteLog)
+        (writer, _) = log.database._connections
+        writer.execute("PRAGMA query_only = 1")
+        for _ in range(20):
+            assert await commit(app, "g") is ErrorCode.NOT_COORDINATOR
+        writer.execute("PRAGMA query_only = 0")
+        assert await commit(app, "g") is ErrorCode.NONE
+        failed = app.metrics.facts["append_failed"]
+    told = [line for line in lines_of(out) if "append" in line["event"]]
+    assert [line["event"] for line in told] == ["append_failed", "appends_stored_again"]
+    assert "readonly" in told[0]["problem"]
+    assert (told[1]["failures"], failed) == (20, 20)
+
+
+def test_facts_about_trouble_are_counted_too() -> None:
+    logs.configure("info", out := io.StringIO())
+    publisher = Publisher("run", "1", Metrics())
+    for _ in range(20):
+        publisher.publish(AppendFailed(partition=1, epoch=0, records=2, error="REQUEST_TIMED_OUT"), 0)
+    (line,) = lines_of(out)
+    assert (line["event"], line["level"], publisher.feed.head) == ("append_failed", "warning", 20)
