@@ -369,7 +369,8 @@ def _not_opened(path: Path, problem: sqlite3.Error) -> StoreProblem:
         said = f"{path} cannot be read: {problem}. It is damaged, or not made by this program"
         return StoreProblem(said + advice(path.parent))
     expected = "nobody else to have it locked" if code in _HELD else _A_USABLE_DISK
-    return StoreProblem(f"{path} cannot be opened: {problem}; expected {expected}")
+    name = getattr(problem, "sqlite_errorname", "")
+    return StoreProblem(f"{path} cannot be opened: {problem}{name and f' ({name})'}; expected {expected}")
 
 
 def known_version(connection: sqlite3.Connection, path: Path, known: int) -> int:

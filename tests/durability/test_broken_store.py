@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import resource
 import sqlite3
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -127,6 +129,42 @@ def test_a_disk_that_refuses_every_write_loses_nothing_that_was_acknowledged(tmp
             committer.join(PATIENCE)
         service.kill()
     assert [committer.problem for committer in committers] == [None] * len(committers)
+
+
+@pytest.mark.parametrize("room", [0, 20_000, 40_000], ids=["none", "for some of it", "for most of it"])
+@pytest.mark.parametrize("is_new", [True, False], ids=["a new directory", "a killed one"])
+def test_a_start_without_room_says_so_and_the_next_one_has_everything(tmp_path: Path, is_new: bool, room: int) -> None:
+    """The kernel refuses to make a file longer: nothing is damaged, and nobody is told to put a copy back."""
+    data = tmp_path / "data"
+    service = Service(tmp_path, ["--data", str(data)], {"offsets.topic.num.partitions": "4"}, "orders:1")
+    acknowledged = -1
+    if not is_new:
+        service.start()
+        committer = Committer(service.port, 0, "orders")
+        committer.start()
+        past([20], [committer], "acknowledged")
+        service.kill()
+        committer.stop()
+        committer.join(PATIENCE)
+        acknowledged = committer.acknowledged
+    refused = subprocess.run(
+        [sys.executable, "-m", "coordinator", "--data", data, "--port", "0"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    assert f"coordinator: {data / DATABASE} cannot be opened: " in refused.stderr
+    assert "expected a disk that works and has room, and the right to write" in refused.stderr
+
+    async def stored() -> int:
+        async with App(options(data, SETTINGS.model_copy(update={"offsets_topic_num_partitions": 4}))) as app:
+            return await Member(app, "solo-0").committed()
+
+    assert asyncio.run(stored()) >= acknowledged
 
 
 def past(goals: list[int], committers: list[Committer], what: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from urllib.parse import urlsplit
 
 import pytest
+import structlog
 
 from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.compaction import HAS_TRANSACTIONS, doomed, doomed_query, doomed_with_transactions_query
@@ -295,6 +296,30 @@ async def test_older_tables_become_newer_ones(postgres: str) -> None:
     async with store.database.acquire() as connection:
         assert await connection.fetchval("SELECT count(*) FROM topics_log") == 0
     await store.close()
+
+
+async def test_a_migration_is_told_once(postgres: str) -> None:
+    with structlog.testing.capture_logs() as lines:
+        for steps in (STEPS[:1], STEPS, STEPS):
+            database = Database(postgres, steps=steps)
+            await database.start()
+            await database.close()
+    assert lines == [
+        {
+            "event": "schema_migrated",
+            "log_level": "info",
+            "store": postgres,
+            "from_version": 1,
+            "to_version": len(STEPS),
+        }
+    ]
+
+
+async def test_which_tables_are_meant_is_shown_and_nothing_else(unused_tcp_port: int) -> None:
+    place = f"127.0.0.1:{unused_tcp_port}/rejoin"
+    shown = Database(f"postgresql://me:secret@{place}?password=secret&search_path=a,b&sslmode=disable").shown
+    assert shown == f"postgresql://me@{place}?search_path=a,b"
+    assert Database(f"postgresql://{place}").shown == f"postgresql://{place}"
 
 
 async def test_newer_tables_are_refused(postgres: str) -> None:

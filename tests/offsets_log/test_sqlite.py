@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+import structlog
 
 from coordinator.offsets_log import sqlite, sqlite_books, sqlite_schema
 from coordinator.offsets_log.base import StoreProblem
@@ -169,6 +170,74 @@ async def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> Non
         await Sqlite(tmp_path / "file").start()
     with pytest.raises(StoreProblem, match="cannot be used"):
         await Sqlite(tmp_path / "file" / "inside").start()
+
+
+async def test_a_file_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
+    """No copy of it would help."""
+    (tmp_path / DATABASE).mkdir()
+    with pytest.raises(StoreProblem) as problem:
+        await Sqlite(tmp_path).start()
+    said = str(problem.value)
+    assert said.startswith(f"{tmp_path / DATABASE} cannot be opened: disk I/O error (SQLITE_IOERR")
+    assert said.endswith(
+        "; expected a disk that works and has room, and the right to write to the directory and the files in it"
+    )
+    (tmp_path / DATABASE).rmdir()
+    (tmp_path / DATABASE).write_bytes(b"nonsense" * 1_000)
+    said = await refused(Sqlite(tmp_path))
+    assert "cannot be read: file is not a database. It is damaged, or not made by this program" in said
+    assert f"log export --data {tmp_path} --salvage" in said
+
+
+async def test_a_mark_that_cannot_be_read_is_refused_with_what_to_do(store: Sqlite) -> None:
+    await store.close()
+    mark = store.folder / MARK
+    mark.write_text("nonsense")
+    said = await refused(store)
+    assert f"{mark} is damaged, so nobody can say whether {store.folder / DATABASE} is complete. Put a complete" in said
+    assert f"log export --data {store.folder} --salvage" in said
+    mark.unlink()
+    mark.mkdir()
+    with pytest.raises(StoreProblem, match=r"mark cannot be read \(Is a directory; expected a file\)"):
+        await store.start()
+    mark.rmdir()
+    await store.start()
+
+
+async def test_a_first_start_that_ended_in_its_first_moment_is_made_up_for(tmp_path: Path) -> None:
+    """The tables are there, and nothing is in them yet."""
+    connection = sqlite3.connect(tmp_path / DATABASE)
+    for step in sqlite_schema.STEPS:
+        connection.executescript(step)
+    connection.execute(f"PRAGMA user_version = {len(sqlite_schema.STEPS)}")
+    connection.close()
+    store = Sqlite(tmp_path)
+    await store.start()
+    await fill(store)
+    await store.restart()
+    assert await store.read(0) == RECORDS
+    await store.close()
+
+
+async def test_a_migration_is_told_once(tmp_path: Path) -> None:
+    store = made_long_ago(tmp_path / "old", 1)
+    with structlog.testing.capture_logs() as lines:
+        await store.start()
+        await store.restart()
+    await store.close()
+    migrated = [line for line in lines if line["event"] == "schema_migrated"]
+    assert migrated == [
+        {
+            "event": "schema_migrated",
+            "log_level": "info",
+            "store": str(store.folder / DATABASE),
+            "from_version": 1,
+            "to_version": len(sqlite_schema.STEPS),
+        }
+    ]
+    with structlog.testing.capture_logs() as lines:
+        await Sqlite(tmp_path / "new").start()
+    assert lines == [], "what is made new was of no version before"
 
 
 # --- copies, and files that are cut or changed
