@@ -128,6 +128,7 @@ async def loaded(app: App) -> None:
 async def test_what_is_loaded_at_the_start_is_one_line_and_every_fact(tmp_path: Path) -> None:
     options = Options(data=tmp_path / "data", journal=tmp_path / "journal", topics=(Topic("orders", 1),), listen=False)
     async with App(options) as app:
+        await loaded(app)
         for group in ("a", "b", "c"):
             assert await commit(app, group) is ErrorCode.NONE
     logs.configure("info", out := io.StringIO())
@@ -202,6 +203,7 @@ async def test_a_store_that_refuses_everything_does_not_fill_the_log(tmp_path: P
     logs.configure("info", out := io.StringIO())
     options = Options(data=tmp_path / "data", topics=(Topic("orders", 1),), listen=False)
     async with App(options) as app:
+        await loaded(app)
         log = app.store.log
         assert isinstance(log, SqliteLog)
         (writer, _) = log.database._connections
