@@ -112,6 +112,8 @@ class TextLog:
         return kept
 
     def _printed(self, text: str, partitions: int) -> Iterator[Kept]:
+        # It does not say so, but there were as many; a cluster is not started with fewer than it is told to have.
+        self.contents.epochs = dict.fromkeys(range(partitions), 0)
         decoder = json.JSONDecoder()
         at = 0
         while (at := _next(text, at)) < len(text):

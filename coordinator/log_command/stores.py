@@ -402,7 +402,14 @@ def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> int:
                 # So that nobody comes before this is done. Who is there already must not be held up for a refusal.
                 await connection.execute("LOCK TABLE nodes, leases IN EXCLUSIVE MODE")
                 await _refuse_used(connection, database.shown)
-                return await _copy(connection, contents, records)
+                there = await connection.fetchval("SELECT count(*) FROM leases")
+                count, partitions = await _copy(connection, contents, records)
+                if there not in (0, partitions):
+                    raise LogProblem(
+                        f"{database.shown} was made for {there} offsets partitions, and this log has {partitions}: "
+                        "expected as many, or another search_path, whose tables are made"
+                    )
+                return count
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
                 f"{database.shown} cannot be filled: {_said(problem)}; nothing of the log is in it, "
@@ -431,7 +438,8 @@ async def _refuse_used(connection: Any, shown: str) -> None:
             )
 
 
-async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) -> int:
+async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) -> tuple[int, int]:
+    """How many records there are now, and how many partitions the log has."""
     count = 0
     ends: dict[int, int] = {}
     epochs = dict(contents.epochs)
@@ -455,7 +463,7 @@ async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) ->
         sorted(epochs.items()),
     )
     await connection.executemany("INSERT INTO topics_log VALUES ($1, $2::jsonb)", contents.topics)
-    return count + len(rows)
+    return count + len(rows), len(epochs)
 
 
 def _entries(contents: Contents, records: Iterable[Kept]) -> Iterator[tuple[int, int, Entry | None]]:

@@ -523,6 +523,22 @@ def test_what_a_console_consumer_printed_can_be_imported(data: Path, tmp_path: P
     assert run(dump, data=tmp_path / "new", partition=(partition_for("group-id", 50),))[1].replace("\n", "") == printed
 
 
+def test_tables_filled_with_what_a_console_consumer_printed_have_all_partitions(
+    data: Path, tmp_path: Path, postgres: str, run: Run
+) -> None:
+    """A node that is told how many there are refuses to start with fewer."""
+    (tmp_path / "printed").write_text(run(dump, data=data, partition=(0,))[1])
+    assert run(import_, str(tmp_path / "printed"), store=postgres, partitions=12)[0] == 0
+    assert asyncio.run(asked(postgres, "SELECT partition FROM leases ORDER BY 1")) == list(range(12))
+    asyncio.run(asked(postgres, "DELETE FROM log"))
+    for partitions in (5, 50):
+        code, _, err = run(import_, str(tmp_path / "printed"), store=postgres, partitions=partitions)
+        assert code == 2
+        assert f"{postgres} was made for 12 offsets partitions, and this log has {partitions}: expected as many" in err
+    assert asyncio.run(asked(postgres, "SELECT count(*) FROM leases")) == [12]
+    assert run(import_, str(tmp_path / "printed"), store=postgres, partitions=12)[0] == 0
+
+
 def test_what_has_one_record_is_told_in_the_singular(tmp_path: Path, run: Run) -> None:
     async def fill() -> None:
         store = Sqlite(tmp_path / "one")
