@@ -181,6 +181,9 @@ class LeaseHolder:
         return True
 
     def problem(self) -> str:
+        if self._usurper is not None and self._is_former(self._usurper):
+            left = max(0, round(self._usurped_until - steady_ms()))
+            return f"waiting for node {self._broker.node_id}'s former lease, which has {left} ms left"
         if self._usurper is not None:
             return f"another process is node {self._broker.node_id}, at {self._usurper.host}:{self._usurper.port}"
         if self._unreachable:
@@ -216,7 +219,7 @@ class LeaseHolder:
                 case Usurped():
                     if self._usurper is None or self._usurper.incarnation != effect.by.incarnation:
                         self.counts["usurped"] += 1
-                        self._logger.warning("node_id_taken", by=f"{effect.by.host}:{effect.by.port}")
+                        self._tell_usurper(effect.by)
                     self._usurper = effect.by
                     self._usurped_until = steady_ms() + effect.by.ms_left
         valid_until = leases.valid_until()
@@ -232,6 +235,16 @@ class LeaseHolder:
         if leases.view.nodes:
             self._tell(leases.view, leases.seen_ms_ago(int(steady_ms())))
         self._set_alarm()
+
+    def _tell_usurper(self, by: NodeSeen) -> None:
+        if self._is_former(by):
+            self._logger.info("waiting_for_former_lease", node_id=by.node_id, ms_left=by.ms_left)
+        else:
+            self._logger.warning("node_id_taken", by=f"{by.host}:{by.port}", ms_left=by.ms_left)
+
+    def _is_former(self, by: NodeSeen) -> bool:
+        """Whether it is the process that was this node before: nobody else can have had its address."""
+        return not self._seen.is_set() and (by.host, by.port) == (self._broker.host, self._broker.port)
 
     def _stop_leading(self, effect: StopLeading, led: Led) -> None:
         self._to_lead.pop(effect.partition, None)

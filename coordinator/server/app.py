@@ -141,19 +141,26 @@ class App:
         return f"http://{host}:{self.port}"
 
     async def start(self) -> None:
-        """Bind, take over every offsets partition, create the topics, and serve."""
+        """Bind, take over every offsets partition, create the topics, and serve.
+
+        Where others have a say in what is led it may take its time: a node that was killed waits until its former lease
+        has run out. So there one can look at it from the first.
+        """
         options = self._options
         listener = _bind(options.host, options.port) if options.listen else None
         try:
             if listener is not None:
                 self.port = listener.getsockname()[1]
+                if self.runtime.leadership.lease_ms is not None:
+                    await self.service.listen(listener)
             await self.runtime.start(options.advertised_host or _reachable(options.host), self.port)
             if self.control is not None:
                 self.control.begin()
             await self._furnish()
             if listener is not None:
-                await self.service.listen(listener)
+                await self.service.begin(listener)
         except BaseException:
+            await self.service.abandon()
             if listener is not None:
                 listener.close()
             with suppress(StoreProblem):

@@ -213,13 +213,27 @@ async def _serve(options: Options, port_file: Path | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, done.set)
-    async with App(options) as node:
+    node = App(options)
+    starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(done.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        # It may wait for its store for a long time, and nobody waits for that.
+        starting.cancel()
+        await asyncio.wait((starting,))
+    if starting.cancelled():
+        structlog.get_logger("coordinator").info("stopped", started=False)
+        return
+    starting.result()
+    try:
         # Not at once: it costs as much as a twentieth of starting, and somebody may be waiting for that.
         loop.call_later(_SETTLED_SECONDS, calm_collector)
         if port_file is not None:
             with whole_file("--port-file", port_file) as handle:
                 handle.write(f"{node.port}\n")
-        await done.wait()
+        await stopping
+    finally:
+        stopping.cancel()
+        await node.stop()
 
 
 def _allow_many_connections() -> None:

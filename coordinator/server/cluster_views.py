@@ -65,7 +65,7 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
     }
 
 
-def readiness(runtime: Runtime) -> tuple[bool, dict[str, Any]]:
+def readiness(runtime: Runtime, *, is_starting: bool = False) -> tuple[bool, dict[str, Any]]:
     """Whether requests can be sent here, and what is in the way if not."""
     node = runtime.node.describe(runtime.clock.now())
     states = [partition.state.lower() for partition in node.partitions]
@@ -73,6 +73,8 @@ def readiness(runtime: Runtime) -> tuple[bool, dict[str, Any]]:
     problem = runtime.leadership.problem()
     if not problem and not node.brokers:
         problem = "not a part of the cluster yet"
+    if not problem and is_starting:
+        problem = "starting"
     if not problem and any(state != "active" for state in states):
         problem = "loading"
     shown = {"status": "ready" if not problem else "not-ready", "nodeId": node.node_id, "partitions": counts}

@@ -141,6 +141,7 @@ class Service:
         self._body_seconds = body_seconds
         self._routes = {api.path: Route(api, metrics.api(api.name)) for api in APIS}
         self._dates = Dates()
+        self._serving = False
         self._stopping = False
         self._server = _Server(self._handle, metrics)
         self._listening: asyncio.Server | None = None
@@ -149,12 +150,28 @@ class Service:
         self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
 
     async def listen(self, listener: socket.socket) -> None:
-        """Serve on a bound socket."""
+        """Listen on a bound socket. Until ``begin`` the node can be looked at, and no more."""
         self._listening = await asyncio.get_running_loop().create_server(self._server, sock=listener, backlog=_BACKLOG)
+
+    async def begin(self, listener: socket.socket) -> None:
+        """Serve everything, on a bound socket that may be listened on already."""
+        self._serving = True
+        self._views.is_starting = False
+        if self._listening is None:
+            await self.listen(listener)
+
+    async def abandon(self) -> None:
+        """Stop before having begun."""
+        self._stopping = True
+        if self._listening is not None:
+            self._listening.close()
+        self._server.pre_shutdown()
+        with suppress(asyncio.TimeoutError):
+            await self._server.shutdown(0.1)
 
     async def stop(self, patience: float = 1.0) -> None:
         """Stop accepting, answer everyone who is parked, let answers go out, and close the connections."""
-        self._stopping = True
+        self._serving, self._stopping = False, True
         if self._listening is not None:
             self._listening.close()
         await self.runtime.drain()
@@ -167,7 +184,7 @@ class Service:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             route = self._routes.get(request.raw_path)
-            if route is None or request.method != "POST" or self._stopping:
+            if route is None or request.method != "POST" or not self._serving:
                 return await self._elsewhere(request)
             return await self._call(route, request)
         except Problem as problem:
@@ -248,6 +265,9 @@ class Service:
         if self._stopping:
             raise Problem(503, "shutting-down", "this node is shutting down")
         path = unquote(request.raw_path.partition("?")[0])
+        place = self._views.place(request.raw_path)
+        if not self._serving and (place is None or request.method not in {"GET", "HEAD"}):
+            raise Problem(503, "starting", "this node is starting; GET /readyz says what it waits for")
         route = self._routes.get(path)
         if route is not None:
             if request.method == "POST":
@@ -265,7 +285,6 @@ class Service:
             if request.method != "POST":
                 raise _wrong_method(request.method, path, "POST")
             return web.json_response(resign(self.runtime, int(resigning[1])))
-        place = self._views.place(request.raw_path)
         if place is None:
             raise self._unknown(path)
         if request.method not in {"GET", "HEAD"}:

@@ -69,6 +69,7 @@ class Views:
     """The answers to GET."""
 
     def __init__(self, runtime: Runtime, publisher: Publisher, metrics: Metrics, store: str = "memory") -> None:
+        self.is_starting = True
         self._store = store
         self._runtime = runtime
         self._publisher = publisher
@@ -140,11 +141,11 @@ class Views:
         states = [partition.state.lower() for partition in node.partitions]
         counts = {state: states.count(state) for state in sorted(set(states))}
         # Alive all the same: whether to send requests here is for /readyz to say.
-        status = "ok" if all(state == "active" for state in states) else "loading"
+        status = "starting" if self.is_starting else "ok" if all(state == "active" for state in states) else "loading"
         return _json({"status": status, "nodeId": node.node_id, "partitions": counts})
 
     def _readiness(self, place: Place) -> web.Response:
-        ready, shown = readiness(self._runtime)
+        ready, shown = readiness(self._runtime, is_starting=self.is_starting)
         return _json(shown, 200 if ready else 503)
 
     def _cluster(self, place: Place) -> web.Response:

@@ -20,6 +20,7 @@ from protocol.partitioner import partition_for
 from tests.durability.service import free_port, stop_all
 
 LEASE_MS = 2_000
+SESSION_MS = 60_000
 PARTITIONS = 6
 PATIENCE_SECONDS = 120.0
 BUSY = frozenset({14, 15, 16})
@@ -29,7 +30,7 @@ BUSY = frozenset({14, 15, 16})
 class NodeProcess:
     """``python -m coordinator --store``, always on the same port."""
 
-    def __init__(self, folder: Path, node_id: int, store: str) -> None:
+    def __init__(self, folder: Path, node_id: int, store: str, lease_ms: int = LEASE_MS) -> None:
         self.node_id = node_id
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -38,7 +39,7 @@ class NodeProcess:
         self._command += ["--journal", str(folder / f"journal-{node_id}"), "--topic", "orders:6:50"]
         for setting in (
             f"broker.id={node_id}",
-            f"broker.session.timeout.ms={LEASE_MS}",
+            f"broker.session.timeout.ms={lease_ms}",
             f"offsets.topic.num.partitions={PARTITIONS}",
             "group.initial.rebalance.delay.ms=100",
         ):
@@ -82,12 +83,12 @@ class Cluster:
                 node.send(signal.SIGCONT)
         stop_all([node.process for node in self.nodes if node.process is not None])
 
-    def consume(self, name: str, group: str, *options: str) -> None:
+    def consume(self, name: str, group: str, *options: str, session_ms: int = SESSION_MS) -> None:
         """A process of consumers that commit after each poll and write a journal."""
         servers = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
         command = [sys.executable, "-m", "client", "run", "--bootstrap-server", servers, "--group", group]
         command += ["--topic", "orders", "--commit", "sync", "--client-id", name, "--log-level", "warning"]
-        command += ["--session-timeout-ms", "60000", "--heartbeat-interval-ms", "300", *options]
+        command += ["--session-timeout-ms", str(session_ms), "--heartbeat-interval-ms", "300", *options]
         command += ["-c", "retry.backoff.max.ms=300", "--journal", str(self.folder / "consumers")]
         with (self.folder / f"{name}.log").open("ab") as log:
             self.consumers.append(
@@ -155,13 +156,34 @@ class Cluster:
             assert time.monotonic() < give_up_at, f"{group} has no coordinator: {answer}"
             await asyncio.sleep(0.01)
 
-    async def generation(self, group: str) -> int | None:
-        """The generation of a group that is Stable."""
-        for node in self.nodes:
+    async def generation(self, group: str, among: list[NodeProcess] | None = None) -> int | None:
+        """The generation of a group that is Stable, as these nodes show it, or all."""
+        for node in self.nodes if among is None else among:
             view = await self.look(node, f"/groups/{group}")
             if isinstance(view, dict) and view.get("state") == "Stable":
                 return int(view["generation"])
         return None
+
+    async def joined(self, sizes: dict[str, int], among: list[NodeProcess]) -> None:
+        """Wait until these groups are Stable and have so many members."""
+
+        async def reached() -> bool:
+            views = [await self.look(node, "/groups") or {"groups": []} for node in among]
+            found = {group["groupId"]: group for view in views for group in view["groups"]}
+            shown = [found.get(group, {"members": 0, "state": ""}) for group in sizes]
+            return all(
+                group["members"] == size and group["state"] == "Stable"
+                for group, size in zip(shown, sizes.values(), strict=True)
+            )
+
+        await self.until(reached, f"not all consumers are in: {sizes}")
+
+    async def end_consumers(self) -> None:
+        """SIGTERM to all consumers; they end well."""
+        for consumer in self.consumers:
+            consumer.send_signal(signal.SIGTERM)
+        for consumer in self.consumers:
+            assert await asyncio.to_thread(consumer.wait, 60) == 0
 
     async def until(self, reached: Callable[[], Awaitable[bool]], what: str) -> None:
         give_up_at = time.monotonic() + PATIENCE_SECONDS

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,11 +17,13 @@ import pytest
 from coordinator.cluster.holder import LeaseHolder
 from coordinator.offsets_log.base import StoreProblem
 from coordinator.server.app import App, ControlOptions, Options, StartFailed, Topic
+from protocol.apis import BY_NAME
 from protocol.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from protocol.errors import ErrorCode
 from protocol.partitioner import partition_for
 from tests.cluster.nodes import LEASE_MS, PARTITIONS, Nodes, cluster, settings, until
+from tests.cluster.processes import Cluster, NodeProcess
 from tests.offsets_log.proxy import Wire
 from tests.postgres import PostgresServer
 from tests.server.helpers import join, sync
@@ -343,6 +348,46 @@ async def test_a_second_node_of_the_same_number_is_refused_in_plain_words(postgr
         with pytest.raises(StoreProblem, match=r"node 1 is there already, at 127.0.0.1:\d+, and alive.*broker.id"):
             await App(Options(settings=settings(1), port=0, store=postgres)).start()
         assert len(nodes.apps[1].runtime.leading) == PARTITIONS
+
+
+async def test_a_node_that_was_killed_tells_what_its_next_process_waits_for_and_can_be_stopped_meanwhile(
+    postgres: str, tmp_path: Path
+) -> None:
+    node = NodeProcess(tmp_path, 1, postgres, lease_ms=60_000)
+    processes = Cluster(tmp_path, [node])
+    try:
+        node.start()
+        await processes.led_by([node])
+        node.send(signal.SIGKILL)
+        node.start()
+        shown: dict[str, Any] = {}
+
+        async def waits() -> bool:
+            shown.update(await processes.look(node, "/readyz") or {})
+            return "former lease" in shown.get("problem", "")
+
+        await processes.until(waits, "nobody says what it waits for")
+        assert re.fullmatch(r"waiting for node 1's former lease, which has [1-9]\d* ms left", shown["problem"])
+        assert shown["status"] == "not-ready"
+        assert (await processes.look(node, "/healthz"))["status"] == "starting"
+        async with processes.session.get(node.url + "/readyz") as ready:
+            assert ready.status == 503
+        async with processes.session.post(node.url + BY_NAME["FindCoordinator"].path, data="{}") as refused:
+            assert (refused.status, (await refused.json(content_type=None))["type"]) == (
+                503,
+                "urn:rejoin:problem:starting",
+            )
+        assert node.process is not None
+        node.send(signal.SIGTERM)
+        assert await asyncio.to_thread(node.process.wait, 30) == 0
+    finally:
+        await processes.close()
+    said = [json.loads(line) for line in (tmp_path / "node-1.log").read_text().splitlines()]
+    (waiting,) = [line for line in said if line["event"] == "waiting_for_former_lease"]
+    assert waiting["node_id"] == 1
+    assert 0 < waiting["ms_left"] <= 60_000
+    assert (said[-1]["event"], said[-1]["started"]) == ("stopped", False)
+    assert "node_id_taken" not in {line["event"] for line in said}
 
 
 async def test_a_node_with_another_number_of_offsets_partitions_is_refused(postgres: str) -> None:

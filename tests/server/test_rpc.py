@@ -262,6 +262,7 @@ async def test_stopping_answers_everyone_who_is_parked(serve: Any) -> None:
 async def test_requests_that_come_while_stopping_are_turned_away(
     node: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(node.app.service, "_serving", False)
     monkeypatch.setattr(node.app.service, "_stopping", True)
     for method, path in (("POST", "/v1/heartbeat"), ("GET", "/groups")):
         answered = await node.request(method, path, HEARTBEAT if method == "POST" else None)
