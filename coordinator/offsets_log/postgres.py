@@ -335,8 +335,7 @@ class PostgresLog:
         """Tell everybody, in order, and go on from where the records ended."""
         now = time.perf_counter()
         self._complaints.over("append_failed", "appends_stored_again")
-        if any(each.entries for each in batch.appends):
-            self.observer.batch(len(batch.appends), (now - batch.sent) * 1_000)
+        together = 0
         for each in batch.appends:
             if each.is_bad:
                 self.observer.failed(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -349,10 +348,13 @@ class PostgresLog:
                 led.next_position += len(each.entries)
                 led.records += len(each.entries)
                 if each.entries:
+                    together += 1
                     self.observer.appended(len(each.entries), (now - each.began) * 1_000)
                 self._tell(each, ErrorCode.NONE)
                 if led.records >= led.compact_at:
                     self._compact(each.partition, led)
+        if together:
+            self.observer.batch(together, (now - batch.sent) * 1_000)
 
     def _fail(self, batch: _Batch, error: ErrorCode) -> None:
         """Nothing of it was written."""

@@ -12,7 +12,8 @@ from coordinator.server.runtime import Runtime
 def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
     """Nodes, leases, epochs and load times, as the store last showed them; what this node leads as it is now.
 
-    Times are ms. ``loadMs`` of another node's partition is what it told when it last renewed its lease.
+    Times are ms. ``loadMs`` counts from when a partition was taken, so it includes waiting behind others that were
+    taken with it. That of another node's partition is what it told when it last renewed its lease.
     """
     leadership = runtime.leadership
     described = runtime.node.describe(runtime.clock.now())

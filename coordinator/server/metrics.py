@@ -99,7 +99,9 @@ class StoreMetrics(Observer):
         page.histogram(name + "append_ms", "From when an append is asked for until it is durable, ms.", self._append)
         page.histogram(name + "batch_appends", "Appends that were written together.", self._batch)
         page.histogram(name + "batch_ms", "How long the store needed for what was written together, ms.", self._write)
-        page.histogram(name + "load_ms", "How long a partition was read from the store, ms.", self._load)
+        page.histogram(
+            name + "load_ms", "From when a partition is to be read until it is, behind others, ms.", self._load
+        )
         page.counter(name + "records_appended_total", "Records that became durable.", self._records)
         page.counter(name + "records_read_total", "Records read from the store.", self._records_read)
         page.counter(name + "records_compacted_total", "Records removed as they did not count.", self._removed)
@@ -209,9 +211,13 @@ class Metrics:
             "Offsets partitions of this node.",
             [({"state": state}, states.get(state, 0)) for state in ("loading", "active", "failed")],
         )
-        page.gauge(_COORDINATOR + "partition_load_time_max", "Longest load, ms.", self._longest_load_ms)
+        page.gauge(
+            _COORDINATOR + "partition_load_time_max",
+            "Longest load, waiting behind others included, ms.",
+            self._longest_load_ms,
+        )
         average = self._load_ms / self._loads if self._loads else 0
-        page.gauge(_COORDINATOR + "partition_load_time_avg", "Mean load, ms.", average)
+        page.gauge(_COORDINATOR + "partition_load_time_avg", "Mean load, waiting behind others included, ms.", average)
 
     def _render_requests(self, page: _Page, node: NodeView) -> None:
         page.samples(

@@ -15,6 +15,7 @@ from coordinator.core.events import GroupCreated
 from coordinator.server.feed import Feed, Gone
 from coordinator.server.publisher import journal_schema
 from protocol.journal import RowEncoder, read_journal
+from tests.server.conftest import Serve
 from tests.server.helpers import Answered, Harness, join
 
 
@@ -133,6 +134,24 @@ async def test_metrics_have_kafkas_names_and_count(node: Harness) -> None:
     assert samples["rejoin_rebalance_unavailable_ms_total"] == 3_000
     assert samples["rejoin_partitions_regained_total"] == 1
     assert samples["rejoin_members"] == 1
+
+
+async def test_what_is_written_together_is_counted_by_appends_and_nothing_else(serve: Serve, tmp_path: Path) -> None:
+    """Elections and topics go into the same transactions."""
+    node = await serve({"data": tmp_path / "data", "clock": None})
+    await node.topic("orders", 1)
+    async with asyncio.timeout(10):
+        while (await node.get("/healthz"))["status"] != "ok":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    partition = {"partitionIndex": 0, "committedOffset": 5, "committedMetadata": ""}
+    for number in range(6):
+        body = {"groupId": f"g-{number}", "topics": [{"name": "orders", "partitions": [partition]}], "memberId": ""}
+        answer = await node.call("OffsetCommit", {**body, "generationIdOrMemberEpoch": -1}, 8)
+        assert answer["topics"][0]["partitions"][0]["errorCode"] == 0
+    samples = _samples((await node.request("GET", "/metrics")).body.decode())
+    assert samples["rejoin_store_append_ms_count"] == 6
+    assert samples["rejoin_store_batch_appends_sum"] == 6
+    assert samples["rejoin_store_batch_appends_count"] == samples["rejoin_store_batch_ms_count"] <= 6
 
 
 def _samples(page: str) -> dict[str, float]:
