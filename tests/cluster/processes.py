@@ -22,6 +22,7 @@ from tests.durability.service import free_port, stop_all
 LEASE_MS = 2_000
 SESSION_MS = 60_000
 PARTITIONS = 6
+TOPIC_PARTITIONS = 6
 PATIENCE_SECONDS = 120.0
 BUSY = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
@@ -36,7 +37,7 @@ class NodeProcess:
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = folder / f"node-{node_id}.log"
         self._command = [sys.executable, "-m", "coordinator", "--port", str(self.port), "--store", store]
-        self._command += ["--journal", str(folder / f"journal-{node_id}"), "--topic", "orders:6:50"]
+        self._command += ["--journal", str(folder / f"journal-{node_id}"), "--topic", f"orders:{TOPIC_PARTITIONS}:50"]
         for setting in (
             f"broker.id={node_id}",
             f"broker.session.timeout.ms={lease_ms}",
