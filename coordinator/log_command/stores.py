@@ -278,6 +278,8 @@ class PostgresSource:
         self._connection = await self._database.reach()
         try:
             await self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            # It has no locks that anybody waits for, and what it says may go to somebody who reads page by page.
+            await self._connection.execute("SET LOCAL idle_in_transaction_session_timeout = '1h'")
             self._version = await self._database.version(self._connection)
         except (*LOST, PostgresError) as problem:
             raise LogProblem(

@@ -18,6 +18,7 @@ import asyncpg
 import pytest
 
 from coordinator.log_command.command import dump, export, import_, verify
+from coordinator.log_command.stores import PostgresSource
 from coordinator.offsets_log.base import StoreProblem
 from coordinator.offsets_log.codec import checksum, encode
 from coordinator.offsets_log.postgres_database import Database
@@ -405,6 +406,12 @@ def test_older_tables_are_read_as_they_are(postgres: str, run: Run, version: int
     code, out, _ = run(export, store=postgres)
     assert (code, out.count("\n")) == (0, 4)
     assert asyncio.run(asked(postgres, "SELECT max(version) FROM schema_version")) == [version]
+
+
+def test_whoever_reads_what_is_printed_may_take_their_time(postgres: str) -> None:
+    filled(Postgres(postgres))
+    with PostgresSource(postgres) as source:
+        assert source._fetch("SHOW idle_in_transaction_session_timeout")[0][0] == "1h"
 
 
 def test_newer_tables_are_not_read(postgres: str, run: Run) -> None:
