@@ -17,7 +17,6 @@ from client.core.effects import Endpoint
 from client.core.inputs import Failure
 from client.transport import TransportError
 from coordinator.testing import GroupCoordinator, NoAnswer
-from protocol.apis import BY_REQUEST
 from protocol.base import Request, Response
 
 
@@ -35,8 +34,7 @@ class Transport:
             async with asyncio.timeout(max(0, timeout_ms) / 1_000):
                 return await self._coordinator.call(request, version, client_id)
         except TimeoutError:
-            name = BY_REQUEST[type(request)].name
-            raise TransportError(Failure.TIMEOUT, f"{name}: no answer within {timeout_ms} ms") from None
+            raise TransportError(Failure.TIMEOUT, f"no answer within {timeout_ms} ms") from None
         except NoAnswer as problem:
             raise TransportError(Failure.DISCONNECT, str(problem)) from None
 
