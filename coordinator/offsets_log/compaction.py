@@ -21,11 +21,18 @@ from typing import Final
 from protocol.records import OffsetRecord, Record, TransactionMarker
 
 _DOOMED_PLAIN: Final = """
-SELECT position, partition, checksum FROM log WHERE position IN (
-    SELECT position FROM {log} WHERE partition IN ({partitions})
-    EXCEPT SELECT max(position) FROM {log} WHERE partition IN ({partitions}) GROUP BY partition, key
-    UNION SELECT position FROM {log} WHERE partition IN ({partitions}) AND value IS NULL
-) AND partition IN ({partitions}) ORDER BY position
+SELECT position, partition, checksum FROM (
+    SELECT position, partition, checksum, value IS NULL AS is_tombstone,
+        max(position) OVER (PARTITION BY partition, key) AS newest
+    FROM log WHERE partition = {partition}
+) AS each WHERE position < newest OR is_tombstone ORDER BY position
+"""
+
+_DOOMED_PLAIN_SQLITE: Final = """
+SELECT position, partition, checksum FROM {log} WHERE partition IN ({partitions}) AND (
+    value IS NULL
+    OR position NOT IN (SELECT max(position) FROM {log} WHERE partition IN ({partitions}) GROUP BY partition, key)
+) ORDER BY position
 """
 
 _DOOMED: Final = """
@@ -78,12 +85,21 @@ def listed(partitions: Sequence[int]) -> str:
     return ", ".join(str(int(each)) for each in partitions)
 
 
-def doomed_query(partitions: Sequence[int], log: str = "log") -> str:
-    """SQL for position, partition and checksum of what does not count, oldest first, in SQLite and in PostgreSQL.
+def doomed_query(partition: int) -> str:
+    """SQL for position, partition and checksum of what does not count, oldest first: for PostgreSQL.
 
-    For partitions without transactions. ``log`` is the table, or a view of it that finds partitions sooner.
+    For a partition without transactions.
     """
-    return _DOOMED_PLAIN.format(partitions=listed(partitions), log=log)
+    return _DOOMED_PLAIN.format(partition=int(partition))
+
+
+def doomed_query_sqlite(partitions: Sequence[int], log: str = "log") -> str:
+    """The same for SQLite, where positions count through all partitions, and several can be looked at together.
+
+    It is faster there than that for PostgreSQL, which in turn may plan this one as a loop in a loop. ``log`` is the
+    table, or a view of it that finds partitions sooner.
+    """
+    return _DOOMED_PLAIN_SQLITE.format(partitions=listed(partitions), log=log)
 
 
 def doomed_with_transactions_query(partition: int, log: str = "log") -> str:

@@ -442,7 +442,7 @@ class PostgresLog:
             async with self.database.acquire() as connection:
                 records = await connection.fetchval("SELECT count(*) FROM log WHERE partition = $1", partition)
                 has_transactions = await connection.fetchval(HAS_TRANSACTIONS.format(partition=partition))
-                query = doomed_with_transactions_query(partition) if has_transactions else doomed_query([partition])
+                query = doomed_with_transactions_query(partition) if has_transactions else doomed_query(partition)
                 doomed = [position for position, *_ in await connection.fetch(query)]
                 for begin in range(0, len(doomed), _SLICE_RECORDS):
                     some = doomed[begin : begin + _SLICE_RECORDS]

@@ -19,7 +19,7 @@ import orjson
 import structlog
 
 from coordinator.offsets_log.base import Observer
-from coordinator.offsets_log.compaction import doomed_query, doomed_with_transactions_query, listed
+from coordinator.offsets_log.compaction import doomed_query_sqlite, doomed_with_transactions_query, listed
 from coordinator.offsets_log.sqlite_books import Books, Doomed, PartitionBooks
 from coordinator.offsets_log.sqlite_check import PARTITION_LOG
 from coordinator.offsets_log.sqlite_database import SqliteDatabase
@@ -156,7 +156,7 @@ def _find_doomed(partitions: list[int], until: int, log: str, connection: sqlite
         wrote = f"SELECT DISTINCT partition FROM {log} WHERE producer_id >= 0 AND partition IN ({listed(partitions)})"
         with_transactions = {partition for (partition,) in connection.execute(wrote)}
         plain = [partition for partition in partitions if partition not in with_transactions]
-        doomed = _all_at_once(connection, doomed_query(plain, log))
+        doomed = _all_at_once(connection, doomed_query_sqlite(plain, log))
         for partition in sorted(with_transactions):
             doomed += _all_at_once(connection, doomed_with_transactions_query(partition, PARTITION_LOG))
         return sorted(each for each in doomed if each[0] <= until)

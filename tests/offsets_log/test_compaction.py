@@ -18,6 +18,7 @@ from coordinator.offsets_log.compaction import (
     compacted,
     doomed,
     doomed_query,
+    doomed_query_sqlite,
     doomed_with_transactions_query,
 )
 from coordinator.offsets_log.sqlite_books import Books
@@ -43,8 +44,10 @@ def doomed_in_sql(records: Sequence[Record]) -> list[int]:
         row = (position, 0, 0, entry.producer_id, checksum(0, position, entry), entry.key, entry.value)
         connection.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     has_transactions = bool(connection.execute(HAS_TRANSACTIONS.format(partition=0)).fetchone()[0])
-    query = doomed_with_transactions_query(0) if has_transactions else doomed_query([0])
+    query = doomed_with_transactions_query(0) if has_transactions else doomed_query(0)
     found = [position for position, *_ in connection.execute(query)]
+    if not has_transactions:
+        assert [position for position, *_ in connection.execute(doomed_query_sqlite([0]))] == found
     connection.close()
     return found
 
