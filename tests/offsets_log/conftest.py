@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 
 from tests.offsets_log.helpers import Memory, Postgres, Sqlite, Store
 
@@ -20,6 +22,16 @@ def made(kind: str, request: pytest.FixtureRequest) -> Store:
     if kind == "postgres":
         return Postgres(request.getfixturevalue("postgres"))
     return Sqlite(folder / "data")
+
+
+@pytest.fixture
+def log_lines() -> Iterator[list[MutableMapping[str, Any]]]:
+    """What is logged, whatever another test has made of logging before."""
+    before = structlog.get_config()
+    structlog.reset_defaults()
+    with structlog.testing.capture_logs() as lines:
+        yield lines
+    structlog.configure(**before)
 
 
 @pytest.fixture(params=KINDS)

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-import structlog
 
 from coordinator.offsets_log import sqlite, sqlite_books, sqlite_schema
 from coordinator.offsets_log.base import StoreProblem
@@ -219,13 +218,12 @@ async def test_a_first_start_that_ended_in_its_first_moment_is_made_up_for(tmp_p
     await store.close()
 
 
-async def test_a_migration_is_told_once(tmp_path: Path) -> None:
+async def test_a_migration_is_told_once(tmp_path: Path, log_lines: list[dict[str, object]]) -> None:
     store = made_long_ago(tmp_path / "old", 1)
-    with structlog.testing.capture_logs() as lines:
-        await store.start()
-        await store.restart()
+    await store.start()
+    await store.restart()
     await store.close()
-    migrated = [line for line in lines if line["event"] == "schema_migrated"]
+    migrated = [line for line in log_lines if line["event"] == "schema_migrated"]
     assert migrated == [
         {
             "event": "schema_migrated",
@@ -235,9 +233,11 @@ async def test_a_migration_is_told_once(tmp_path: Path) -> None:
             "to_version": len(sqlite_schema.STEPS),
         }
     ]
-    with structlog.testing.capture_logs() as lines:
-        await Sqlite(tmp_path / "new").start()
-    assert lines == [], "what is made new was of no version before"
+    log_lines.clear()
+    new = Sqlite(tmp_path / "new")
+    await new.start()
+    await new.close()
+    assert log_lines == [], "what is made new was of no version before"
 
 
 # --- copies, and files that are cut or changed
