@@ -98,7 +98,7 @@ async def test_a_node_that_hangs_is_asked_no_more_while_another_answers(serve: S
             found = await find(transport, 10_000)
             assert isinstance(found, FindCoordinatorResponse)
             assert found.coordinators[0].port == app.port
-    assert hung.asked == 1
+    assert hung.asked <= 1, "none, where a busy machine came to it too late"
 
 
 async def test_a_coordinator_that_hangs_is_not_asked_for_its_successor(serve: Serve, hang: Hang) -> None:
@@ -108,7 +108,7 @@ async def test_a_coordinator_that_hangs_is_not_asked_for_its_successor(serve: Se
         lost = await failure(transport.send(to, BEAT, 4, timeout_ms=TIMEOUT_MS, client_id="c"))
         assert lost.failure is Failure.TIMEOUT
         assert isinstance(await find(transport, 10_000), FindCoordinatorResponse)
-    assert hung.asked == 1
+    assert hung.asked <= 1, "none, where a busy machine came to it too late"
 
 
 async def test_a_node_that_owes_an_answer_is_not_the_first_to_be_asked_another_question(
@@ -126,20 +126,21 @@ async def test_a_node_that_owes_an_answer_is_not_the_first_to_be_asked_another_q
 async def test_where_nobody_answers_each_has_its_turn(hang: Hang) -> None:
     nodes = [await hang() for _ in range(3)]
     async with HttpTransport([node.url for node in nodes], reconnect_backoff_ms=1) as transport:
-        for _ in range(6):
-            assert (await failure(find(transport, 100))).failure is Failure.TIMEOUT
-    assert [node.asked for node in nodes] == [2, 2, 2]
+        told = [(await failure(find(transport, 100))).detail for _ in range(6)]
+    assert sorted(told) == sorted(f"{node.url}: no answer within 100 ms" for node in [*nodes, *nodes])
 
 
 async def test_time_that_is_over_before_anybody_could_be_asked_is_nobodys_fault(unused_tcp_port: int) -> None:
     """The backoff is not begun anew by those who wait for its end, or it would never come."""
     server = f"127.0.0.1:{unused_tcp_port}"
-    async with HttpTransport([server], reconnect_backoff_ms=400, reconnect_backoff_max_ms=400) as transport:
+    async with HttpTransport([server], reconnect_backoff_ms=1_000, reconnect_backoff_max_ms=1_000) as transport:
         assert (await failure(find(transport, 10_000))).failure is Failure.DISCONNECT
-        lost = [await failure(find(transport, 100)) for _ in range(8)]
-    assert lost[0].failure is Failure.TIMEOUT
-    assert lost[0].detail.startswith(f"no node to ask within 100 ms; http://{server}: ")
-    assert Failure.DISCONNECT in [each.failure for each in lost], "it was never tried again"
+        lost = await failure(find(transport, 100))
+        assert lost.failure is Failure.TIMEOUT
+        assert lost.detail.startswith(f"no node to ask within 100 ms; http://{server}: ")
+        async with asyncio.timeout(60):
+            while lost.failure is not Failure.DISCONNECT:
+                lost = await failure(find(transport, 100))
 
 
 async def test_what_is_told_names_the_request_once(hang: Hang) -> None:
