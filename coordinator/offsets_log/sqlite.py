@@ -41,10 +41,10 @@ class SqliteLog:
     def __init__(self, database: SqliteDatabase, observer: Observer | None = None) -> None:
         self.database = database
         self.observer = observer or Observer()
-        self._books = Books(is_read=lambda: self._readers > 0)
+        self._books = Books(is_any_read=lambda: self._readers > 0)
         self._epochs: dict[int, int] = {}
         self._reading: Counter[int] = Counter()
-        self._readers = 0
+        self._readers = 0  # the sum of these, for the writer's thread, which cannot look through them meanwhile
         self._closing = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
         self._complaints = Complaints(self._logger)

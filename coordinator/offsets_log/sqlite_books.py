@@ -70,8 +70,8 @@ class PartitionBooks:
 class Books:
     """Takes part in every transaction of the database."""
 
-    def __init__(self, is_read: Callable[[], bool]) -> None:
-        self._is_read = is_read
+    def __init__(self, is_any_read: Callable[[], bool]) -> None:
+        self._is_any_read = is_any_read
         self.durable: Mapping[int, PartitionBooks] = {}
         """The partitions as they were when the tables last caught up with the log. Another one after each change."""
         self.removed: deque[Mapping[int, int]] = deque()
@@ -172,7 +172,7 @@ class Books:
 
     def _remove_superseded(self, connection: sqlite3.Connection) -> None:
         """Take out what was written over since the last time; but nothing that somebody is about to read."""
-        if not self._is_read():
+        if not self._is_any_read():
             positions = sorted(self._superseded)
             ranges = [(positions[begin], positions[end - 1]) for begin, end in _without_gaps(positions)]
             connection.executemany(_DELETE, ranges)

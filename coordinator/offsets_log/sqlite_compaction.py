@@ -67,7 +67,7 @@ class Compactor:
         self._stopped = True
 
     def look_after(self) -> None:
-        """Compact when it is time to. That shows when the books change, and when a partition has been read."""
+        """Compact when it is time to. To be asked after each write: what is being read now is looked at again then."""
         known = self._books.durable
         if known is self._looked_at or self.is_busy or self._stopped:
             return
@@ -128,7 +128,7 @@ class Compactor:
             self._failed(run, outcome)
             return
         self.is_busy = False
-        for partition in run.alive:
+        for partition in run.alive.keys() | run.removed.keys():
             self._observer.compacted(partition, run.removed[partition])
         self.look_after()
 

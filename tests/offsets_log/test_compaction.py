@@ -74,7 +74,7 @@ def test_what_goes_before_it_is_counted_is_never_missed(records: list[Record], s
     """The books catch up after each few records."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     migrate(connection, Path("memory"), STEPS)
-    books = Books(is_read=lambda: False)
+    books = Books(is_any_read=lambda: False)
     books.opened(connection)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 8)
