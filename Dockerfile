@@ -1,13 +1,11 @@
-# One image for every role: the coordinator is `python -m coordinator`, consumers are `python -m client`.
+# One image for every role: the coordinator is `rejoin serve`, consumers are `rejoin consume`.
 FROM python:3.11-slim
 
 WORKDIR /rejoin
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
 COPY constraints.txt pyproject.toml README.md ./
-COPY protocol ./protocol
-COPY coordinator ./coordinator
-COPY client ./client
+COPY src ./src
 RUN pip install --no-cache-dir --constraint constraints.txt setuptools \
  && pip install --no-cache-dir --no-build-isolation --constraint constraints.txt ".[fast,postgres]" \
  && useradd --create-home rejoin \
@@ -15,4 +13,4 @@ RUN pip install --no-cache-dir --constraint constraints.txt setuptools \
 USER rejoin
 
 EXPOSE 9095
-CMD ["python", "-m", "coordinator", "--host", "0.0.0.0"]
+CMD ["rejoin", "serve", "--host", "0.0.0.0"]

@@ -36,11 +36,11 @@ bench: setup
 # Thousands of random scenarios with random faults; SEEDS=A:B.
 SEEDS ?= 0:5000
 search: setup
-	$(RUN) -m simulation search --seeds $(SEEDS)
+	$(RUN) -m rejoin search --seeds $(SEEDS)
 
 # The same, with nodes that lose what they lead, over and over.
 search-failovers: setup
-	$(RUN) -m simulation search --schedule failovers --seeds $(SEEDS)
+	$(RUN) -m rejoin search --schedule failovers --seeds $(SEEDS)
 
 # The same seed, the same bytes in every Python that is found.
 same-bytes: setup
@@ -59,11 +59,11 @@ idle-seeds: setup
 ROUNDS ?= 300
 SEED ?= 1
 kill: setup
-	REJOIN_KILL_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/durability/test_kill.py -n 2
+	REJOIN_KILL_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/test_kill.py -n 2
 
 # Three coordinators on one PostgreSQL; each failure, and how long groups had no coordinator.
 failover: setup
-	$(RUN) -m pytest tests/cluster/test_failures.py -s
+	$(RUN) -m pytest tests/coordinator/leadership/test_failures.py -s
 
 # Needed by the next two only, so it has a place of its own; they want Maven and Java, the second one Go.
 CONFORMANCE := .venv-conformance

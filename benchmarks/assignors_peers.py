@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from client.assignors import ClusterView, MemberSubscription
-from client.assignors.sticky_user_data import decode_sticky_user_data
-from protocol.consumer_protocol import encode_subscription
+from rejoin.client.assignors import ClusterView, MemberSubscription
+from rejoin.client.assignors.stickiness.user_data import decode_sticky_user_data
+from rejoin.protocol.embedded.consumer_protocol import encode_subscription
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas in a way that Python 3.11 calls outdated.

@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from client.assignors import Assignments, ClusterView, MemberSubscription
-from client.assignors.sticky_user_data import encode_sticky_user_data
-from protocol.consumer_protocol import Subscription, TopicPartition, decode_subscription, encode_subscription
+from rejoin.client.assignors import Assignments, ClusterView, MemberSubscription
+from rejoin.client.assignors.stickiness.user_data import encode_sticky_user_data
+from rejoin.protocol.embedded.consumer_protocol import (
+    Subscription,
+    TopicPartition,
+    decode_subscription,
+    encode_subscription,
+)
 
 WISHES = ("equal", "odd-one", "quarters", "rotating")
 """Who wants what: everybody everything; the last member one topic only; every fourth member the first half of

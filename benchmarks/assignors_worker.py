@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.assignors_peers import prepare
 from benchmarks.assignors_problems import PROBLEMS, Problem, floor_of
-from client.assignors import assignor_named
+from rejoin.client.assignors import assignor_named
 
 OURS = "rejoin"
 

@@ -32,17 +32,21 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.http_load import loop_factory
-from coordinator.core.inputs import Context
-from coordinator.offsets_log.codec import encode
-from coordinator.offsets_log.postgres import PostgresLog
-from coordinator.offsets_log.postgres_database import Database
-from coordinator.offsets_log.sqlite import SqliteLog
-from coordinator.offsets_log.sqlite_database import SqliteDatabase, connect
-from coordinator.server.app import App, Options, Topic, calm_collector
-from protocol.errors import ErrorCode
-from protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from protocol.partitioner import partition_for
-from protocol.records import OffsetCommitValue, offset_record
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service.app import App, Options, Topic, calm_collector
+from rejoin.coordinator.storage.codec import encode
+from rejoin.coordinator.storage.postgres.database import Database
+from rejoin.coordinator.storage.postgres.log import PostgresLog
+from rejoin.coordinator.storage.sqlite.database import SqliteDatabase, connect
+from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record
 from tests.postgres import running_server
 
 COMMITTERS: Final = 64

@@ -18,13 +18,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.http_load import Measured, aiohttp_app, hammer, http_post, on_last_core, served
-from coordinator.config import Settings
-from coordinator.core.inputs import Context
-from coordinator.server import logs
-from coordinator.server.app import App, Options, calm_collector
-from protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from protocol.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.app import App, Options, calm_collector
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 ROUNDS: Final = 7
 SECONDS: Final = 1.0

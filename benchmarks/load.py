@@ -27,20 +27,32 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.http_load import loop_factory
-from coordinator.config import Settings
-from coordinator.log_command.contents import Contents, Kept
-from coordinator.log_command.stores import fill_database
-from coordinator.offsets_log.base import Observer
-from coordinator.offsets_log.codec import Entry, decode, encode
-from coordinator.offsets_log.postgres import PostgresLog
-from coordinator.offsets_log.postgres_database import Database
-from coordinator.offsets_log.sqlite import PIECE_RECORDS, SqliteLog
-from coordinator.offsets_log.sqlite_check import rows
-from coordinator.offsets_log.sqlite_database import SqliteDatabase, connect
-from coordinator.offsets_log.sqlite_files import DATABASE
-from coordinator.server.app import App, Options, Topic, calm_collector
-from protocol.consumer_protocol import Assignment, Subscription, TopicPartition, encode_assignment, encode_subscription
-from protocol.records import GroupMetadataValue, MemberMetadata, OffsetCommitValue, group_record, offset_record
+from rejoin.coordinator.commands.log.contents import Contents, Kept
+from rejoin.coordinator.commands.log.stores import fill_database
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service.app import App, Options, Topic, calm_collector
+from rejoin.coordinator.storage.base import Observer
+from rejoin.coordinator.storage.codec import Entry, decode, encode
+from rejoin.coordinator.storage.postgres.database import Database
+from rejoin.coordinator.storage.postgres.log import PostgresLog
+from rejoin.coordinator.storage.sqlite.check import rows
+from rejoin.coordinator.storage.sqlite.database import SqliteDatabase, connect
+from rejoin.coordinator.storage.sqlite.files import DATABASE
+from rejoin.coordinator.storage.sqlite.log import PIECE_RECORDS, SqliteLog
+from rejoin.protocol.embedded.consumer_protocol import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
+from rejoin.protocol.records.consumer_offsets import (
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitValue,
+    group_record,
+    offset_record,
+)
 from tests.postgres import running_server
 
 GROUPS: Final = int(os.environ.get("REJOIN_LOAD_GROUPS", "10000"))

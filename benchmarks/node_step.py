@@ -8,13 +8,23 @@ import time
 from rich.console import Console
 from rich.table import Table
 
-from coordinator.config import Settings
-from coordinator.core.effects import Append, ReadLog
-from coordinator.core.inputs import Broker, ClusterSeen, Context, Elapsed, Elected, Input, LogRead, Received, Stored
-from coordinator.core.node import Node
-from protocol.heartbeat import HeartbeatRequest
-from protocol.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.sync_group import SyncGroupRequest
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.effects import Append, ReadLog
+from rejoin.coordinator.core.inputs import (
+    Broker,
+    ClusterSeen,
+    Context,
+    Elapsed,
+    Elected,
+    Input,
+    LogRead,
+    Received,
+    Stored,
+)
+from rejoin.coordinator.core.node import Node
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 
 MEMBERS = 100
 BEATS = 200_000

@@ -36,15 +36,15 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
-from pipeline.inputs import find
-from pipeline.journals import parse, sort_out
-from pipeline.lines import read_lines
-from pipeline.report.run import all_tables
-from pipeline.session import session
-from pipeline.tables.ownership import ownership
-from pipeline.tables.rebalances import rebalances
-from simulation.reading import scenario_from
-from simulation.run import play
+from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.reading.journals import parse, sort_out
+from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.report.run import all_tables
+from rejoin.pipeline.spark.session import session
+from rejoin.pipeline.tables.ownership import ownership
+from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
 
 MILLION = 1_000_000
 SCENARIOS = ("dynamic_rolling_deploy", "eager_scale_out", "cooperative_scale_out", "flapping_consumer")

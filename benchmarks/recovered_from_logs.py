@@ -16,25 +16,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from coordinator.control.broker_log import BrokerLog
-from coordinator.control.recorder import Step
-from coordinator.control.request_log import RequestLog
-from coordinator.core import events
-from coordinator.core.effects import Effect, Reply
-from coordinator.core.inputs import Input, Received
-from pipeline.logs.facts import Fact, LogFile
-from pipeline.logs.lines import Broken
-from pipeline.logs.membership import Event
-from pipeline.logs.requests import Asked, complete
-from pipeline.logs.telling import tell_group
-from pipeline.request_log import Exchange
-from protocol.events import Event as CoreFact
-from simulation.cluster import NodeParty, Watcher
-from simulation.lab import Lab
-from simulation.reading import read_scenario
-from simulation.scenario import Scenario
-from simulation.search import random_scenario
-from simulation.world import Millis, Party
+from rejoin.coordinator.control.kafka_logs.request_log import RequestLog
+from rejoin.coordinator.control.kafka_logs.writer import BrokerLog
+from rejoin.coordinator.control.recorder import Step
+from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.inputs import Input, Received
+from rejoin.journal.events import coordinator as events
+from rejoin.journal.events.base import Event as CoreFact
+from rejoin.pipeline.reading.broker_logs.lines import Broken
+from rejoin.pipeline.reading.broker_logs.membership import Event
+from rejoin.pipeline.reading.broker_logs.reconstruction import tell_group
+from rejoin.pipeline.reading.broker_logs.requests import Asked, complete
+from rejoin.pipeline.reading.broker_logs.statements import Fact, LogFile
+from rejoin.pipeline.reading.request_log import Exchange
+from rejoin.simulation.actors.cluster import NodeParty, Watcher
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.scenario.reading import read_scenario
+from rejoin.simulation.search.search import random_scenario
+from rejoin.simulation.world import Millis, Party
 
 VERSIONS: Final = ((2, 0), (2, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (2, 8), (3, 0), (3, 2), (3, 9), (4, 0))
 GALLERY: Final = Path(__file__).parent.parent / "simulation" / "gallery"

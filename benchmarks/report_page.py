@@ -23,8 +23,8 @@ import aiohttp
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.report.data import GroupReport, Intervals, Report
-from pipeline.report.page import render
+from rejoin.pipeline.report.data import GroupReport, Intervals, Report
+from rejoin.pipeline.report.page import render
 
 PARTITIONS: Final = 200
 REBALANCES: Final = 1_000

@@ -17,10 +17,10 @@ from heapq import heappop, heappush
 from time import process_time
 from typing import Any
 
-from protocol.events import Event
-from simulation.run import play
-from simulation.scenario import Scenario
-from simulation.world import Millis, Party
+from rejoin.journal.events.base import Event
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.world import Millis, Party
 
 HOURS = (1, 24, 30 * 24)
 BARE_STEPS = 500_000

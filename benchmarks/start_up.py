@@ -22,11 +22,15 @@ from typing import Any, Final, cast
 from rich.console import Console
 from rich.table import Table
 
-from coordinator.testing import BlockingGroupCoordinator, GroupCoordinator, running, running_in_thread
-from protocol.api_versions import ApiVersionsRequest
-from protocol.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from protocol.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator, running, running_in_thread
+from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 
 ROUNDS: Final = 30
 PROCESSES: Final = 5
@@ -69,7 +73,7 @@ def _in_thread() -> float:
 def _as_process(*arguments: str) -> float:
     with tempfile.TemporaryDirectory() as directory:
         port_file = Path(directory) / "port"
-        command = [sys.executable, "-m", "coordinator", "--port", "0", "--port-file", str(port_file)]
+        command = [sys.executable, "-m", "rejoin", "serve", "--port", "0", "--port-file", str(port_file)]
         began = perf_counter()
         process = subprocess.Popen([*command, "--log-level", "critical", *arguments])
         try:
@@ -153,8 +157,8 @@ def main() -> None:
         ),
         ("on the test's loop, HTTP", _rounds(lambda: asyncio.run(_with_socket()), ROUNDS), WANTED_MS["in process"]),
         ("in a thread of its own, HTTP", _rounds(_in_thread, ROUNDS), WANTED_MS["in process"]),
-        ("python -m coordinator", _rounds(_as_process, PROCESSES), WANTED_MS["process"]),
-        ("python -m coordinator --control", _rounds(lambda: _as_process("--control"), PROCESSES), WANTED_MS["process"]),
+        ("rejoin serve", _rounds(_as_process, PROCESSES), WANTED_MS["process"]),
+        ("rejoin serve --control", _rounds(lambda: _as_process("--control"), PROCESSES), WANTED_MS["process"]),
         ("45 s + 5 min + 7 days of virtual time", _rounds(lambda: asyncio.run(_time()), 5), WANTED_MS["time"]),
     ]
     table = Table(title="From nothing to the first answered request, and time that passes in no time")
@@ -164,12 +168,16 @@ def main() -> None:
         table.add_row(what, f"{median(took):.1f}", f"{min(took):.1f}", f"< {wanted:.0f}")
     Console().print(table)
     ended = subprocess.run(
-        [sys.executable, "-c", "import sys, json, coordinator.server.cli; print(json.dumps(len(sys.modules)))"],
+        [
+            sys.executable,
+            "-c",
+            "import sys, json, rejoin.coordinator.commands.serve; print(json.dumps(len(sys.modules)))",
+        ],
         capture_output=True,
         check=True,
         text=True,
     )
-    print(f"modules imported by python -m coordinator: {json.loads(ended.stdout)}")
+    print(f"modules imported by rejoin serve: {json.loads(ended.stdout)}")
 
 
 if __name__ == "__main__":

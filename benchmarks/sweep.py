@@ -16,11 +16,11 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.session import session
-from pipeline.sweep.grid import Grid, grid_from
-from pipeline.sweep.playing import Task, play_task
-from pipeline.sweep.running import LIGHT, run_grid, slots_of, spark_player
-from pipeline.sweep.store import Store
+from rejoin.pipeline.spark.session import session
+from rejoin.pipeline.sweep.grid import Grid, grid_from
+from rejoin.pipeline.sweep.playing import Task, play_task
+from rejoin.pipeline.sweep.running import LIGHT, run_grid, slots_of, spark_player
+from rejoin.pipeline.sweep.store import Store
 
 WORKERS = 2
 ROUNDS = 3

@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from client.config import ConsumerConfig
-    from client.consumer import Consumer, GroupMetadata, RebalanceListener
-    from client.core.errors import (
+    from rejoin.client.config import ConsumerConfig
+    from rejoin.client.consumer import Consumer, GroupMetadata, RebalanceListener
+    from rejoin.client.core.errors import (
         AssignorFailedError,
         CommitFailedError,
         FencedInstanceIdError,
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
         TopicAuthorizationError,
         WakeupError,
     )
-    from client.core.inputs import OffsetAndMetadata, RecordRange
-    from client.http import HttpTransport, ProblemError
-    from client.records import ConsumerRecord, Records
-    from client.runtime import Runtime
-    from protocol.consumer_protocol import TopicPartition
+    from rejoin.client.core.inputs import OffsetAndMetadata, RecordRange
+    from rejoin.client.records import ConsumerRecord, Records
+    from rejoin.client.runtime import Runtime
+    from rejoin.client.transports.http import HttpTransport, ProblemError
+    from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 
 _HOMES = {
-    "ConsumerConfig": "client.config",
-    "Consumer": "client.consumer",
-    "GroupMetadata": "client.consumer",
-    "RebalanceListener": "client.consumer",
-    "AssignorFailedError": "client.core.errors",
-    "CommitFailedError": "client.core.errors",
-    "FencedInstanceIdError": "client.core.errors",
-    "GroupAuthorizationError": "client.core.errors",
-    "IllegalStateError": "client.core.errors",
-    "KafkaError": "client.core.errors",
-    "KafkaTimeoutError": "client.core.errors",
-    "ListenerError": "client.core.errors",
-    "RebalanceInProgressError": "client.core.errors",
-    "RetriableCommitFailedError": "client.core.errors",
-    "TopicAuthorizationError": "client.core.errors",
-    "WakeupError": "client.core.errors",
-    "OffsetAndMetadata": "client.core.inputs",
-    "RecordRange": "client.core.inputs",
-    "HttpTransport": "client.http",
-    "ProblemError": "client.http",
-    "ConsumerRecord": "client.records",
-    "Records": "client.records",
-    "Runtime": "client.runtime",
-    "TopicPartition": "protocol.consumer_protocol",
+    "ConsumerConfig": "rejoin.client.config",
+    "Consumer": "rejoin.client.consumer",
+    "GroupMetadata": "rejoin.client.consumer",
+    "RebalanceListener": "rejoin.client.consumer",
+    "AssignorFailedError": "rejoin.client.core.errors",
+    "CommitFailedError": "rejoin.client.core.errors",
+    "FencedInstanceIdError": "rejoin.client.core.errors",
+    "GroupAuthorizationError": "rejoin.client.core.errors",
+    "IllegalStateError": "rejoin.client.core.errors",
+    "KafkaError": "rejoin.client.core.errors",
+    "KafkaTimeoutError": "rejoin.client.core.errors",
+    "ListenerError": "rejoin.client.core.errors",
+    "RebalanceInProgressError": "rejoin.client.core.errors",
+    "RetriableCommitFailedError": "rejoin.client.core.errors",
+    "TopicAuthorizationError": "rejoin.client.core.errors",
+    "WakeupError": "rejoin.client.core.errors",
+    "OffsetAndMetadata": "rejoin.client.core.inputs",
+    "RecordRange": "rejoin.client.core.inputs",
+    "HttpTransport": "rejoin.client.transports.http",
+    "ProblemError": "rejoin.client.transports.http",
+    "ConsumerRecord": "rejoin.client.records",
+    "Records": "rejoin.client.records",
+    "Runtime": "rejoin.client.runtime",
+    "TopicPartition": "rejoin.protocol.embedded.consumer_protocol",
 }
 
 __all__ = [

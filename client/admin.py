@@ -11,32 +11,40 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final, TypeAlias, TypeVar
 
-from client.config import ConsumerConfig
-from client.core import requests
-from client.core.effects import Endpoint
-from client.core.errors import CodedError, KafkaError, KafkaTimeoutError
-from client.core.inputs import OffsetAndMetadata
-from client.core.positions import listed_offsets
-from client.core.turn import NO_GENERATION
-from client.transport import Transport, TransportError
-from protocol.apis import BY_REQUEST, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
-from protocol.base import Request, Response
-from protocol.consumer_protocol import TopicPartition, decode_assignment
-from protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from protocol.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
-from protocol.errors import ErrorCode
-from protocol.find_coordinator import FindCoordinatorResponse
-from protocol.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from protocol.list_offsets import ListOffsetsResponse
-from protocol.metadata import MetadataResponse
-from protocol.offset_commit import OffsetCommitResponse
-from protocol.offset_delete import (
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.core import requests
+from rejoin.client.core.effects import Endpoint
+from rejoin.client.core.errors import CodedError, KafkaError, KafkaTimeoutError
+from rejoin.client.core.inputs import OffsetAndMetadata
+from rejoin.client.core.positions import listed_offsets
+from rejoin.client.core.turn import NO_GENERATION
+from rejoin.client.transports.base import Transport, TransportError
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition, decode_assignment
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
+from rejoin.protocol.messages.cluster.metadata import MetadataResponse
+from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from rejoin.protocol.messages.groups.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from rejoin.protocol.messages.groups.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
+from rejoin.protocol.messages.offsets.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from rejoin.protocol.messages.offsets.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsResponse
+from rejoin.protocol.registry import BY_REQUEST, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
+from rejoin.protocol.types import Request, Response
 
 CLIENT_ID: Final = "adminclient-1"
 BACKOFF_SECONDS: Final = 0.1

@@ -18,12 +18,12 @@ from itertools import count
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from client.assignors import Assignor, assignor_named
-from client.config import ConsumerConfig
-from client.core.consumer import ConsumerCore
-from client.core.effects import CallListener, OffsetsFound
-from client.core.errors import IllegalStateError, KafkaError
-from client.core.inputs import (
+from rejoin.client.assignors import Assignor, assignor_named
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.core.consumer import ConsumerCore
+from rejoin.client.core.effects import CallListener, OffsetsFound
+from rejoin.client.core.errors import IllegalStateError, KafkaError
+from rejoin.client.core.inputs import (
     Assigned,
     Closed,
     CommitAsked,
@@ -43,11 +43,11 @@ from client.core.inputs import (
     Unsubscribed,
     Woken,
 )
-from client.http import HttpTransport
-from client.records import ConsumerRecord, Records, record
-from client.runtime import Driver, Publish, Runtime
-from client.transport import Transport
-from protocol.consumer_protocol import TopicPartition
+from rejoin.client.records import ConsumerRecord, Records, record
+from rejoin.client.runtime import Driver, Publish, Runtime
+from rejoin.client.transports.base import Transport
+from rejoin.client.transports.http import HttpTransport
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 
 Offsets: TypeAlias = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 CommitCallback: TypeAlias = Callable[[Mapping[TopicPartition, OffsetAndMetadata], "KafkaError | None"], object]
@@ -213,7 +213,7 @@ class Consumer:
     async def poll(self, timeout_ms: int = 0, max_records: int | None = None) -> Records:
         """Records, waiting up to ``timeout_ms`` for the first; joins and rejoins the group on the way.
 
-        Raises whatever Kafka's poll raises: see :mod:`client.core.errors`.
+        Raises whatever Kafka's poll raises: see :mod:`rejoin.client.core.errors`.
         """
         if self._buffer:
             records = Records(list(self._buffer), self._buffered_at)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from client.core.inputs import RecordRange
-from protocol.consumer_protocol import TopicPartition
+from rejoin.client.core.inputs import RecordRange
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

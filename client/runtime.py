@@ -15,8 +15,8 @@ from itertools import count
 from time import monotonic, time
 from typing import Any, Protocol, TypeAlias
 
-from client.core.consumer import ConsumerCore
-from client.core.effects import (
+from rejoin.client.core.consumer import ConsumerCore
+from rejoin.client.core.effects import (
     CallDone,
     CallListener,
     Cancel,
@@ -27,14 +27,14 @@ from client.core.effects import (
     Raised,
     Send,
 )
-from client.core.errors import KafkaError
-from client.core.inputs import Answered, CallbackDone, Elapsed, Failed, Input, Millis
-from client.transport import Transport, TransportError
-from protocol.base import Request
-from protocol.events import Event
-from protocol.join_group import JoinGroupRequest
-from protocol.leave_group import LeaveGroupRequest
-from protocol.offset_commit import OffsetCommitRequest
+from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.inputs import Answered, CallbackDone, Elapsed, Failed, Input, Millis
+from rejoin.client.transports.base import Transport, TransportError
+from rejoin.journal.events.base import Event
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.types import Request
 
 Publish: TypeAlias = Callable[[Event, Millis], None]
 """Who is told each fact, with its instant."""
@@ -53,7 +53,7 @@ class SystemClock:
 
 
 class ListenerCaller(Protocol):
-    """Finds what to call for a rebalance; see :mod:`client.consumer`."""
+    """Finds what to call for a rebalance; see :mod:`rejoin.client.consumer`."""
 
     def __call__(self, effect: CallListener) -> Any: ...
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.compare import CLOSED, NO_ANSWER, REFUSED, Difference
-from protocol.errors import ErrorCode
+from rejoin.protocol.errors import ErrorCode
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from conformance.player import NOT_SPOKEN, Player, ScriptFailed, Target
 from conformance.record import GOLDEN
 from conformance.replay import Emulator, Recording, read
 from conformance.script import SCRIPTS, Script, load_set
-from protocol.apis import BY_KEY, BY_NAME
+from rejoin.protocol.registry import BY_KEY, BY_NAME
 
 Start: TypeAlias = Callable[[], AbstractAsyncContextManager[dict[int, Address]]]
 """Starts an emulator, and stops it afterwards."""

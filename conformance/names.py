@@ -11,7 +11,7 @@ import hashlib
 import re
 from typing import Any, Final
 
-from protocol.base import ZERO_UUID
+from rejoin.protocol.types import ZERO_UUID
 
 Json = dict[str, Any]
 

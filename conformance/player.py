@@ -15,9 +15,9 @@ from conformance.connection import Address, Asked, Closed, Wire
 from conformance.fill import Asking, Client, fill
 from conformance.names import Names
 from conformance.script import COMMANDS, Script, Step
-from protocol.apis import BY_NAME
-from protocol.errors import ErrorCode
-from protocol.partitioner import partition_for
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.registry import BY_NAME
 
 SETTLE_SECONDS: Final = 0.06
 ANSWER_SECONDS: Final = 15.0

@@ -18,9 +18,9 @@ from pydantic import ValidationError
 
 from conformance.compare import CLOSED, REFUSED, Answer, Exchange, exchanges
 from conformance.names import FIRST_PORT, topic_id_bytes
-from coordinator.config import Settings
-from coordinator.core.effects import Append, Effect, ReadLog, Reply
-from coordinator.core.inputs import (
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
+from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
     Context,
@@ -32,13 +32,17 @@ from coordinator.core.inputs import (
     Resigned,
     Stored,
 )
-from coordinator.core.node import Node
-from protocol.apis import BY_NAME
-from protocol.base import WrongVersion
-from protocol.create_topics import CreatableTopic, CreateTopicsRequest
-from protocol.errors import ErrorCode
-from protocol.records import Record
-from protocol.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from rejoin.coordinator.core.node import Node
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from rejoin.protocol.messages.transactions.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.registry import BY_NAME
+from rejoin.protocol.types import WrongVersion
 
 START: Final = 1_700_000_000_000
 HOST: Final = "127.0.0.1"

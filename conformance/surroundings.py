@@ -12,7 +12,7 @@ from typing import Final
 from conformance import wire
 from conformance.broker import Cluster
 from conformance.connection import Wire
-from protocol.partitioner import partition_for
+from rejoin.protocol.partitioner import partition_for
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 METADATA: Final = 3

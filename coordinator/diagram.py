@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.core.group_state import DEAD, EMPTY, WHY
+from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, WHY
 
 
 def state_diagram() -> str:

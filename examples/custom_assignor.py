@@ -2,7 +2,7 @@
 
 Run it as `python -m examples.custom_assignor`, or let the command line use it:
 
-    python -m client assign --assignor examples.custom_assignor:WeightedAssignor \\
+    rejoin assign --assignor examples.custom_assignor:WeightedAssignor \\
         --topics orders:12 --members a,b,c --then leave:b
 
 To find it by its name, declare it in your package's pyproject.toml:
@@ -16,8 +16,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from client.assignors import Assignments, Assignor, ClusterView, MemberSubscription, Partition, run_assignor
-from protocol.consumer_protocol import Subscription
+from rejoin.client.assignors import Assignments, Assignor, ClusterView, MemberSubscription, Partition, run_assignor
+from rejoin.protocol.embedded.consumer_protocol import Subscription
 
 
 class WeightedAssignor(Assignor):

@@ -12,8 +12,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import INFERRED, VIOLATIONS
-from pipeline.tables.common import conform, day_of, is_one_of, of
+from rejoin.pipeline.schemas import INFERRED, VIOLATIONS
+from rejoin.pipeline.tables.common import conform, day_of, is_one_of, of
 
 TOLERANCE_MS: Final = 5_000
 """A gap may be longer than its rebalances by so much: answers travel, and metadata of a new topic takes a while."""

@@ -141,7 +141,7 @@ EVENTS: Final = _table(
         "cause",
         _STRING,
         "Why: a cause class of a rebalance, or why a member was removed (left, session-expiry,"
-        " did-not-rejoin, sync-expiry, over-capacity); the words of coordinator.core.events.",
+        " did-not-rejoin, sync-expiry, over-capacity); the words of rejoin.journal.events.coordinator.",
     ),
     _column("cause_member_id", _STRING, "The member through whom a rebalance began."),
     _column("cause_group_instance_id", _STRING, "Its group.instance.id."),
@@ -247,7 +247,11 @@ REBALANCES: Final = _table(
         "completed | superseded (it had to begin again) | emptied (nobody was left) | aborted"
         " (the coordinator went, or the group was deleted) | open (the journal ends before it does).",
     ),
-    _column("cause", _STRING, "Cause class, see coordinator.core.events.CauseClass; 'unknown' where it is not told."),
+    _column(
+        "cause",
+        _STRING,
+        "Cause class, see rejoin.journal.events.coordinator.CauseClass; 'unknown' where it is not told.",
+    ),
     _column("cause_member_id", _STRING, "Through whom."),
     _column("cause_group_instance_id", _STRING, "Its group.instance.id."),
     _column("cause_client_id", _STRING, "Its client.id."),

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from protocol.java import string_hash
+from rejoin.protocol.java import string_hash
 
 
 @lru_cache(maxsize=65_536)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, TypeAlias
 
-from coordinator.core.effects import Append
-from protocol.errors import ErrorCode
-from protocol.records import GroupRecord, OffsetRecord, Record
-from simulation.world import Millis, Order, World
+from rejoin.coordinator.core.effects import Append
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord, Record
+from rejoin.simulation.world import Millis, Order, World
 
 Stored: TypeAlias = Callable[[Append, ErrorCode], None]
 Read: TypeAlias = Callable[[tuple[Record, ...]], None]

@@ -6,7 +6,7 @@ the next heartbeat and the next refresh are due, when the session ends on either
 them are functions of the instant, because
 
 - a heartbeat of a known member in the current generation of a Stable group does one thing: it restarts the session
-  (``coordinator.core.membership.Membership.heartbeat``);
+  (``rejoin.coordinator.core.groups.classic.membership.Membership.heartbeat``);
 - metadata is a function of the topics, and these have not changed since the consumer last looked;
 - the delay of a message is a function of its connection and the instant (:class:`simulation.network.Latency`), so a
   message that is not played takes no chance away from another;
@@ -23,14 +23,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from client.core.consumer import ConsumerCore
-from client.core.effects import Send
-from client.core.inputs import Elapsed
-from client.core.membership import MemberState
-from client.core.subscription import Kind
-from coordinator.core.deadlines import Deadlines, Key
-from coordinator.core.effects import Effect, Reply
-from coordinator.core.events import (
+from rejoin.client.core.consumer import ConsumerCore
+from rejoin.client.core.effects import Send
+from rejoin.client.core.inputs import Elapsed
+from rejoin.client.core.membership import MemberState
+from rejoin.client.core.subscription import Kind
+from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.groups.classic.state import STABLE
+from rejoin.coordinator.core.inputs import Context, Input, Received
+from rejoin.coordinator.core.runtime.timers import Deadlines, Key
+from rejoin.journal.events.coordinator import (
     CoreFailed,
     GroupStateChanged,
     MemberRemoved,
@@ -39,18 +41,16 @@ from coordinator.core.events import (
     StaticMemberReplaced,
     StaticMemberRestored,
 )
-from coordinator.core.group_state import STABLE
-from coordinator.core.inputs import Context, Input, Received
-from protocol.base import Response
-from protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.metadata import MetadataRequest
-from simulation.cluster import NodeParty, Watcher
-from simulation.consumers import ConsumerParty
-from simulation.network import Connection, Exchange
-from simulation.world import Lane, Millis
+from rejoin.protocol.messages.cluster.metadata import MetadataRequest
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.types import Response
+from rejoin.simulation.actors.cluster import NodeParty, Watcher
+from rejoin.simulation.actors.consumers import ConsumerParty
+from rejoin.simulation.network import Connection, Exchange
+from rejoin.simulation.world import Lane, Millis
 
 if TYPE_CHECKING:
-    from simulation.lab import Lab
+    from rejoin.simulation.lab import Lab
 
 NEVER: Final[Millis] = 1 << 60
 _FINE: Final = HeartbeatResponse()

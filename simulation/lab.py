@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final
 
-from client.config import ConsumerConfig
-from client.processing_time import parse_processing_time
-from coordinator.config import Settings
-from protocol.events import Event
-from simulation.accounting import Accounting
-from simulation.cluster import Cluster, NodeParty
-from simulation.consumers import ConsumerParty, Work
-from simulation.disk import Disk
-from simulation.events import ConsumerStarted, Done, TopicWritten
-from simulation.happenings import Happenings
-from simulation.idle import Idler
-from simulation.leased import LeasedCluster
-from simulation.network import Latency, Network
-from simulation.ownership import Ownership
-from simulation.scenario import Coordinator, Group, Scenario
-from simulation.world import Hear, Millis, Party, World
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.workload.processing_time import parse_processing_time
+from rejoin.coordinator.config import Settings
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.simulation import ConsumerStarted, Done, TopicWritten
+from rejoin.simulation.actors.cluster import Cluster, NodeParty
+from rejoin.simulation.actors.consumers import ConsumerParty, Work
+from rejoin.simulation.actors.leased_cluster import LeasedCluster
+from rejoin.simulation.disk import Disk
+from rejoin.simulation.idle import Idler
+from rejoin.simulation.network import Latency, Network
+from rejoin.simulation.output.accounting import Accounting
+from rejoin.simulation.output.ownership import Ownership
+from rejoin.simulation.scenario.actions import Happenings
+from rejoin.simulation.scenario.model import Coordinator, Group, Scenario
+from rejoin.simulation.world import Hear, Millis, Party, World
 
 _COLLECT_EVERY: Final = 100_000
 """Objects that may be made, and not gone, before Python looks for rings among them."""

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from client.core.inputs import Failure
-from protocol.base import Request, Response
-from simulation.world import Lane, Millis, Order, Party, World
+from rejoin.client.core.inputs import Failure
+from rejoin.protocol.types import Request, Response
+from rejoin.simulation.world import Lane, Millis, Order, Party, World
 
 if TYPE_CHECKING:
-    from simulation.cluster import NodeParty
-    from simulation.consumers import ConsumerParty
+    from rejoin.simulation.actors.cluster import NodeParty
+    from rejoin.simulation.actors.consumers import ConsumerParty
 
 _DRAWS: Final = 1_024
 _MASK: Final = 0xFFFFFFFF

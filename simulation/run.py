@@ -8,15 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from client.core.events import ConsumerEvent, Range
-from protocol.events import Event
-from protocol.journal import JournalWriter, RowEncoder
-from simulation.events import LabEvent, RecordsInHand, RunEnded
-from simulation.lab import Lab
-from simulation.scenario import Scenario
-from simulation.story import Story
-from simulation.summary import Counter, Summary, summarise
-from simulation.world import Hear, Millis, Party
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import ConsumerEvent, Range
+from rejoin.journal.events.simulation import LabEvent, RecordsInHand, RunEnded
+from rejoin.journal.journal import JournalWriter, RowEncoder
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.output.summary import Counter, Summary, summarise
+from rejoin.simulation.output.timeline import Story
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.world import Hear, Millis, Party
 
 CONSUMERS = "consumers"
 """The stream of all consumers in a journal; each node has its own."""
@@ -30,7 +30,7 @@ class Journal:
     and one for what was done to them.
 
     A path that ends in ``.jsonl`` becomes one file with the rows of all streams; any other becomes a directory of
-    segments as :mod:`protocol.journal` has them.
+    segments as :mod:`rejoin.journal.journal` has them.
     """
 
     def __init__(self, path: Path, run_id: str) -> None:

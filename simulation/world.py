@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from protocol.events import Event
+from rejoin.journal.events.base import Event
 
 Millis: TypeAlias = int
 """Whole milliseconds: an instant since the start of the simulation, or a length."""

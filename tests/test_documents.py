@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.diagram import state_diagram
-from protocol.apis import APIS
+from rejoin.coordinator.diagram import state_diagram
+from rejoin.protocol.registry import APIS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -7,53 +7,51 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-OURS = (
-    "protocol",
-    "coordinator",
-    "client",
-    "in_process",
-    "simulation",
-    "pipeline",
-    "benchmarks",
-    "examples",
-    "conformance",
-    "tests",
-)
+from tests.paths import ROOT
+
+PACKAGES = ("protocol", "journal", "transcript", "coordinator", "client", "simulation", "pipeline")
+BESIDE = ("benchmarks", "examples", "conformance", "tests")
 
 MAY_IMPORT = {
     "protocol": ("protocol",),
-    "coordinator.core": ("protocol", "coordinator.core", "coordinator.config"),
-    "coordinator.config": (),
-    "coordinator.telling": ("protocol", "coordinator.core"),
-    "coordinator.cluster.view": ("coordinator.core.inputs",),
-    "coordinator.cluster.leases": ("coordinator.cluster.view", "coordinator.core.inputs"),
-    "coordinator.remembered": ("protocol",),
-    "coordinator.offsets_log": ("protocol", "coordinator.offsets_log"),
-    "coordinator": ("protocol", "coordinator"),
-    "client.core": ("protocol", "client.core", "client.assignors", "client.config"),
-    "client.assignors": ("protocol", "client.assignors"),
-    "client.config": ("protocol", "client.assignors"),
-    "client": ("protocol", "client"),
-    # The one place that knows both: consumers on a coordinator without a socket between them.
-    "in_process": ("protocol", "coordinator.testing", "client.core", "client.transport"),
-    "simulation": (
+    "journal": ("protocol", "journal"),
+    "transcript": (
         "protocol",
+        "journal",
+        "transcript",
         "coordinator.core",
         "coordinator.config",
-        "coordinator.telling",
-        "coordinator.remembered",
-        "coordinator.cluster.leases",
-        "coordinator.cluster.view",
+        "coordinator.control",
+    ),
+    "coordinator.config": (),
+    "coordinator.core": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
+    "coordinator.leadership.view": ("coordinator.core.inputs",),
+    "coordinator.leadership.leases": ("coordinator.leadership.view", "coordinator.core.inputs"),
+    "coordinator.storage": ("protocol", "coordinator.storage", "coordinator.core"),
+    "coordinator": ("protocol", "journal", "transcript", "coordinator"),
+    "client.core": ("protocol", "journal.events", "client.core", "client.assignors", "client.config"),
+    "client.assignors": ("protocol", "client.assignors"),
+    "client.config": ("protocol", "client.assignors"),
+    # The one place that knows both: consumers on a coordinator without a socket between them.
+    "client.transports.in_process": ("protocol", "coordinator.testing", "client.core", "client.transports.base"),
+    "client": ("protocol", "journal", "client"),
+    "simulation": (
+        "protocol",
+        "journal",
+        "transcript",
+        "coordinator.core",
+        "coordinator.config",
+        "coordinator.leadership.leases",
+        "coordinator.leadership.view",
         "client.core",
         "client.assignors",
         "client.config",
-        "client.processing_time",
+        "client.workload.processing_time",
         "simulation",
     ),
-    "pipeline": ("protocol", "simulation", "pipeline"),
+    "pipeline": ("protocol", "journal", "simulation", "pipeline"),
 }
-"""Package to packages of ours that it may import. The longest name that fits a module counts."""
+"""Package to packages of ours that it may import, all below ``rejoin``. The longest name that fits a module counts."""
 
 NEVER_IN_A_CORE = (
     "aiohttp",
@@ -70,15 +68,20 @@ NEVER_IN_A_CORE = (
 )
 """What a state machine must not touch: the world, its clock and its dice."""
 
-CORES = ("coordinator.core", "coordinator.cluster.leases", "client.core", "client.assignors", "protocol")
-KEEPS_FILES = ("protocol.journal",)
-"""The journal's reader and writer are the one place in ``protocol`` that touches files."""
+CORES = (
+    "coordinator.core",
+    "coordinator.leadership.leases",
+    "client.core",
+    "client.assignors",
+    "protocol",
+    "journal.events",
+)
 
 ONLY_HERE = {
-    "asyncpg": ("coordinator.offsets_log.postgres_database",),
-    "sqlite3": ("coordinator.offsets_log", "coordinator.topics_log", "coordinator.log_command"),
-    "aiohttp": ("coordinator.server", "coordinator.control.routes", "coordinator.control.control", "client"),
-    "pytest": ("coordinator.pytest_plugin",),
+    "asyncpg": ("coordinator.storage.postgres.database",),
+    "sqlite3": ("coordinator.storage", "coordinator.commands.log"),
+    "aiohttp": ("coordinator.service", "coordinator.control.control", "client"),
+    "pytest": ("coordinator.testing.pytest_plugin",),
     "pyspark": ("pipeline",),
     "uvloop": ("coordinator", "client"),
 }
@@ -86,7 +89,7 @@ ONLY_HERE = {
 
 def modules() -> list[tuple[str, Path]]:
     found = []
-    for package in ("protocol", "coordinator", "client", "in_process", "simulation", "pipeline"):
+    for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
             found.append((".".join(parts).removesuffix(".__init__"), path))
@@ -116,13 +119,16 @@ def longest(table: dict[str, tuple[str, ...]], module: str) -> str:
 def test_imports_only_what_its_layer_may(module: str, path: Path) -> None:
     allowed = MAY_IMPORT[longest(MAY_IMPORT, module)]
     for name in imports(path, module):
-        if name.split(".")[0] in OURS:
-            assert any(within(name, package) for package in allowed), f"{module} must not import {name}"
+        top, _, ours = name.partition(".")
+        assert top not in BESIDE, f"{module} must not import {name}"
+        assert top not in PACKAGES, f"{module} imports {name}, which is installed as rejoin.{name}"
+        if top == "rejoin" and ours and ours.split(".")[0] in PACKAGES:
+            assert any(within(ours, package) for package in allowed), f"{module} must not import {name}"
 
 
 @pytest.mark.parametrize(("module", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
 def test_a_core_touches_nothing_of_the_world(module: str, path: Path) -> None:
-    if any(within(module, core) for core in CORES) and module not in KEEPS_FILES:
+    if any(within(module, core) for core in CORES):
         for name in imports(path, module):
             assert name.split(".")[0] not in NEVER_IN_A_CORE, f"{module} must not import {name}"
 
@@ -136,4 +142,4 @@ def test_frameworks_stay_where_they_belong(module: str, path: Path) -> None:
 
 def test_the_table_is_about_something() -> None:
     names = [module for module, _ in modules()]
-    assert {"protocol.base", "coordinator.core.node", "client.assignors.base"} <= set(names)
+    assert {"protocol.types", "coordinator.core.node", "client.assignors.base"} <= set(names)

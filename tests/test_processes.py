@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from client.core import events as client_events
-from client.core.events import ConsumerEvent, RecordsProcessed
-from coordinator.core import events as coordinator_events
-from coordinator.core.events import MemberRemoved, RebalanceCompleted
 from examples.demo.__main__ import facts
 from examples.demo.stage import Stage
-from protocol.events import Event
-from protocol.journal import read_journal
+from rejoin.journal.events import client as client_events
+from rejoin.journal.events import coordinator as coordinator_events
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import ConsumerEvent, RecordsProcessed
+from rejoin.journal.events.coordinator import MemberRemoved, RebalanceCompleted
+from rejoin.journal.journal import read_journal
 
 PARTITIONS = 6
 GROUP = "orders-app"

@@ -1,6 +1,6 @@
 """Who reads what: Kafka's four assignors, and the way to add one's own."""
 
-from client.assignors.base import (
+from rejoin.client.assignors.base import (
     Assignments,
     Assignor,
     ClusterView,
@@ -8,8 +8,8 @@ from client.assignors.base import (
     Partition,
     RebalanceProtocol,
 )
-from client.assignors.checks import BadAssignment, check_assignment, run_assignor
-from client.assignors.registry import UnknownAssignor, assignor_named, assignor_names
+from rejoin.client.assignors.checks import BadAssignment, check_assignment, run_assignor
+from rejoin.client.assignors.registry import UnknownAssignor, assignor_named, assignor_names
 
 __all__ = [
     "Assignments",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
-from protocol.consumer_protocol import Assignment, Subscription
+from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription
 
 Partition: TypeAlias = tuple[str, int]
 """(topic, partition)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from client.assignors.base import (
+from rejoin.client.assignors.base import (
     Assignments,
     Assignor,
     ClusterView,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, repeat
 
-from client.assignors.base import ClusterView, MemberSubscription, Partition
-from protocol.java import hash_map_order, utf16_key, utf16_sorted
+from rejoin.client.assignors.base import ClusterView, MemberSubscription, Partition
+from rejoin.protocol.java import hash_map_order, utf16_key, utf16_sorted
 
 _MANY = 50_000
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from client.assignors.base import Assignments, ClusterView, MemberSubscription, RebalanceProtocol
-from client.assignors.claims import Claim
-from client.assignors.index import PartitionIndex
-from client.assignors.sticky_base import StickyBase
-from protocol.consumer_protocol import NO_GENERATION, Assignment, Subscription
+from rejoin.client.assignors.base import Assignments, ClusterView, MemberSubscription, RebalanceProtocol
+from rejoin.client.assignors.stickiness.base import StickyBase
+from rejoin.client.assignors.stickiness.claims import Claim
+from rejoin.client.assignors.stickiness.index import PartitionIndex
+from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Assignment, Subscription
 
 
 class CooperativeStickyAssignor(StickyBase):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from client.assignors.base import ClusterView, MemberSubscription, Partition
+from rejoin.client.assignors.base import ClusterView, MemberSubscription, Partition
 
 
 def racks_matter(member_racks: Collection[str], partition_racks: Sequence[frozenset[str]]) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from client.assignors.base import Assignments, Assignor, ClusterView, MemberSubscription, Partition
-from client.assignors.common import (
+from rejoin.client.assignors.base import Assignments, Assignor, ClusterView, MemberSubscription, Partition
+from rejoin.client.assignors.common import (
     collector_paused,
     distinct_topic_lists,
     known_partition_counts,
@@ -17,9 +17,9 @@ from client.assignors.common import (
     members_in_name_order,
     partitions_of,
 )
-from client.assignors.racks import racks_matter
-from client.assignors.runs import Runs
-from protocol.java import hash_map_order, utf16_key
+from rejoin.client.assignors.racks import racks_matter
+from rejoin.client.assignors.runs import Runs
+from rejoin.protocol.java import hash_map_order, utf16_key
 
 LONG_RUN = 8
 LARGE_ANSWER = 1_000

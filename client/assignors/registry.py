@@ -11,11 +11,11 @@ from __future__ import annotations
 import importlib
 from importlib.metadata import EntryPoint, entry_points
 
-from client.assignors.base import Assignor
-from client.assignors.cooperative_sticky import CooperativeStickyAssignor
-from client.assignors.range import RangeAssignor
-from client.assignors.roundrobin import RoundRobinAssignor
-from client.assignors.sticky import StickyAssignor
+from rejoin.client.assignors.base import Assignor
+from rejoin.client.assignors.cooperative_sticky import CooperativeStickyAssignor
+from rejoin.client.assignors.range import RangeAssignor
+from rejoin.client.assignors.roundrobin import RoundRobinAssignor
+from rejoin.client.assignors.sticky import StickyAssignor
 
 ENTRY_POINT_GROUP = "rejoin.assignors"
 
@@ -62,7 +62,7 @@ def _made(entry: EntryPoint, where: str, expected_name: str | None) -> Assignor:
     except (ImportError, AttributeError) as error:
         raise UnknownAssignor(f"{what} cannot be loaded: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Assignor)):
-        raise UnknownAssignor(f"{what} is not a subclass of client.assignors.Assignor")
+        raise UnknownAssignor(f"{what} is not a subclass of rejoin.client.assignors.Assignor")
     if not isinstance(getattr(found, "name", None), str):
         raise UnknownAssignor(f"{what} has no name; give the class an attribute name = '...'")
     if expected_name is not None and found.name != expected_name:

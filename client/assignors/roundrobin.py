@@ -9,15 +9,15 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 
-from client.assignors.base import Assignments, Assignor, ClusterView, MemberSubscription, Partition
-from client.assignors.common import (
+from rejoin.client.assignors.base import Assignments, Assignor, ClusterView, MemberSubscription, Partition
+from rejoin.client.assignors.common import (
     collector_paused,
     distinct_topic_lists,
     known_partition_counts,
     members_in_name_order,
     partitions_of,
 )
-from protocol.java import utf16_sorted
+from rejoin.protocol.java import utf16_sorted
 
 
 class RoundRobinAssignor(Assignor):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice, repeat
 from typing import overload
 
-from client.assignors.base import Partition
+from rejoin.client.assignors.base import Partition
 
 
 class Runs(Sequence[Partition]):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from client.assignors.base import Assignments, ClusterView, MemberSubscription
-from client.assignors.claims import Claim
-from client.assignors.index import PartitionIndex
-from client.assignors.sticky_base import StickyBase
-from client.assignors.sticky_user_data import StickyClaimReader, encode_sticky_user_data
-from protocol.consumer_protocol import NO_GENERATION, Assignment, Subscription, TopicPartition
+from rejoin.client.assignors.base import Assignments, ClusterView, MemberSubscription
+from rejoin.client.assignors.stickiness.base import StickyBase
+from rejoin.client.assignors.stickiness.claims import Claim
+from rejoin.client.assignors.stickiness.index import PartitionIndex
+from rejoin.client.assignors.stickiness.user_data import StickyClaimReader, encode_sticky_user_data
+from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Assignment, Subscription, TopicPartition
 
 
 class StickyAssignor(StickyBase):

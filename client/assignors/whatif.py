@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from client.assignors.base import Assignor, ClusterView, MemberSubscription, Partition, RebalanceProtocol
-from client.assignors.checks import BadAssignment, run_assignor
-from client.assignors.registry import assignor_named
-from protocol.consumer_protocol import (
+from rejoin.client.assignors.base import Assignor, ClusterView, MemberSubscription, Partition, RebalanceProtocol
+from rejoin.client.assignors.checks import BadAssignment, run_assignor
+from rejoin.client.assignors.registry import assignor_named
+from rejoin.protocol.embedded.consumer_protocol import (
     NO_GENERATION,
     Subscription,
     TopicPartition,
@@ -22,7 +22,7 @@ from protocol.consumer_protocol import (
     encode_partitions,
     encode_subscription,
 )
-from protocol.java import utf16_key
+from rejoin.protocol.java import utf16_key
 
 MOST_PARTITIONS: Final = 100_000
 MOST_ROUNDS = 10

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from client.core import requests
-from client.core.effects import CommitDone
-from client.core.errors import (
+from rejoin.client.core import requests
+from rejoin.client.core.effects import CommitDone
+from rejoin.client.core.errors import (
     CodedError,
     CommitFailedError,
     FencedInstanceIdError,
@@ -27,17 +27,17 @@ from client.core.errors import (
     TopicAuthorizationError,
     UnexpectedError,
 )
-from client.core.events import CommitFailed, CommitKind, CommitSucceeded, Fenced
-from client.core.inputs import CommitAsked, Millis, OffsetAndMetadata, Token
-from client.core.lookup import Lookup
-from client.core.membership import Membership, MemberState
-from client.core.reactions import Reaction, reaction
-from client.core.subscription import SubscriptionState
-from client.core.turn import NO_GENERATION, InFlight, Turn, offsets_by_topic
-from protocol.base import Response
-from protocol.consumer_protocol import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.offset_commit import OffsetCommitResponse
+from rejoin.client.core.inputs import CommitAsked, Millis, OffsetAndMetadata, Token
+from rejoin.client.core.lookup import Lookup
+from rejoin.client.core.membership import Membership, MemberState
+from rejoin.client.core.reactions import Reaction, reaction
+from rejoin.client.core.subscription import SubscriptionState
+from rejoin.client.core.turn import NO_GENERATION, InFlight, Turn, offsets_by_topic
+from rejoin.journal.events.client import CommitFailed, CommitKind, CommitSucceeded, Fenced
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
+from rejoin.protocol.types import Response
 
 OLD_MEMBERSHIP = (
     "the group has given these partitions to somebody else: more than max.poll.interval.ms may have passed "

@@ -16,15 +16,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from client.assignors import Assignor
-from client.config import ConsumerConfig
-from client.core.commits import Commits
-from client.core.departure import Departure, Phase
-from client.core.effects import CallDone, CommitDone, Effect, OffsetsFound, PollReturned, Raised
-from client.core.errors import DisconnectError, IllegalStateError, InvalidGroupIdError, KafkaError, WakeupError
-from client.core.events import Range, RecordsProcessed, Subscribing
-from client.core.heartbeat import Heartbeat
-from client.core.inputs import (
+from rejoin.client.assignors import Assignor
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.core.commits import Commits
+from rejoin.client.core.departure import Departure, Phase
+from rejoin.client.core.effects import CallDone, CommitDone, Effect, OffsetsFound, PollReturned, Raised
+from rejoin.client.core.errors import (
+    DisconnectError,
+    IllegalStateError,
+    InvalidGroupIdError,
+    KafkaError,
+    WakeupError,
+)
+from rejoin.client.core.heartbeat import Heartbeat
+from rejoin.client.core.inputs import (
     Answered,
     Assigned,
     CallbackDone,
@@ -49,19 +54,20 @@ from client.core.inputs import (
     Unsubscribed,
     Woken,
 )
-from client.core.joining import Joining, common_protocol
-from client.core.listener import Listener
-from client.core.lookup import Lookup
-from client.core.membership import Membership, MemberState
-from client.core.metadata import Metadata
-from client.core.positions import LogEnd, Positions
-from client.core.queries import Queries
-from client.core.rebalance import Rebalance
-from client.core.subscription import Kind, SubscriptionState
-from client.core.turn import Generation, InFlight, Turn, by_topic
-from protocol.apis import JOIN_GROUP, Api
-from protocol.base import Response
-from protocol.consumer_protocol import TopicPartition
+from rejoin.client.core.joining import Joining, common_protocol
+from rejoin.client.core.listener import Listener
+from rejoin.client.core.lookup import Lookup
+from rejoin.client.core.membership import Membership, MemberState
+from rejoin.client.core.metadata import Metadata
+from rejoin.client.core.positions import LogEnd, Positions
+from rejoin.client.core.queries import Queries
+from rejoin.client.core.rebalance import Rebalance
+from rejoin.client.core.subscription import Kind, SubscriptionState
+from rejoin.client.core.turn import Generation, InFlight, Turn, by_topic
+from rejoin.journal.events.client import Range, RecordsProcessed, Subscribing
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.registry import JOIN_GROUP, Api
+from rejoin.protocol.types import Response
 
 CLOSED = "this consumer is closed"
 ENFORCED_REASON = "rebalance enforced by user"

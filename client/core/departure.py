@@ -9,19 +9,19 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import TypeAlias
 
-from client.config import CLOSE_TIMEOUT_MS
-from client.core.commits import Commits
-from client.core.effects import CallbackKind, CallDone
-from client.core.errors import KafkaError
-from client.core.events import ConsumerClosed
-from client.core.heartbeat import Heartbeat
-from client.core.inputs import Closed, Millis, Token
-from client.core.listener import Listener, raised_by_listener
-from client.core.lookup import Lookup
-from client.core.membership import CLOSED_REASON, UNSUBSCRIBED_REASON, Membership
-from client.core.rebalance import Rebalance
-from client.core.subscription import SubscriptionState
-from client.core.turn import Turn
+from rejoin.client.config import CLOSE_TIMEOUT_MS
+from rejoin.client.core.commits import Commits
+from rejoin.client.core.effects import CallbackKind, CallDone
+from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.heartbeat import Heartbeat
+from rejoin.client.core.inputs import Closed, Millis, Token
+from rejoin.client.core.listener import Listener, raised_by_listener
+from rejoin.client.core.lookup import Lookup
+from rejoin.client.core.membership import CLOSED_REASON, UNSUBSCRIBED_REASON, Membership
+from rejoin.client.core.rebalance import Rebalance
+from rejoin.client.core.subscription import SubscriptionState
+from rejoin.client.core.turn import Turn
+from rejoin.journal.events.client import ConsumerClosed
 
 _Then: TypeAlias = Callable[[KafkaError | None], None]
 

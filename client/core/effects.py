@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from client.core.errors import KafkaError
-from client.core.inputs import RecordRange, Token
-from protocol.base import Request
-from protocol.consumer_protocol import TopicPartition
-from protocol.events import Event
+from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.inputs import RecordRange, Token
+from rejoin.journal.events.base import Event
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.types import Request
 
 
 class Endpoint(NamedTuple):

@@ -7,9 +7,9 @@ Source: Kafka's Heartbeat and AbstractCoordinator.HeartbeatThread.
 
 from __future__ import annotations
 
-from client.config import ConsumerConfig
-from client.core.errors import KafkaError
-from client.core.inputs import Millis
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.inputs import Millis
 
 
 class Heartbeat:

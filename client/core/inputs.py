@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from protocol.base import Response
-from protocol.consumer_protocol import TopicPartition
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.types import Response
 
 Millis: TypeAlias = int
 """Whole milliseconds: an instant since 1970, or a length."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from client.assignors import Assignor, RebalanceProtocol
-from client.core import requests
-from client.core.errors import (
+from rejoin.client.assignors import Assignor, RebalanceProtocol
+from rejoin.client.core import requests
+from rejoin.client.core.errors import (
     CodedError,
     GroupAuthorizationError,
     IllegalStateError,
@@ -21,22 +21,22 @@ from client.core.errors import (
     UnexpectedError,
     UnjoinedGroupError,
 )
-from client.core.events import AssignmentSkipped, Fenced, GenerationJoined, GroupSynced, JoinSent
-from client.core.heartbeat import Heartbeat
-from client.core.inputs import Millis
-from client.core.leader import Candidates, compute_assignment, read_members
-from client.core.lookup import Lookup
-from client.core.membership import Membership, MemberState
-from client.core.metadata import Metadata, Snapshot
-from client.core.reactions import Reaction, reaction
-from client.core.subscription import Kind, SubscriptionState
-from client.core.turn import Generation, InFlight, Turn, by_topic
-from protocol.apis import JOIN_GROUP, SYNC_GROUP
-from protocol.base import Response
-from protocol.consumer_protocol import Subscription, decode_assignment, encode_subscription
-from protocol.errors import ErrorCode
-from protocol.join_group import JoinGroupRequestProtocol, JoinGroupResponse
-from protocol.sync_group import SyncGroupResponse
+from rejoin.client.core.heartbeat import Heartbeat
+from rejoin.client.core.inputs import Millis
+from rejoin.client.core.leader import Candidates, compute_assignment, read_members
+from rejoin.client.core.lookup import Lookup
+from rejoin.client.core.membership import Membership, MemberState
+from rejoin.client.core.metadata import Metadata, Snapshot
+from rejoin.client.core.reactions import Reaction, reaction
+from rejoin.client.core.subscription import Kind, SubscriptionState
+from rejoin.client.core.turn import Generation, InFlight, Turn, by_topic
+from rejoin.journal.events.client import AssignmentSkipped, Fenced, GenerationJoined, GroupSynced, JoinSent
+from rejoin.protocol.embedded.consumer_protocol import Subscription, decode_assignment, encode_subscription
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol, JoinGroupResponse
+from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
+from rejoin.protocol.registry import JOIN_GROUP, SYNC_GROUP
+from rejoin.protocol.types import Response
 
 
 @dataclass(slots=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from client.assignors import Assignor, BadAssignment, MemberSubscription, RebalanceProtocol, run_assignor
-from client.core.errors import AssignorFailedError
-from client.core.events import AssignmentComputed, AssignorFailed
-from client.core.membership import Membership
-from client.core.metadata import Metadata
-from client.core.turn import Turn
-from protocol.consumer_protocol import TopicPartition, decode_subscription, encode_partitions
-from protocol.join_group import JoinGroupResponse
+from rejoin.client.assignors import Assignor, BadAssignment, MemberSubscription, RebalanceProtocol, run_assignor
+from rejoin.client.core.errors import AssignorFailedError
+from rejoin.client.core.membership import Membership
+from rejoin.client.core.metadata import Metadata
+from rejoin.client.core.turn import Turn
+from rejoin.journal.events.client import AssignmentComputed, AssignorFailed
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition, decode_subscription, encode_partitions
+from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from client.core.effects import CallbackKind, CallListener
-from client.core.errors import KafkaError, ListenerError, WakeupError
-from client.core.turn import Turn
-from protocol.consumer_protocol import TopicPartition
+from rejoin.client.core.effects import CallbackKind, CallListener
+from rejoin.client.core.errors import KafkaError, ListenerError, WakeupError
+from rejoin.client.core.turn import Turn
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 
 
 class Listener:

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from client.core import requests
-from client.core.effects import Endpoint
-from client.core.errors import (
+from rejoin.client.core import requests
+from rejoin.client.core.effects import Endpoint
+from rejoin.client.core.errors import (
     CodedError,
     CoordinatorNotAvailableError,
     GroupAuthorizationError,
     KafkaError,
     UnexpectedError,
 )
-from client.core.events import CoordinatorFound, CoordinatorLost, CoordinatorNotFound
-from client.core.heartbeat import Heartbeat
-from client.core.inputs import Millis
-from client.core.reactions import Reaction, reaction
-from client.core.turn import InFlight, Turn
-from protocol.apis import FIND_COORDINATOR
-from protocol.base import Response
-from protocol.errors import ErrorCode
-from protocol.find_coordinator import FindCoordinatorResponse
+from rejoin.client.core.heartbeat import Heartbeat
+from rejoin.client.core.inputs import Millis
+from rejoin.client.core.reactions import Reaction, reaction
+from rejoin.client.core.turn import InFlight, Turn
+from rejoin.journal.events.client import CoordinatorFound, CoordinatorLost, CoordinatorNotFound
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
+from rejoin.protocol.registry import FIND_COORDINATOR
+from rejoin.protocol.types import Response
 
 
 class Lookup:

@@ -11,9 +11,13 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
-from client.core import requests
-from client.core.errors import CoordinatorGivenUpError, FencedInstanceIdError, KafkaError
-from client.core.events import (
+from rejoin.client.core import requests
+from rejoin.client.core.errors import CoordinatorGivenUpError, FencedInstanceIdError, KafkaError
+from rejoin.client.core.heartbeat import Heartbeat
+from rejoin.client.core.lookup import Lookup
+from rejoin.client.core.reactions import Reaction, reaction
+from rejoin.client.core.turn import NO_GENERATION, Generation, InFlight, Turn
+from rejoin.journal.events.client import (
     Fenced,
     GroupLeft,
     HeartbeatFailed,
@@ -21,14 +25,10 @@ from client.core.events import (
     PollTimeoutExceeded,
     RejoinRequested,
 )
-from client.core.heartbeat import Heartbeat
-from client.core.lookup import Lookup
-from client.core.reactions import Reaction, reaction
-from client.core.turn import NO_GENERATION, Generation, InFlight, Turn
-from protocol.apis import LEAVE_GROUP
-from protocol.base import Response
-from protocol.errors import ErrorCode
-from protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.registry import LEAVE_GROUP
+from rejoin.protocol.types import Response
 
 POLL_TIMEOUT_REASON = "consumer poll timeout has expired."
 CLOSED_REASON = "the consumer is being closed"

@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from client.assignors import ClusterView
-from client.core import requests
-from client.core.errors import InvalidTopicError, KafkaError, TopicAuthorizationError
-from client.core.inputs import Millis
-from client.core.subscription import Kind, SubscriptionState
-from client.core.turn import InFlight, Turn
-from protocol.apis import METADATA
-from protocol.base import Response
-from protocol.errors import ErrorCode
-from protocol.metadata import MetadataResponse, MetadataResponseTopic
+from rejoin.client.assignors import ClusterView
+from rejoin.client.core import requests
+from rejoin.client.core.errors import InvalidTopicError, KafkaError, TopicAuthorizationError
+from rejoin.client.core.inputs import Millis
+from rejoin.client.core.subscription import Kind, SubscriptionState
+from rejoin.client.core.turn import InFlight, Turn
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
+from rejoin.protocol.registry import METADATA
+from rejoin.protocol.types import Response
 
 Racks: TypeAlias = tuple[tuple[str | None, ...], ...]
 """For each partition the racks of its replicas."""

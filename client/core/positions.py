@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from client.core import requests
-from client.core.errors import (
+from rejoin.client.core import requests
+from rejoin.client.core.errors import (
     CodedError,
     GroupAuthorizationError,
     KafkaError,
@@ -23,20 +23,20 @@ from client.core.errors import (
     TopicAuthorizationError,
     UnexpectedError,
 )
-from client.core.events import PositionsFound
-from client.core.inputs import Millis, OffsetReset, RecordRange
-from client.core.lookup import Lookup
-from client.core.membership import Membership
-from client.core.metadata import Metadata
-from client.core.reactions import Reaction, reaction
-from client.core.subscription import PartitionState, SubscriptionState
-from client.core.turn import Generation, InFlight, Turn, offsets_by_topic
-from protocol.apis import LIST_OFFSETS, OFFSET_FETCH
-from protocol.base import Response
-from protocol.consumer_protocol import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from protocol.offset_fetch import OffsetFetchResponse
+from rejoin.client.core.inputs import Millis, OffsetReset, RecordRange
+from rejoin.client.core.lookup import Lookup
+from rejoin.client.core.membership import Membership
+from rejoin.client.core.metadata import Metadata
+from rejoin.client.core.reactions import Reaction, reaction
+from rejoin.client.core.subscription import PartitionState, SubscriptionState
+from rejoin.client.core.turn import Generation, InFlight, Turn, offsets_by_topic
+from rejoin.journal.events.client import PositionsFound
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchResponse
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from rejoin.protocol.registry import LIST_OFFSETS, OFFSET_FETCH
+from rejoin.protocol.types import Response
 
 LogEnd: TypeAlias = Callable[[TopicPartition, Millis], int]
 """The next offset of a partition's log at an instant."""

@@ -9,26 +9,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from client.core import requests
-from client.core.effects import OffsetsFound
-from client.core.errors import (
+from rejoin.client.core import requests
+from rejoin.client.core.effects import OffsetsFound
+from rejoin.client.core.errors import (
     CodedError,
     InvalidGroupIdError,
     KafkaError,
     KafkaTimeoutError,
     TopicAuthorizationError,
 )
-from client.core.inputs import CommittedAsked, Millis, OffsetsAsked, PositionAsked, Token
-from client.core.lookup import Lookup
-from client.core.membership import Membership
-from client.core.positions import Positions, listed_offsets
-from client.core.subscription import SubscriptionState
-from client.core.turn import InFlight, Turn
-from protocol.apis import LIST_OFFSETS, OFFSET_FETCH
-from protocol.base import Request, Response
-from protocol.consumer_protocol import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.list_offsets import ListOffsetsResponse
+from rejoin.client.core.inputs import CommittedAsked, Millis, OffsetsAsked, PositionAsked, Token
+from rejoin.client.core.lookup import Lookup
+from rejoin.client.core.membership import Membership
+from rejoin.client.core.positions import Positions, listed_offsets
+from rejoin.client.core.subscription import SubscriptionState
+from rejoin.client.core.turn import InFlight, Turn
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsResponse
+from rejoin.protocol.registry import LIST_OFFSETS, OFFSET_FETCH
+from rejoin.protocol.types import Request, Response
 
 
 @dataclass(slots=True, eq=False)

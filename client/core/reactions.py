@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
-from protocol.errors import ErrorCode as E
+from rejoin.protocol.errors import ErrorCode as E
 
 
 class Reaction(Enum):

@@ -11,27 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from client.assignors import Assignor, RebalanceProtocol
-from client.core.commits import Commit, Commits
-from client.core.effects import CallbackKind
-from client.core.errors import CodedError, IllegalStateError, KafkaError
-from client.core.events import (
+from rejoin.client.assignors import Assignor, RebalanceProtocol
+from rejoin.client.core.commits import Commit, Commits
+from rejoin.client.core.effects import CallbackKind
+from rejoin.client.core.errors import CodedError, IllegalStateError, KafkaError
+from rejoin.client.core.inputs import Millis
+from rejoin.client.core.joining import Joining
+from rejoin.client.core.listener import Listener, raised_by_listener, stops_at_once
+from rejoin.client.core.lookup import Lookup
+from rejoin.client.core.membership import Membership, MemberState
+from rejoin.client.core.metadata import Metadata
+from rejoin.client.core.subscription import Kind, SubscriptionState
+from rejoin.client.core.turn import Generation, Turn, by_topic
+from rejoin.journal.events.client import (
     AssignmentRefused,
     ListenerFailed,
     PartitionsAssigned,
     PartitionsLost,
     PartitionsRevoked,
 )
-from client.core.inputs import Millis
-from client.core.joining import Joining
-from client.core.listener import Listener, raised_by_listener, stops_at_once
-from client.core.lookup import Lookup
-from client.core.membership import Membership, MemberState
-from client.core.metadata import Metadata
-from client.core.subscription import Kind, SubscriptionState
-from client.core.turn import Generation, Turn, by_topic
-from protocol.consumer_protocol import Assignment, TopicPartition, decode_assignment
-from protocol.errors import ErrorCode
+from rejoin.protocol.embedded.consumer_protocol import Assignment, TopicPartition, decode_assignment
+from rejoin.protocol.errors import ErrorCode
 
 LOOP_AT_ONCE = frozenset(
     {

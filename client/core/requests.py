@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from client.config import ConsumerConfig
-from client.core.inputs import OffsetAndMetadata
-from client.core.turn import Generation
-from protocol.base import ZERO_UUID
-from protocol.consumer_protocol import TopicPartition
-from protocol.errors import ErrorCode
-from protocol.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from protocol.heartbeat import HeartbeatRequest
-from protocol.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from protocol.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from protocol.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from protocol.offset_fetch import (
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.core.inputs import OffsetAndMetadata
+from rejoin.client.core.turn import Generation
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
@@ -26,7 +33,8 @@ from protocol.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
-from protocol.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from rejoin.protocol.types import ZERO_UUID
 
 PROTOCOL_TYPE = "consumer"
 

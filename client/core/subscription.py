@@ -11,9 +11,9 @@ import re
 from collections.abc import Collection, Iterable
 from enum import Enum, auto
 
-from client.core.errors import IllegalStateError
-from client.core.inputs import Millis, OffsetAndMetadata, OffsetReset
-from protocol.consumer_protocol import TopicPartition
+from rejoin.client.core.errors import IllegalStateError
+from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 
 
 class Kind(Enum):

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from client.config import ConsumerConfig
-from client.core.effects import Cancel, Effect, Endpoint, Send
-from client.core.errors import CoordinatorGivenUpError, KafkaError
-from client.core.events import Offsets, Partitions
-from client.core.inputs import Millis, OffsetAndMetadata
-from protocol.apis import BY_REQUEST, Api
-from protocol.base import Request, Response
-from protocol.consumer_protocol import TopicPartition
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.core.effects import Cancel, Effect, Endpoint, Send
+from rejoin.client.core.errors import CoordinatorGivenUpError, KafkaError
+from rejoin.client.core.inputs import Millis, OffsetAndMetadata
+from rejoin.journal.events.client import Offsets, Partitions
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.registry import BY_REQUEST, Api
+from rejoin.protocol.types import Request, Response
 
 RETRY_BACKOFF_JITTER = 0.2
 

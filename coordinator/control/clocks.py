@@ -13,7 +13,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
-from coordinator.core.inputs import Millis
+from rejoin.coordinator.core.inputs import Millis
 
 START: Final = 1_700_000_000_000
 """Where virtual time begins unless told otherwise: the same in every run."""

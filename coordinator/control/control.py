@@ -8,22 +8,22 @@ from typing import Any
 
 from aiohttp import web
 
-from coordinator.config import Settings
-from coordinator.control.clocks import VirtualClock
-from coordinator.control.evidence import Evidence
-from coordinator.control.faults import Fault, FaultRule, Faults
-from coordinator.control.gate import Gate
-from coordinator.control.recorder import RecordedNode, Recorder
-from coordinator.control.routes import Routes
-from coordinator.control.timing import Timing
-from coordinator.control.waiting import Waiting
-from coordinator.control.world import World
-from coordinator.core.inputs import Context
-from coordinator.offsets_log.base import OffsetsLog
-from coordinator.server.problems import Problem
-from coordinator.server.publisher import Publisher
-from coordinator.server.runtime import Runtime, Ticket
-from protocol.base import Request
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.clocks import VirtualClock
+from rejoin.coordinator.control.evidence import Evidence
+from rejoin.coordinator.control.fault_injector import Gate
+from rejoin.coordinator.control.faults import Fault, FaultRule, Faults
+from rejoin.coordinator.control.recorder import RecordedNode, Recorder
+from rejoin.coordinator.control.timing import Timing
+from rejoin.coordinator.control.waiting import Waiting
+from rejoin.coordinator.control.world import World
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service.http.control import Routes
+from rejoin.coordinator.service.http.problems import Problem
+from rejoin.coordinator.service.publisher import Publisher
+from rejoin.coordinator.service.runtime import Runtime, Ticket
+from rejoin.coordinator.storage.base import OffsetsLog
+from rejoin.protocol.types import Request
 
 
 class Control:

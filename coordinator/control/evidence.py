@@ -5,11 +5,11 @@ The writers are imported when they are first asked: most tests pass, and should 
 
 from __future__ import annotations
 
-from coordinator.config import Settings
-from coordinator.control.recorder import Forgotten, Recorder, Step
-from coordinator.server.problems import Problem, one_error
-from coordinator.server.runtime import Runtime
-from protocol.events import Event
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.recorder import Forgotten, Recorder, Step
+from rejoin.coordinator.service.http.problems import Problem, one_error
+from rejoin.coordinator.service.runtime import Runtime
+from rejoin.journal.events.base import Event
 
 
 class Evidence:
@@ -22,15 +22,15 @@ class Evidence:
 
     def transcript(self, since: int = 0, group_id: str | None = None, claim: str = "") -> str:
         """Since a mark; what came before stands there as quiet commands, so that the whole can be replayed."""
-        from coordinator.control.transcript import write_transcript  # noqa: PLC0415
+        from rejoin.transcript.writer import write_transcript  # noqa: PLC0415
 
         steps = self._all(since)
         return write_transcript(steps, self._settings, self._recorder.began_at, since, group_id, claim)
 
     def broker_log(self, kafka: str, since: int = 0, group_id: str | None = None) -> str:
         """The lines of ``server.log`` in a Kafka version's words."""
-        from coordinator.control.broker_log import BrokerLog  # noqa: PLC0415
-        from coordinator.control.kafka_versions import kafka_version  # noqa: PLC0415
+        from rejoin.coordinator.control.kafka_logs.versions import kafka_version  # noqa: PLC0415
+        from rejoin.coordinator.control.kafka_logs.writer import BrokerLog  # noqa: PLC0415
 
         version = kafka_version(kafka)
         log = BrokerLog(version, self._settings.broker_id, self._settings.offsets_topic_num_partitions)
@@ -45,8 +45,8 @@ class Evidence:
 
     def request_log(self, kafka: str, since: int = 0, group_id: str | None = None) -> str:
         """The lines of ``kafka-request.log``, one for each answer."""
-        from coordinator.control.kafka_versions import kafka_version  # noqa: PLC0415
-        from coordinator.control.request_log import SINCE, RequestLog  # noqa: PLC0415
+        from rejoin.coordinator.control.kafka_logs.request_log import SINCE, RequestLog  # noqa: PLC0415
+        from rejoin.coordinator.control.kafka_logs.versions import kafka_version  # noqa: PLC0415
 
         version = kafka_version(kafka, SINCE, "; older request logs are not JSON")
         lines = RequestLog(version, self._runtime.broker).lines(self._all(since), since, group_id)

@@ -13,11 +13,11 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from coordinator.control.traits import Traits, traits_of
-from coordinator.core.inputs import Context, Millis
-from protocol.apis import BY_KEY, BY_NAME, BY_REQUEST
-from protocol.base import Request
-from protocol.errors import ErrorCode
+from rejoin.coordinator.control.traits import Traits, traits_of
+from rejoin.coordinator.core.inputs import Context, Millis
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.registry import BY_KEY, BY_NAME, BY_REQUEST
+from rejoin.protocol.types import Request
 
 UNTIL_REMOVED: Final = -1
 LONGEST_LATENCY_MS: Final = 86_400_000

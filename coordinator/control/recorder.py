@@ -12,11 +12,11 @@ from itertools import islice
 from time import perf_counter
 from typing import Final, TypeAlias
 
-from coordinator.config import Settings
-from coordinator.core.effects import Effect
-from coordinator.core.inputs import Context, Input, Millis, Received
-from coordinator.core.node import Node
-from protocol.base import Request
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.effects import Effect
+from rejoin.coordinator.core.inputs import Context, Input, Millis, Received
+from rejoin.coordinator.core.node import Node
+from rejoin.protocol.types import Request
 
 KEPT_STEPS: Final = 200_000
 

@@ -7,15 +7,15 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coordinator.control.clocks import VirtualClock
-from coordinator.control.faults import Body
-from coordinator.control.gate import Gate
-from coordinator.control.recorder import Recorder
-from coordinator.core.inputs import Millis
-from coordinator.core.views import TimerView
-from coordinator.server.runtime import Runtime
-from coordinator.telling import tell
-from protocol.events import Event
+from rejoin.coordinator.control.clocks import VirtualClock
+from rejoin.coordinator.control.fault_injector import Gate
+from rejoin.coordinator.control.faults import Body
+from rejoin.coordinator.control.recorder import Recorder
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.views import TimerView
+from rejoin.coordinator.service.runtime import Runtime
+from rejoin.journal.events.base import Event
+from rejoin.journal.formatting import tell
 
 LONGEST_MS: Final = 10 * 365 * 86_400_000
 _DAY_MS: Final = 86_400_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator.core.member import topics_of
-from protocol.base import Request
-from protocol.join_group import JoinGroupRequest
+from rejoin.coordinator.core.groups.classic.member import topics_of
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.types import Request
 
 
 @dataclass(slots=True)

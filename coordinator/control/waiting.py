@@ -7,12 +7,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from coordinator.control.faults import Body
-from coordinator.core.group_state import GroupState
-from coordinator.core.views import GroupView
-from coordinator.server.feed import Feed
-from coordinator.server.problems import Problem
-from coordinator.server.runtime import Runtime
+from rejoin.coordinator.control.faults import Body
+from rejoin.coordinator.core.groups.classic.state import GroupState
+from rejoin.coordinator.core.views import GroupView
+from rejoin.coordinator.service.feed import Feed
+from rejoin.coordinator.service.http.problems import Problem
+from rejoin.coordinator.service.runtime import Runtime
 
 DEFAULT_TIMEOUT_MS: Final = 10_000
 LONGEST_TIMEOUT_MS: Final = 600_000

@@ -9,25 +9,34 @@ from typing import Any, Final, Self, cast
 
 from pydantic import Field, model_validator
 
-from coordinator.control.clocks import VirtualClock
-from coordinator.control.faults import Body, Faults
-from coordinator.control.gate import Gate
-from coordinator.control.recorder import Kept, Recorder
-from coordinator.core.answers import refusal
-from coordinator.core.inputs import Context, Millis, Received, RecordsWritten, SessionLost, Token
-from coordinator.core.node import Node
-from coordinator.core.views import GroupView, MemberView, TopicView
-from coordinator.offsets_log.base import OffsetsLog
-from coordinator.offsets_log.memory import Contents, MemoryLog
-from coordinator.server.problems import Problem
-from coordinator.server.runtime import Runtime, Ticket
-from protocol.apis import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
-from protocol.base import Response
-from protocol.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
-from protocol.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
-from protocol.errors import ErrorCode
-from protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from protocol.partitioner import partition_for
+from rejoin.coordinator.control.clocks import VirtualClock
+from rejoin.coordinator.control.fault_injector import Gate
+from rejoin.coordinator.control.faults import Body, Faults
+from rejoin.coordinator.control.recorder import Kept, Recorder
+from rejoin.coordinator.core.inputs import Context, Millis, Received, RecordsWritten, SessionLost, Token
+from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.runtime.error_responses import refusal
+from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
+from rejoin.coordinator.service.http.problems import Problem
+from rejoin.coordinator.service.runtime import Runtime, Ticket
+from rejoin.coordinator.storage.base import OffsetsLog
+from rejoin.coordinator.storage.memory import Contents, MemoryLog
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from rejoin.protocol.messages.topics.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from rejoin.protocol.messages.topics.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
+from rejoin.protocol.types import Response
 
 ADMIN: Final = "admin"
 _RATE: Final = "emulator.records.per.second"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from coordinator.core.inputs import Token, TopicsRecords
-from protocol.base import Response
-from protocol.events import Event
-from protocol.records import Record
+from rejoin.coordinator.core.inputs import Token, TopicsRecords
+from rejoin.journal.events.base import Event
+from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import Response
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from protocol.base import Request
-from protocol.errors import ErrorCode
-from protocol.records import Record
-from protocol.topic_records import PartitionRecord, RemoveTopicRecord, TopicRecord
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+from rejoin.protocol.types import Request
 
 Millis: TypeAlias = int
 """Whole milliseconds: an instant since 1970, or a length."""

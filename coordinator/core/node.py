@@ -9,15 +9,12 @@ import copy
 from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
-from coordinator.config import Settings
-from coordinator.core import pictures
-from coordinator.core.answers import refusal
-from coordinator.core.authorizer import Authorizer
-from coordinator.core.cluster_requests import ClusterRequests
-from coordinator.core.effects import Effect, Reply
-from coordinator.core.events import CoreFailed
-from coordinator.core.group_requests import GroupRequests
-from coordinator.core.inputs import (
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core import describe as pictures
+from rejoin.coordinator.core.cluster.requests import ClusterRequests
+from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.groups.requests import GroupRequests
+from rejoin.coordinator.core.inputs import (
     ClusterSeen,
     Context,
     Elapsed,
@@ -35,36 +32,39 @@ from coordinator.core.inputs import (
     TopicsRecords,
     TopicsStored,
 )
-from coordinator.core.offset_requests import OffsetRequests
-from coordinator.core.shard import Shard
-from coordinator.core.shards import Shards
-from coordinator.core.topic_changes import TopicChanges
-from coordinator.core.topic_requests import TopicRequests
-from coordinator.core.topics import Topics
-from coordinator.core.turn import Turn
-from coordinator.core.views import GroupView, NodeView, OffsetView, TimerView, TopicView
-from protocol.api_versions import ApiVersionsRequest
-from protocol.apis import BY_REQUEST
-from protocol.base import Request
-from protocol.create_partitions import CreatePartitionsRequest
-from protocol.create_topics import CreateTopicsRequest
-from protocol.delete_groups import DeleteGroupsRequest
-from protocol.delete_topics import DeleteTopicsRequest
-from protocol.describe_groups import DescribeGroupsRequest
-from protocol.errors import ErrorCode
-from protocol.find_coordinator import FindCoordinatorRequest
-from protocol.heartbeat import HeartbeatRequest
-from protocol.join_group import JoinGroupRequest
-from protocol.leave_group import LeaveGroupRequest
-from protocol.list_groups import ListGroupsRequest
-from protocol.list_offsets import ListOffsetsRequest
-from protocol.metadata import MetadataRequest
-from protocol.offset_commit import OffsetCommitRequest
-from protocol.offset_delete import OffsetDeleteRequest
-from protocol.offset_fetch import OffsetFetchRequest
-from protocol.sync_group import SyncGroupRequest
-from protocol.txn_offset_commit import TxnOffsetCommitRequest
-from protocol.write_txn_markers import WriteTxnMarkersRequest
+from rejoin.coordinator.core.offsets.requests import OffsetRequests
+from rejoin.coordinator.core.runtime.authorizer import Authorizer
+from rejoin.coordinator.core.runtime.error_responses import refusal
+from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.runtime.shard import Shard
+from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.topics.changes import TopicChanges
+from rejoin.coordinator.core.topics.requests import TopicRequests
+from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.coordinator.core.views import GroupView, NodeView, OffsetView, TimerView, TopicView
+from rejoin.journal.events.coordinator import CoreFailed
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
+from rejoin.protocol.messages.cluster.metadata import MetadataRequest
+from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
+from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
+from rejoin.protocol.messages.groups.list_groups import ListGroupsRequest
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest
+from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest
+from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
+from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
+from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
+from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
+from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
+from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.types import Request
 
 Handler: TypeAlias = Callable[[Token, Any, Context], None]
 

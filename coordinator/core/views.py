@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from coordinator.core.inputs import Broker
+from rejoin.coordinator.core.inputs import Broker
 
 
 class View(BaseModel):

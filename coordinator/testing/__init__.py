@@ -8,14 +8,15 @@
 
 :func:`running` runs it on the event loop of the test; :func:`running_in_thread` on one of its own, so that a test that
 blocks can use it through :class:`BlockingGroupCoordinator`. For pytest there is the fixture ``group_coordinator``. With
-``socket=False`` there is no socket at all: ask with ``call``, or give ``in_process.Transport`` to a consumer.
+``socket=False`` there is no socket at all: ask with ``call``, or give a consumer the transport of
+``rejoin.client.transports.in_process``.
 """
 
 from __future__ import annotations
 
-from coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
-from coordinator.testing.coordinator import FaultHandle, GroupCoordinator, running
-from coordinator.testing.results import Advanced, Fired, NoAnswer, NotReached, Refused, Told
+from rejoin.coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
+from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, running
+from rejoin.coordinator.testing.results import Advanced, Fired, NoAnswer, NotReached, Refused, Told
 
 __all__ = [
     "Advanced",

@@ -8,13 +8,13 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from coordinator.config import Settings
-from coordinator.control.faults import When
-from coordinator.control.waiting import DEFAULT_TIMEOUT_MS
-from coordinator.core.views import GroupView, TopicView
-from coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers, running
-from coordinator.testing.results import Advanced
-from protocol.base import Request, Response
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.faults import When
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
+from rejoin.coordinator.core.views import GroupView, TopicView
+from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers, running
+from rejoin.coordinator.testing.results import Advanced
+from rejoin.protocol.types import Request, Response
 
 T = TypeVar("T")
 

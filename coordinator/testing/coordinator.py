@@ -13,22 +13,22 @@ from typing import Any, Literal, TypeVar
 import structlog
 from pydantic import ValidationError
 
-from coordinator.config import Settings
-from coordinator.control.control import Control
-from coordinator.control.faults import Fault, FaultRule, When
-from coordinator.control.timing import Advance
-from coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWanted
-from coordinator.control.world import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
-from coordinator.core.inputs import Context
-from coordinator.core.views import GroupView, TopicView
-from coordinator.offsets_log.memory import MemoryLog
-from coordinator.server import logs
-from coordinator.server.app import App, ControlOptions, Options, Topic
-from coordinator.server.problems import Problem
-from coordinator.server.runtime import Unanswered
-from coordinator.testing.results import Advanced, NoAnswer, Refused, raised
-from protocol.apis import BY_REQUEST
-from protocol.base import Request, Response
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.control.faults import Fault, FaultRule, When
+from rejoin.coordinator.control.timing import Advance
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWanted
+from rejoin.coordinator.control.world import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.core.views import GroupView, TopicView
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.app import App, ControlOptions, Options, Topic
+from rejoin.coordinator.service.http.problems import Problem
+from rejoin.coordinator.service.runtime import Unanswered
+from rejoin.coordinator.storage.memory import MemoryLog
+from rejoin.coordinator.testing.results import Advanced, NoAnswer, Refused, raised
+from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.types import Request, Response
 
 T = TypeVar("T")
 
@@ -108,7 +108,9 @@ class GroupCoordinator:
     def url(self) -> str:
         """Where clients find it over HTTP."""
         if not self._has_socket:
-            raise Refused("this coordinator has no socket; start it without socket=False, or use in_process.Transport")
+            raise Refused(
+                "this coordinator has no socket; start it without socket=False, or use rejoin.client.transports.in_process"
+            )
         return self.app.url
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
-from coordinator.server.problems import Problem
+from rejoin.coordinator.service.http.problems import Problem
 
 NOT_REACHED = "not-reached"
 

@@ -12,16 +12,16 @@ from typing import Any
 
 from rich.console import Console
 
-from client.core import events as client_events
-from client.core.events import ConsumerEvent
-from coordinator.core import events as coordinator_events
-from coordinator.core.events import RebalanceCompleted
 from examples.demo.closing import closing_table
 from examples.demo.show import Screen
 from examples.demo.stage import Stage, StageFailed
 from examples.demo.why import explain
-from protocol.events import Event
-from protocol.journal import JournalSchema, Row, read_journal
+from rejoin.journal.events import client as client_events
+from rejoin.journal.events import coordinator as coordinator_events
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import ConsumerEvent
+from rejoin.journal.events.coordinator import RebalanceCompleted
+from rejoin.journal.journal import JournalSchema, Row, read_journal
 
 KEPT = Path("out") / "demo"
 """Where the journals stay, and what the pipeline makes of them."""

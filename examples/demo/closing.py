@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from client.core.events import PartitionsAssigned, PartitionsLost, PartitionsRevoked
-from coordinator.core.events import RebalanceCompleted
-from coordinator.telling import why
 from examples.demo.show import short
-from protocol.journal import Row
+from rejoin.journal.events.client import PartitionsAssigned, PartitionsLost, PartitionsRevoked
+from rejoin.journal.events.coordinator import RebalanceCompleted
+from rejoin.journal.formatting import why
+from rejoin.journal.journal import Row
 
 LINGER_MS = 1_000
 """Consumers hear of a generation a moment after the coordinator has completed it."""

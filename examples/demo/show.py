@@ -12,7 +12,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.core.events import (
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import (
     GroupCreated,
     GroupStateChanged,
     LeaderChanged,
@@ -23,8 +24,7 @@ from coordinator.core.events import (
     RebalanceStarted,
     StaticMemberReplaced,
 )
-from coordinator.telling import tell
-from protocol.events import Event
+from rejoin.journal.formatting import tell
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_green", "bright_magenta")
 STATE_COLOURS = {

@@ -51,7 +51,7 @@ class Stage:
         self.topic = topic
         self.consumers: list[Consumer] = []
         port_file = folder / "port"
-        command = [sys.executable, "-m", "coordinator", "--port", "0", "--port-file", str(port_file)]
+        command = [sys.executable, "-m", "rejoin", "serve", "--port", "0", "--port-file", str(port_file)]
         command += ["--journal", str(self.journal), "--topic", f"{topic}:{partitions}:20", "--log-level", "error"]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
@@ -79,7 +79,7 @@ class Stage:
         self, name: str, group_id: str, assignor: str, *, session_timeout_ms: int, instance_id_prefix: str | None = None
     ) -> Consumer:
         """Start a consumer process."""
-        command = [sys.executable, "-m", "client", "run", "--bootstrap-server", f"127.0.0.1:{self.port}"]
+        command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", f"127.0.0.1:{self.port}"]
         command += ["--group", group_id, "--topic", self.topic, "--assignor", assignor, "--client-id", name]
         command += ["--session-timeout-ms", str(session_timeout_ms), "--heartbeat-interval-ms", "500"]
         command += ["--journal", str(self.journal)]

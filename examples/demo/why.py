@@ -16,10 +16,10 @@ def explain(journal: Path, out: Path, console: Console) -> None:
     console.print()
     console.print(Rule("[bold]Why did they rebalance?", align="left", style="dim"))
     try:
-        from pipeline.java import NoJava  # noqa: PLC0415 - the demo runs without the pipeline, too
-        from pipeline.report.console import brief  # noqa: PLC0415
-        from pipeline.report.run import PAGE, QUICK, make_report  # noqa: PLC0415
-        from pipeline.session import SparkTrouble, session  # noqa: PLC0415
+        from rejoin.pipeline.report.console import brief  # noqa: PLC0415
+        from rejoin.pipeline.report.run import PAGE, QUICK, make_report  # noqa: PLC0415
+        from rejoin.pipeline.spark.java import NoJava  # noqa: PLC0415 - the demo runs without the pipeline, too
+        from rejoin.pipeline.spark.session import SparkTrouble, session  # noqa: PLC0415
     except ImportError as missing:
         console.print(f"This part needs the pipeline: {missing}")
         return
@@ -32,6 +32,6 @@ def explain(journal: Path, out: Path, console: Console) -> None:
     console.print("[italic]The journals of the coordinator and of all consumers, through the pipeline on Spark:")
     brief(report, console, SHOWN)
     console.print()
-    for name, what in (("page", out / PAGE), ("again", f"python -m pipeline report {journal} --out {out}")):
+    for name, what in (("page", out / PAGE), ("again", f"rejoin report {journal} --out {out}")):
         # To be copied whole, so it is never folded.
         console.print(Text(f"{name:<7}{what}"), soft_wrap=True)

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from client import Consumer
-from coordinator.testing import GroupCoordinator
-from protocol.consumer_protocol import TopicPartition
+from rejoin.client import Consumer
+from rejoin.coordinator.testing import GroupCoordinator
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 
 
 class Partitions(asyncio.Queue[tuple[str, int]]):

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pipeline import schemas
-from pipeline.findings.history import FACTS, ROWS, History
-from pipeline.findings.rules import judge
-from pipeline.tables.common import ends_of_runs
+from rejoin.pipeline import schemas
+from rejoin.pipeline.findings.history import FACTS, ROWS, History
+from rejoin.pipeline.findings.rules import judge
+from rejoin.pipeline.tables.common import ends_of_runs
 
 READS: Final = ("rebalances", "member_sessions", "pauses", "balance", "ownership", "records")
 """The tables that the rules need."""
@@ -60,7 +60,7 @@ def _part(kind: str, table: DataFrame) -> DataFrame:
 
 
 def stops_of(pauses: DataFrame) -> DataFrame:
-    """Pauses by the generation that ended them: rows of :class:`~pipeline.findings.history.Stop`."""
+    """Pauses by the generation that ended them: rows of :class:`~rejoin.pipeline.findings.history.Stop`."""
     return (
         pauses.where(
             F.col("generation_to").isNotNull() & F.col("ended_at_ms").isNotNull() & (F.col("end") == "assigned")

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
-from pipeline.findings.history import COOPERATIVE, EAGER, Balance, History, all_exact
-from pipeline.findings.phrases import first, last, probably, share, when
-from pipeline.findings.words import count, names, period, seconds, span
+from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.history import COOPERATIVE, EAGER, Balance, History, all_exact
+from rejoin.pipeline.findings.phrases import first, last, probably, share, when
+from rejoin.pipeline.findings.words import count, names, period, seconds, span
 
 WORTH_IT_S: Final = 1.0
 """Consumer-seconds below which nobody should change an assignor."""

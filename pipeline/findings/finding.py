@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pipeline import schemas
+from rejoin.pipeline import schemas
 
 HIGH: Final = "high"
 MEDIUM: Final = "medium"

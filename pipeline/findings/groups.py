@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
-from pipeline.findings.history import COOPERATIVE, METADATA_CHANGED, Fact, History, Rebalance, all_exact
-from pipeline.findings.phrases import first, last, share, stood_still, when
-from pipeline.findings.words import count, names, period, seconds, span, spans, times
+from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.history import COOPERATIVE, METADATA_CHANGED, Fact, History, Rebalance, all_exact
+from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
+from rejoin.pipeline.findings.words import count, names, period, seconds, span, spans, times
 
 STORM: Final = 5
 """Rebalances that follow each other closely make a storm from this many on."""

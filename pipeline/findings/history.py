@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, TypeVar
 
-from pipeline.schemas import EXACT
+from rejoin.pipeline.schemas import EXACT
 
 POLL_TIMEOUT: Final = "consumer poll timeout has expired"
 """How the reason begins with which a consumer leaves that did not poll within max.poll.interval.ms (KIP-800)."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.findings.history import History, Rebalance, Return
-from pipeline.findings.words import count, period, seconds, span
+from rejoin.pipeline.findings.history import History, Rebalance, Return
+from rejoin.pipeline.findings.words import count, period, seconds, span
 
 
 def probably(exact: bool) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pipeline.findings.finding import LOW, MEDIUM, Finding, severity_of
-from pipeline.findings.history import History, Rebalance, all_exact
-from pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
-from pipeline.findings.words import at_least, count, names, period, span, spans, times
+from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding, severity_of
+from rejoin.pipeline.findings.history import History, Rebalance, all_exact
+from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
+from rejoin.pipeline.findings.words import at_least, count, names, period, span, spans, times
 
 HELD_UP_MS: Final = 6_000
 """A join phase of this length is long: members hear of it with their next heartbeat, after 3 s by default."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from pipeline.findings.finding import HIGH, LOW, Finding
-from pipeline.findings.history import Fact, History, Rebalance, Return, Stay, all_exact
-from pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
-from pipeline.findings.words import at_least, count, names, period, seconds, span, spans, times
+from rejoin.pipeline.findings.finding import HIGH, LOW, Finding
+from rejoin.pipeline.findings.history import Fact, History, Rebalance, Return, Stay, all_exact
+from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
+from rejoin.pipeline.findings.words import at_least, count, names, period, seconds, span, spans, times
 
 WAVE_MS: Final = 30 * 60_000
 """Restarts that are closer together than this belong to one deploy."""

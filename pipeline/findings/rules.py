@@ -7,12 +7,12 @@ from dataclasses import replace
 from math import floor, log10
 from typing import Any, Final
 
-from pipeline.findings.assignments import eager_assignor, idle_members, unbalanced_assignor
-from pipeline.findings.finding import LOW, RANK, Finding
-from pipeline.findings.groups import coordinator_failover, lost_records, storm, topic_growth
-from pipeline.findings.history import History
-from pipeline.findings.polls import join_held_up, max_poll_exceeded
-from pipeline.findings.restarts import (
+from rejoin.pipeline.findings.assignments import eager_assignor, idle_members, unbalanced_assignor
+from rejoin.pipeline.findings.finding import LOW, RANK, Finding
+from rejoin.pipeline.findings.groups import coordinator_failover, lost_records, storm, topic_growth
+from rejoin.pipeline.findings.history import History
+from rejoin.pipeline.findings.polls import join_held_up, max_poll_exceeded
+from rejoin.pipeline.findings.restarts import (
     died_without_leaving,
     duplicate_instance_id,
     fell_silent,

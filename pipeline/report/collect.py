@@ -11,10 +11,10 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.findings import stops_of
-from pipeline.findings.history import History, short
-from pipeline.findings.rules import order
-from pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
+from rejoin.pipeline.findings import stops_of
+from rejoin.pipeline.findings.history import History, short
+from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 
 MOST_GROUPS: Final = 20
 """Groups with a chart; the others are in the index."""

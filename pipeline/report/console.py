@@ -10,9 +10,9 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeline.findings.rules import order
-from pipeline.findings.words import count, seconds
-from pipeline.report.data import GroupReport, Report, Row, naming
+from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.findings.words import count, seconds
+from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
 
 STYLES: Final = {"high": "bold red", "medium": "yellow", "low": "dim"}
 MOST: Final = 10

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Final
 
-from pipeline.findings.rules import order
-from pipeline.findings.words import clock, count, is_simulated, period, seconds, span
-from pipeline.report.data import GroupReport, Report, Row, naming
+from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.findings.words import clock, count, is_simulated, period, seconds, span
+from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
 
 CAUSES: Final = {
     "join-new": "somebody joined",
@@ -57,7 +57,7 @@ def render(report: Report) -> str:
     data = {"causes": [[name, words] for name, words in CAUSES.items()], "groups": [_chart(g) for g in report.groups]}
     # Nothing in the data can end the script that carries it.
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-    template = files("pipeline").joinpath("page.html").read_text(encoding="utf-8")
+    template = files("rejoin.pipeline.report").joinpath("page.html").read_text(encoding="utf-8")
     parts = {
         "TITLE": _text(report.title),
         "HEAD": _text(_head(report)),

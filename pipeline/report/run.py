@@ -15,26 +15,26 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
-from pipeline import schemas
-from pipeline.audits import violations
-from pipeline.findings import findings
-from pipeline.inputs import Found, NoInput, as_parquet, find
-from pipeline.journals import Bronze, from_table, parse, sort_out
-from pipeline.lines import read_lines
-from pipeline.logs.tables import read_logs
-from pipeline.report.collect import MOST_GROUPS, collect
-from pipeline.report.data import Report
-from pipeline.report.page import render
-from pipeline.schemas import QUARANTINE
-from pipeline.tables.balance import balance
-from pipeline.tables.commits import commits
-from pipeline.tables.member_sessions import member_sessions
-from pipeline.tables.ownership import ownership
-from pipeline.tables.pauses import pauses
-from pipeline.tables.rebalances import rebalances
-from pipeline.tables.records import progress, records
-from pipeline.tables.requests import requests
-from pipeline.tables.streams import streams
+from rejoin.pipeline import schemas
+from rejoin.pipeline.audits import violations
+from rejoin.pipeline.findings import findings
+from rejoin.pipeline.reading.broker_logs.tables import read_logs
+from rejoin.pipeline.reading.inputs import Found, NoInput, as_parquet, find
+from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
+from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.report.collect import MOST_GROUPS, collect
+from rejoin.pipeline.report.data import Report
+from rejoin.pipeline.report.page import render
+from rejoin.pipeline.schemas import QUARANTINE
+from rejoin.pipeline.tables.balance import balance
+from rejoin.pipeline.tables.commits import commits
+from rejoin.pipeline.tables.member_sessions import member_sessions
+from rejoin.pipeline.tables.ownership import ownership
+from rejoin.pipeline.tables.pauses import pauses
+from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.tables.records import progress, records
+from rejoin.pipeline.tables.requests import requests
+from rejoin.pipeline.tables.streams import streams
 
 PAGE: Final = "report.html"
 TABLES: Final = "tables"
@@ -62,7 +62,7 @@ def make_report(
 ) -> Report:
     """Everything: tables and page below ``out``. ``tell`` hears what is being done.
 
-    Raises :class:`pipeline.inputs.NoInput` where there is nothing to read or nothing about groups in it.
+    Raises :class:`rejoin.pipeline.reading.inputs.NoInput` where there is nothing to read or nothing about groups in it.
     """
     found = to_read(inputs, out, kind)
     tell(f"reading {len(found)} files")
@@ -78,7 +78,7 @@ def make_report(
         tables[name] = _write(make(events, tables), schemas.TABLES[name], folder / name)
     report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, tell=tell)
     report.files = len(found)
-    report.made = f"Made by python -m pipeline report; the tables are in {folder}."
+    report.made = f"Made by rejoin report; the tables are in {folder}."
     if groups and not report.groups:
         known = sorted({row["group_id"] for row in report.others})
         raise NoInput(f"there is no group {' or '.join(groups)}; the input has {', '.join(known)}")
@@ -146,7 +146,7 @@ def in_one_run(events: DataFrame) -> DataFrame:
 
 
 def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | None = None) -> list[Found]:
-    """The files of a report. Raises :class:`pipeline.inputs.NoInput` where it would write over one of them."""
+    """The files of a report. Raises :class:`pipeline.reading.inputs.NoInput` where it would write over one of them."""
     found = find(inputs)
     page, ours = os.path.realpath(out / PAGE), os.path.realpath(out / TABLES) + os.sep
     own = next((each.path for each in found if each.path == page or each.path.startswith(ours)), None)

@@ -8,9 +8,9 @@ from itertools import groupby
 from statistics import median
 from typing import Any, Final, TypeAlias
 
-from pipeline.sweep.grid import RANKED_BY, Grid, Point
-from pipeline.sweep.store import Store
-from pipeline.sweep.tables import FAILED, MEASURES
+from rejoin.pipeline.sweep.grid import RANKED_BY, Grid, Point
+from rejoin.pipeline.sweep.store import Store
+from rejoin.pipeline.sweep.tables import FAILED, MEASURES
 
 Row: TypeAlias = dict[str, Any]
 

@@ -21,9 +21,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-import simulation
-from simulation.reading import BadScenario, Path_, checked, keys_of, mistake_of, plain, read_scenario
-from simulation.scenario import KINDS, Duration, Group, Scenario
+from rejoin import simulation
+from rejoin.simulation.scenario.model import KINDS, Duration, Group, Scenario
+from rejoin.simulation.scenario.reading import BadScenario, Path_, checked, keys_of, mistake_of, plain, read_scenario
 
 GALLERY: Final = Path(simulation.__file__).parent / "gallery"
 MOST_RUNS: Final = 1_000_000

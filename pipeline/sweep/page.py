@@ -6,9 +6,9 @@ import html
 from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
-from pipeline.sweep.answer import SAID, Setting, Spread, amount, brackets, said_columns, shown, spread_of
-from pipeline.sweep.grid import Axis, Grid
-from pipeline.sweep.tables import FAILED
+from rejoin.pipeline.sweep.answer import SAID, Setting, Spread, amount, brackets, said_columns, shown, spread_of
+from rejoin.pipeline.sweep.grid import Axis, Grid
+from rejoin.pipeline.sweep.tables import FAILED
 
 Row: TypeAlias = dict[str, Any]
 
@@ -32,7 +32,7 @@ def render(grid: Grid, ranked: list[Setting], rows: list[Row]) -> str:
     size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds: {len(rows)} runs"
     if failed:
         size += f", {len(failed)} failed"
-    template = files("pipeline.sweep").joinpath("page.html").read_text(encoding="utf-8")
+    template = files("rejoin.pipeline.sweep").joinpath("page.html").read_text(encoding="utf-8")
     return (
         template.replace("@@TITLE@@", html.escape(grid.question or "A sweep"))
         .replace("@@SIZE@@", html.escape(size))

@@ -12,14 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.sweep.tables import FAILED, JOURNAL, OK, numbers, totals
-from protocol.events import Event
-from simulation.accounting import Ledger
-from simulation.lab import Lab
-from simulation.run import play
-from simulation.scenario import Scenario
-from simulation.summary import Counter, GroupSummary, Summary
-from simulation.world import Millis, Party
+from rejoin.journal.events.base import Event
+from rejoin.pipeline.sweep.tables import FAILED, JOURNAL, OK, numbers, totals
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.output.accounting import Ledger
+from rejoin.simulation.output.summary import Counter, GroupSummary, Summary
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.world import Millis, Party
 
 LONGEST_ERROR: Final = 2_000
 
@@ -37,7 +37,7 @@ class Task:
 
 
 def play_task(task: Task) -> dict[str, Any]:
-    """The row of a run (:data:`pipeline.sweep.tables.PLAYED`). What goes wrong in it is told in the row."""
+    """The row of a run (:data:`rejoin.pipeline.sweep.tables.PLAYED`). What goes wrong in it is told in the row."""
     began = time.perf_counter()
     journal: str | None = None
     summary: Summary | None = None

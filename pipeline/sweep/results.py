@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.sweep.answer import Setting
-from pipeline.sweep.grid import Axis, Grid
-from pipeline.sweep.page import render
-from pipeline.sweep.store import Store, whole
-from pipeline.sweep.tables import COUNTS, HOW, MEASURES, RUNS, arrow_schema
-from simulation.summary import causes
+from rejoin.pipeline.sweep.answer import Setting
+from rejoin.pipeline.sweep.grid import Axis, Grid
+from rejoin.pipeline.sweep.page import render
+from rejoin.pipeline.sweep.store import Store, whole
+from rejoin.pipeline.sweep.tables import COUNTS, HOW, MEASURES, RUNS, arrow_schema
+from rejoin.simulation.output.summary import causes
 
 Row: TypeAlias = dict[str, Any]
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
-from pipeline.session import SparkTrouble, trouble
-from pipeline.sweep.grid import Grid, Run
-from pipeline.sweep.playing import Task, failed, play_task
-from pipeline.sweep.schedule import Schedule
-from pipeline.sweep.store import Store
-from pipeline.sweep.tables import FAILED, PLAYED, arrow_schema
+from rejoin.pipeline.spark.session import SparkTrouble, trouble
+from rejoin.pipeline.sweep.grid import Grid, Run
+from rejoin.pipeline.sweep.playing import Task, failed, play_task
+from rejoin.pipeline.sweep.schedule import Schedule
+from rejoin.pipeline.sweep.store import Store
+from rejoin.pipeline.sweep.tables import FAILED, PLAYED, arrow_schema
 
 Row: TypeAlias = dict[str, Any]
 Play: TypeAlias = Callable[[list[Task]], list[Row]]

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from pipeline.sweep.grid import Point, Run
+from rejoin.pipeline.sweep.grid import Point, Run
 
 LONGEST_PORTION_MS: Final = 4_000.0
 SHORTEST_PORTION_MS: Final = 250.0

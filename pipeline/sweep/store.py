@@ -22,9 +22,10 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.sweep.tables import JOURNAL, RUNS, arrow_schema
+import rejoin
+from rejoin.pipeline.sweep.tables import JOURNAL, RUNS, arrow_schema
 
-_ROOT: Final = Path(__file__).resolve().parent.parent.parent
+_ROOT: Final = Path(rejoin.__file__).parent
 _PLAYS: Final = (
     "protocol",
     "coordinator/core",
@@ -32,7 +33,7 @@ _PLAYS: Final = (
     "client/core",
     "client/assignors",
     "client/config.py",
-    "client/processing_time.py",
+    "client/workload/processing_time.py",
     "simulation",
     "pipeline/sweep/playing.py",
     "pipeline/sweep/tables.py",

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
-from simulation.summary import GroupSummary
+from rejoin.simulation.output.summary import GroupSummary
 
 OK: Final = "ok"
 FAILED: Final = "failed"

@@ -7,15 +7,15 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import BALANCE
-from pipeline.tables.common import conform, day_of, of
-from pipeline.tables.ownership import expected
+from rejoin.pipeline.schemas import BALANCE
+from rejoin.pipeline.tables.common import conform, day_of, of
+from rejoin.pipeline.tables.ownership import expected
 
 _KEY: Final = ("run_id", "group_id", "source", "node", "seq")
 
 
 def balance(events: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.BALANCE` from the facts.
+    """:data:`rejoin.pipeline.schemas.BALANCE` from the facts.
 
     ``unowned`` counts the partitions, at that time, of all topics that any member ever subscribed to; it says too much
     where members go over to other topics.

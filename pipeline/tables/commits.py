@@ -12,8 +12,8 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import COMMITS, INFERRED
-from pipeline.tables.common import conform, day_of, end_offset, is_one_of, logs_of_topics, of
+from rejoin.pipeline.schemas import COMMITS, INFERRED
+from rejoin.pipeline.tables.common import conform, day_of, end_offset, is_one_of, logs_of_topics, of
 
 _PLACE: Final = ("run_id", "group_id", "topic", "partition")
 _COLUMNS: Final = (
@@ -23,7 +23,7 @@ _COLUMNS: Final = (
 
 
 def commits(events: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.COMMITS` from the facts."""
+    """:data:`rejoin.pipeline.schemas.COMMITS` from the facts."""
     by_coordinator = of(events, "offsets_committed", "commit_refused")
     told = by_coordinator.select("run_id", "group_id").distinct()
     by_consumers = of(events, "commit_succeeded", "commit_failed").where("group_id IS NOT NULL")

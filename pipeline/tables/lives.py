@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.tables.common import is_one_of, of
+from rejoin.pipeline.tables.common import is_one_of, of
 
 GONE: Final = {
     "consumer_crashed": "crashed",

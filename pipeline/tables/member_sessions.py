@@ -12,14 +12,14 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import MEMBER_SESSIONS
-from pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
+from rejoin.pipeline.schemas import MEMBER_SESSIONS
+from rejoin.pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
 
 _KEY: Final = ("run_id", "group_id", "member_id")
 
 
 def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.MEMBER_SESSIONS` from the facts and :data:`pipeline.schemas.REBALANCES`."""
+    """:data:`rejoin.pipeline.schemas.MEMBER_SESSIONS` from the facts and :data:`rejoin.pipeline.schemas.REBALANCES`."""
     stays = (
         _stays(events)
         .join(_generations(rebalances), list(_KEY), "left")

@@ -22,8 +22,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import EXACT, INFERRED, OWNERSHIP_TABLE
-from pipeline.tables.common import (
+from rejoin.pipeline.schemas import EXACT, INFERRED, OWNERSHIP_TABLE
+from rejoin.pipeline.tables.common import (
     COOPERATIVE,
     conform,
     day_of,
@@ -33,7 +33,7 @@ from pipeline.tables.common import (
     logs_of_topics,
     of,
 )
-from pipeline.tables.lives import (
+from rejoin.pipeline.tables.lives import (
     FACTS,
     ORDER,
     RELEASES,
@@ -52,11 +52,11 @@ _SPAN: Final = ("kind", "from_ms", "to_ms", "end", "confidence")
 _HELP: Final = ("owns", "since_ms", "ends_at_ms")
 _ROWS: Final = "array<struct<topic:string,partition:int,receiver:string,since_ms:bigint>>"
 _STREAM: Final = ("run_id", "group_id", "about", "place", "client_id")
-"""Whose word it is, to be read in :data:`pipeline.tables.lives.ORDER`: one owner's, or the coordinator's."""
+"""Whose word it is, to be read in :data:`rejoin.pipeline.tables.lives.ORDER`: one owner's, or the coordinator's."""
 
 
 def ownership(events: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.OWNERSHIP_TABLE` from :data:`pipeline.schemas.EVENTS`.
+    """:data:`rejoin.pipeline.schemas.OWNERSHIP_TABLE` from :data:`rejoin.pipeline.schemas.EVENTS`.
 
     All that is told of a group is brought together once, and stays together: everything below is a window of it.
     """

@@ -16,15 +16,15 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import INFERRED, PAUSES
-from pipeline.tables.common import COOPERATIVE, conform, day_of, ends_of_runs, of
-from pipeline.tables.lives import ORDER, OWNER, RELEASES, lives
+from rejoin.pipeline.schemas import INFERRED, PAUSES
+from rejoin.pipeline.tables.common import COOPERATIVE, conform, day_of, ends_of_runs, of
+from rejoin.pipeline.tables.lives import ORDER, OWNER, RELEASES, lives
 
 _LIFE: Final = (*OWNER, "life")
 
 
 def pauses(events: DataFrame, rebalances: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.PAUSES` from the facts and :data:`pipeline.schemas.REBALANCES`."""
+    """:data:`rejoin.pipeline.schemas.PAUSES` from the facts and :data:`rejoin.pipeline.schemas.REBALANCES`."""
     found = _by_consumers(events).unionByName(_by_coordinator(events, rebalances))
     return conform(found.withColumn("day", day_of(fn.col("began_at_ms"))), PAUSES)
 

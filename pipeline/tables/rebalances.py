@@ -19,8 +19,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import EXACT, INFERRED, REBALANCES
-from pipeline.tables.common import conform, day_of, is_one_of, of
+from rejoin.pipeline.schemas import EXACT, INFERRED, REBALANCES
+from rejoin.pipeline.tables.common import conform, day_of, is_one_of, of
 
 CHAIN_GAP_MS: Final = 60_000
 """Rebalances of a group that begin within this after the one before ended belong to one storm."""
@@ -35,7 +35,7 @@ _CLIENT: Final = r"^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 
 
 def rebalances(events: DataFrame, chain_gap_ms: int = CHAIN_GAP_MS) -> DataFrame:
-    """:data:`pipeline.schemas.REBALANCES` from :data:`pipeline.schemas.EVENTS`."""
+    """:data:`rejoin.pipeline.schemas.REBALANCES` from :data:`rejoin.pipeline.schemas.EVENTS`."""
     one_by_one = _gathered(_numbered(events))
     return conform(_chained(_described(_ended(one_by_one, events)), chain_gap_ms), REBALANCES)
 

@@ -14,8 +14,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import EXACT, INFERRED, PROGRESS, RECORDS
-from pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
+from rejoin.pipeline.schemas import EXACT, INFERRED, PROGRESS, RECORDS
+from rejoin.pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
 
 _PLACE: Final = ("run_id", "group_id", "topic", "partition")
 _MARKS: Final = ("first_offset", "began_at_ms", "committed", "committer", "committed_at_ms")
@@ -23,7 +23,7 @@ _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
 
 
 def records(events: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.RECORDS` from the facts."""
+    """:data:`rejoin.pipeline.schemas.RECORDS` from the facts."""
     swept = _swept(events).join(fn.broadcast(ends_of_runs(events)), "run_id")
     begun, reached, again = fn.col("start"), fn.col("reached"), fn.col("again.end")
     who = fn.struct(*_WHO)
@@ -56,7 +56,7 @@ def records(events: DataFrame) -> DataFrame:
 
 
 def progress(events: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.PROGRESS` from the facts."""
+    """:data:`rejoin.pipeline.schemas.PROGRESS` from the facts."""
     found = _places(_swept(events)).join(fn.broadcast(ends_of_runs(events)), "run_id")
     past = fn.greatest(fn.coalesce("committed", "reached") - fn.col("reached"), fn.lit(0))
     return conform(

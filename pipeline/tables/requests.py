@@ -11,15 +11,15 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import INFERRED, REQUEST, REQUESTS
-from pipeline.tables.common import conform, is_one_of, of
+from rejoin.pipeline.schemas import INFERRED, REQUEST, REQUESTS
+from rejoin.pipeline.tables.common import conform, is_one_of, of
 
 _KEY: Final = ("run_id", "day", "group_id", "api", "source")
 _SHARES: Final = (0.5, 0.95, 0.99)
 
 
 def requests(events: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.REQUESTS` from the facts."""
+    """:data:`rejoin.pipeline.schemas.REQUESTS` from the facts."""
     waited = is_one_of("generation_joined")
     rows = of(events, REQUEST, "generation_joined").select(
         "run_id",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from pipeline.schemas import STREAMS
-from pipeline.tables.common import conform
+from rejoin.pipeline.schemas import STREAMS
+from rejoin.pipeline.tables.common import conform
 
 
 def streams(events: DataFrame) -> DataFrame:
-    """:data:`pipeline.schemas.STREAMS` from the facts.
+    """:data:`rejoin.pipeline.schemas.STREAMS` from the facts.
 
     ``missing`` counts from the first row of the stream: its journal may have been cut off at the beginning on purpose.
     """

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from coordinator.config import Settings
-from coordinator.server import logs
-from coordinator.server.app import App, Options, Topic
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.app import App, Options, Topic
 
 logs.configure("critical")
 

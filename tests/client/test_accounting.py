@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from client.account_command import show, table
-from client.accounting import Span, account
-from client.core.events import FACTS, CommitSucceeded, PositionsFound, Range, RecordsProcessed
-from client.processing_time import parse_processing_time
-from protocol.events import Event
-from protocol.journal import JournalSchema, JournalWriter, read_journal
+from rejoin.client.commands.account import show, table
+from rejoin.client.workload.accounting import Span, account
+from rejoin.client.workload.processing_time import parse_processing_time
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import FACTS, CommitSucceeded, PositionsFound, Range, RecordsProcessed
+from rejoin.journal.journal import JournalSchema, JournalWriter, read_journal
 
 WHO = {"client_id": "c", "group_id": "g", "group_instance_id": None, "member_id": "m", "generation": 1}
 

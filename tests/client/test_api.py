@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from pydantic import ValidationError
 
-from client import (
+from rejoin.client import (
     CommitFailedError,
     Consumer,
     FencedInstanceIdError,
@@ -26,10 +26,10 @@ from client import (
     TopicPartition,
     WakeupError,
 )
-from client.core.events import CoordinatorFound
-from client.http import base_url
-from coordinator.server.app import App
-from protocol.events import Event
+from rejoin.client.transports.http import base_url
+from rejoin.coordinator.service.app import App
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import CoordinatorFound
 from tests.client.conftest import Serve
 
 ALL = [TopicPartition("orders", index) for index in range(4)]
@@ -352,7 +352,7 @@ async def test_nothing_stays_behind_when_consumers_close(serve: Serve) -> None:
 
 
 def test_records_are_made_as_they_are_looked_at() -> None:
-    from client import RecordRange  # noqa: PLC0415
+    from rejoin.client import RecordRange  # noqa: PLC0415
 
     records = Records([RecordRange("t", 0, 5, 8), RecordRange("t", 1, 0, 2)], 99)
     assert len(records) == 5

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from client.core.inputs import RebalanceEnforced
-from tests.client.harness import Harness, covered
+from rejoin.client.core.inputs import RebalanceEnforced
+from tests.client.core.harness import Harness, covered
 
 PARTITIONS = 12
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from client.config import ConsumerConfig
+from rejoin.client.config import ConsumerConfig
 
 KAFKA_DEFAULTS = {
     "session.timeout.ms": 45_000,

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from client import Consumer, HttpTransport, KafkaError, Runtime
-from client.admin import Admin
-from client.core.effects import Endpoint
-from client.core.events import CoordinatorNotFound
-from client.core.inputs import Failure
-from client.transport import TransportError
-from protocol.base import Response
-from protocol.events import Event
-from protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from protocol.heartbeat import HeartbeatRequest
+from rejoin.client import Consumer, HttpTransport, KafkaError, Runtime
+from rejoin.client.admin import Admin
+from rejoin.client.core.effects import Endpoint
+from rejoin.client.core.inputs import Failure
+from rejoin.client.transports.base import TransportError
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import CoordinatorNotFound
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.types import Response
 from tests.client.conftest import Serve
 
 TIMEOUT_MS = 300

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from client.core.events import PollTimeoutExceeded
-from client.core.inputs import RebalanceEnforced
-from tests.client.harness import Harness, covered
+from rejoin.client.core.inputs import RebalanceEnforced
+from rejoin.journal.events.client import PollTimeoutExceeded
+from tests.client.core.harness import Harness, covered
 
 FAST = {"session_timeout_ms": 10_000}
 

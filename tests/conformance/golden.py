@@ -10,10 +10,11 @@ from typing import Final
 from conformance.compare import Answer, Difference, differences
 from conformance.departures import departure
 from conformance.replay import Emulator, Recording, read
-from coordinator.core.node import Node
-from protocol.apis import BY_NAME
+from rejoin.coordinator.core.node import Node
+from rejoin.protocol.registry import BY_NAME
+from tests import paths
 
-GOLDEN: Final = Path(__file__).parent.parent / "golden" / "kafka-4.x"
+GOLDEN: Final = paths.RECORDED
 PATHS: Final = sorted(GOLDEN.glob("*/*/*.jsonl"))
 
 

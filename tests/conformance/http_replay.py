@@ -12,12 +12,12 @@ import pytest
 
 from conformance.compare import REFUSED, Answer, Exchange
 from conformance.replay import Emulator, Ids, Recording, settings_of
-from coordinator.core.effects import Effect
-from coordinator.core.inputs import Input, Received
-from coordinator.server import app as app_module
-from coordinator.server.app import App, Options, Topic
-from protocol.apis import BY_NAME
-from tests.server.helpers import START, ManualClock
+from rejoin.coordinator.core.effects import Effect
+from rejoin.coordinator.core.inputs import Input, Received
+from rejoin.coordinator.service import app as app_module
+from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.protocol.registry import BY_NAME
+from tests.coordinator.service.helpers import START, ManualClock
 
 PATIENCE_SECONDS: Final = 10.0
 

@@ -11,17 +11,17 @@ import pytest
 from conformance.compare import CLOSED, EARLY_MS, LATE_MS, Answer, Difference
 from conformance.departures import DEPARTURES, departure
 from conformance.replay import Emulator, Recording
-from coordinator.core.effects import Effect, Reply
-from coordinator.core.inputs import Input
-from coordinator.core.node import Node
-from protocol.base import Response
-from protocol.describe_groups import DescribeGroupsResponse
-from protocol.errors import ErrorCode
-from protocol.heartbeat import HeartbeatResponse
-from protocol.join_group import JoinGroupResponse
-from protocol.leave_group import LeaveGroupResponse
-from protocol.offset_fetch import OffsetFetchResponse
-from protocol.sync_group import SyncGroupResponse
+from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.inputs import Input
+from rejoin.coordinator.core.node import Node
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsResponse
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
+from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupResponse
+from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
+from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchResponse
+from rejoin.protocol.types import Response
 from tests.conformance.golden import differing, named, recordings, replayed, unexplained
 
 Change = Callable[[Any], Response]

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from coordinator.server import logs
+from rejoin.coordinator.service import logs
 from tests.conformance.golden import PATHS, differing, name_of, recording, unexplained
 from tests.conformance.http_replay import OverHttp
 

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Final
 
 from conformance.departures import GIVEN_UP
-from protocol.apis import APIS, BY_KEY, BY_NAME, Api
-from protocol.errors import ErrorCode
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, Api
 from tests.conformance.golden import named, recordings
 
 NOT_OFFERED: Final = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.session import session
+from rejoin.pipeline.spark.session import session
 from tests.pipeline.gallery import made_once, report_on_gallery
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.report.run import make_report
-from pipeline.session import spark_session
-from simulation.reading import scenario_from
-from simulation.run import play
+from rejoin.pipeline.report.run import make_report
+from rejoin.pipeline.spark.session import spark_session
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
 
 GALLERY = Path(__file__).parents[2] / "simulation" / "gallery"
 RARELY = "records_per_second: 0.2"

@@ -12,9 +12,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from simulation.run import play
-from simulation.scenario import Scenario
-from simulation.search import random_scenario
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.search.search import random_scenario
 
 HORIZON = "75s"
 RARELY = 0.5

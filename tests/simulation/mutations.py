@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.core import classic_group, committing, joining, membership, rebalance, shard
-from protocol.errors import ErrorCode
+from rejoin.coordinator.core.groups.classic import group as classic_group
+from rejoin.coordinator.core.groups.classic import joining, membership, rebalance
+from rejoin.coordinator.core.offsets import commits as committing
+from rejoin.coordinator.core.runtime import shard
+from rejoin.protocol.errors import ErrorCode
 
 Break = Callable[[pytest.MonkeyPatch], None]
 

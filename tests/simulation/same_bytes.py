@@ -15,7 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests import paths
+
+ROOT = paths.ROOT
 GALLERY = (
     "autoscaler_thrash",
     "coordinator_failover_in_mid_rebalance",
@@ -29,10 +31,10 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 def play() -> dict[str, str]:
     """By scenario: the hash of its journal. Runs in the interpreter that is looked at."""
-    from simulation.reading import read_scenario  # noqa: PLC0415 (not there yet where environments are made)
-    from simulation.run import play as play_scenario  # noqa: PLC0415
-    from simulation.scenario import Scenario  # noqa: PLC0415
-    from simulation.schedules import failover_scenario, random_scenario  # noqa: PLC0415
+    from rejoin.simulation.run import play as play_scenario  # noqa: PLC0415
+    from rejoin.simulation.scenario.model import Scenario  # noqa: PLC0415
+    from rejoin.simulation.scenario.reading import read_scenario  # noqa: PLC0415 (not there yet where environments are made)
+    from rejoin.simulation.search.schedules import failover_scenario, random_scenario  # noqa: PLC0415
 
     scenarios = {name: read_scenario(ROOT / "simulation" / "gallery" / f"{name}.yaml") for name in GALLERY}
     for seed in SEEDS:

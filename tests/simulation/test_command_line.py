@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from simulation.__main__ import app
+from rejoin.__main__ import build
 
 NAME = "coordinator_failover_in_stable"
 
 
 def run(*words: str) -> int:
     try:
-        return app(list(words), exit_on_error=False, result_action="return_value") or 0
+        return build()(list(words), exit_on_error=False, result_action="return_value") or 0
     except SystemExit as end:
         return int(end.code or 0)
 
 
 def test_a_run_prints_a_timeline_and_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("run", NAME) == 0
+    assert run("simulate", NAME) == 0
     out = capsys.readouterr().out
     assert "Does the group rebalance?" in out
     assert re.search(r"0:04:00\.000  \* node-\d, the coordinator of orders-app, crashes and is back in 1m", out)
@@ -30,7 +30,7 @@ def test_a_run_prints_a_timeline_and_a_summary(capsys: pytest.CaptureFixture[str
 
 def test_the_page_is_one_file_without_anything_from_outside(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert run("run", NAME, "--quiet", "--html", str(page)) == 0
+    assert run("simulate", NAME, "--quiet", "--html", str(page)) == 0
     text = page.read_text()
     assert "@@" not in text
     assert '"owners":["orders-app-1"' in text
@@ -39,8 +39,8 @@ def test_the_page_is_one_file_without_anything_from_outside(tmp_path: Path) -> N
 
 def test_variants_are_compared(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    assert run("run", "cold_start", "--compare", "assignor=range,cooperative-sticky") == 0
-    assert run("run", "static_rolling_deploy", "--compare", "static=true,false", "--seed", "3") == 0
+    assert run("simulate", "cold_start", "--compare", "assignor=range,cooperative-sticky") == 0
+    assert run("simulate", "static_rolling_deploy", "--compare", "static=true,false", "--seed", "3") == 0
     out = capsys.readouterr().out
     assert "static=true" in out
     assert re.search(r"rebalances +│ +1 +│ +13", out)
@@ -49,16 +49,16 @@ def test_variants_are_compared(capsys: pytest.CaptureFixture[str], monkeypatch: 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("run", "nothing.yaml"), "nothing.yaml: cannot be read"),
-        (("run", "stuck_handlr"), "and none in the gallery; is it stuck_handler?"),
-        (("run", "stuck_handlr.yaml"), "is it stuck_handler?"),
-        (("run", "nothing"), "and none in the gallery; it has autoscaler_thrash, backlog_longer_than_max_poll,"),
-        (("run", "nowhere/stuck_handler.yaml"), "nowhere/stuck_handler.yaml: cannot be read: No such file"),
+        (("simulate", "nothing.yaml"), "nothing.yaml: cannot be read"),
+        (("simulate", "stuck_handlr"), "and none in the gallery; is it stuck_handler?"),
+        (("simulate", "stuck_handlr.yaml"), "is it stuck_handler?"),
+        (("simulate", "nothing"), "and none in the gallery; it has autoscaler_thrash, backlog_longer_than_max_poll,"),
+        (("simulate", "nowhere/stuck_handler.yaml"), "nowhere/stuck_handler.yaml: cannot be read: No such file"),
         (("gallery", "answer", "stuck_handlr"), "is it stuck_handler?"),
-        (("run", NAME, "--compare", "assinor=range"), "a group has no key 'assinor'"),
-        (("run", NAME, "--compare", "assignor=range,rnage"), "unknown assignor 'rnage'"),
-        (("run", NAME, "--compare", "consumers=few"), "consumers: expected a whole number, not 'few'"),
-        (("run", NAME, "--compare", "assignor"), "expected KEY=VALUE"),
+        (("simulate", NAME, "--compare", "assinor=range"), "a group has no key 'assinor'"),
+        (("simulate", NAME, "--compare", "assignor=range,rnage"), "unknown assignor 'rnage'"),
+        (("simulate", NAME, "--compare", "consumers=few"), "consumers: expected a whole number, not 'few'"),
+        (("simulate", NAME, "--compare", "assignor"), "expected KEY=VALUE"),
         (("search", "--seeds", "5:1"), "expected at least one seed"),
     ],
 )

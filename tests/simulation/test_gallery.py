@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.core.events import JoinPhaseEnded
-from protocol.events import Event
-from simulation.reading import read_scenario
-from simulation.run import play
-from simulation.summary import GroupSummary, Summary
-from simulation.world import Party
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import JoinPhaseEnded
+from rejoin.simulation.output.summary import GroupSummary, Summary
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import read_scenario
+from rejoin.simulation.world import Party
 
 GALLERY = Path(__file__).parents[2] / "simulation" / "gallery"
 

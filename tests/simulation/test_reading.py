@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from simulation.reading import BadScenario, read_scenario, scenario_from
-from simulation.scenario import parse_duration, show_duration
+from rejoin.simulation.scenario.model import parse_duration, show_duration
+from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
 
 GOOD = """\
 horizon: 10m

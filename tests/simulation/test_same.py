@@ -14,19 +14,20 @@ from typing import Any
 
 import pytest
 
-from client.core.events import FACTS
-from coordinator.core import events
-from protocol.events import Event
-from protocol.journal import JournalSchema, facts_in, read_journal
-from simulation import events as lab_events
-from simulation.lab import Lab
-from simulation.run import play
-from simulation.scenario import Scenario
-from simulation.schedules import SCHEDULES
-from simulation.search import random_scenario
-from simulation.world import Millis, Party
+from rejoin.journal.events import coordinator as events
+from rejoin.journal.events import simulation as lab_events
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import FACTS
+from rejoin.journal.journal import JournalSchema, facts_in, read_journal
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.search.schedules import SCHEDULES
+from rejoin.simulation.search.search import random_scenario
+from rejoin.simulation.world import Millis, Party
+from tests import paths
 
-ROOT = Path(__file__).parents[2]
+ROOT = paths.ROOT
 SEEDS = int(os.environ.get("REJOIN_IDLE_SEEDS", "60"))
 """How many seeds are played with and without skipping; ``make idle-seeds`` plays a thousand."""
 
@@ -96,8 +97,8 @@ def test_a_month_of_quiet_takes_no_more_than_what_happens_in_it() -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from simulation.reading import read_scenario
-from simulation.run import play
+from rejoin.simulation.scenario.reading import read_scenario
+from rejoin.simulation.run import play
 play(read_scenario(Path(sys.argv[1])), 7, journal=Path(sys.argv[2]))
 """
 

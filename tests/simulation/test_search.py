@@ -8,22 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from coordinator.cluster.leases import Leases
-from simulation.lab import Lab
-from simulation.leased import LeasedCluster
-from simulation.reading import scenario_from
-from simulation.scenario import Scenario
-from simulation.schedules import SCHEDULES, random_scenario
-from simulation.search import (
-    BadRange,
-    Failure,
-    explain,
-    parse_seeds,
-    play_checked,
-    search_seeds,
-)
+from rejoin.coordinator.leadership.leases import Leases
+from rejoin.simulation.actors.leased_cluster import LeasedCluster
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.scenario.reading import scenario_from
+from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
+from rejoin.simulation.search.search import BadRange, Failure, explain, parse_seeds, play_checked, search_seeds
 from tests.simulation.mutations import FOUND_WITH, MUTATIONS, Break
-from tests.test_scenarios import replay
+from tests.transcript.test_transcripts import replay
 
 SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "200"))
 
@@ -113,7 +106,7 @@ def test_a_failure_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(failure.data["events"]) <= min(3, len(whole["events"]))
     assert play_checked(failure.data).violation is not None
     Scenario.model_validate(failure.data)
-    assert f"python -m simulation search --seeds {failure.seed}" in failure.tell()
+    assert f"rejoin search --seeds {failure.seed}" in failure.tell()
     assert failure.scenario_text() in failure.tell()
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.core.effects import Effect
-from coordinator.core.events import GroupEvent
-from coordinator.core.inputs import Input
-from coordinator.telling import tell
-from protocol.events import Event
-from simulation.cluster import NodeParty, Watcher
-from simulation.lab import Lab
-from simulation.scenario import Scenario
-from simulation.search import FAULTS_MS, random_scenario
-from simulation.stranger import Stranger
-from simulation.transcript import Transcript
-from simulation.world import Millis, Party
-from tests.test_scenarios import commands_of
-from tests.transcript import START, Player
+from rejoin.coordinator.core.effects import Effect
+from rejoin.coordinator.core.inputs import Input
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import GroupEvent
+from rejoin.journal.formatting import tell
+from rejoin.simulation.actors.cluster import NodeParty, Watcher
+from rejoin.simulation.actors.misbehaving_client import Stranger
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.output.transcript import Transcript
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.search.search import FAULTS_MS, random_scenario
+from rejoin.simulation.world import Millis, Party
+from tests.transcript.player import START, Player
+from tests.transcript.test_transcripts import commands_of
 
 Told = list[tuple[Millis, str]]
 

@@ -1,0 +1,1 @@
+"""The sticky algorithm: who held what, who keeps what, and how the rest is dealt."""

@@ -1,0 +1,1 @@
+"""Commands: `rejoin consume`, `groups`, `assign`, `account`."""

@@ -1,0 +1,94 @@
+"""`rejoin account DIR`: how many records were processed, how many twice, and how many never."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import App, Parameter
+
+from rejoin.client.workload.accounting import Account, account
+from rejoin.journal.events.client import FACTS
+from rejoin.journal.journal import JournalError, JournalSchema, read_journal
+
+app: Final = App(name="account", help="Count what was processed twice, or never, from the journals of consumers.")
+
+_COLUMNS: Final = ("GROUP", "TOPIC", "PARTITION", "PROCESSED", "TWICE", "LOST", "COMMITTED")
+
+
+@app.default
+def show(
+    directory: Path,
+    *,
+    group: str | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
+    """Count what was processed twice, or never, from the journals of consumers.
+
+    PROCESSED is how many different records the consumers' code was done with. TWICE is how often it was done with one
+    that it had been done with before. LOST is how many records nobody was done with though the group went past them:
+    a later one was processed, or a later offset committed. COMMITTED is the offset where the group goes on.
+
+    Parameters
+    ----------
+    directory
+        What `--journal` named when the consumers ran.
+    group
+        Count this group only.
+    as_json
+        Print one JSON object a line instead of a table.
+    """
+    try:
+        rows = read_journal(directory, JournalSchema(FACTS), source="client")
+        accounts = [found for found in account(row.fact for row in rows) if group in {None, found.group_id}]
+    except (JournalError, OSError) as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    if as_json:
+        for found in accounts:
+            print(json.dumps(_row(found)))
+    elif accounts:
+        print(table(accounts))
+    else:
+        whose = "" if group is None else f" of group {group}"
+        print(
+            f"error: {directory} has no journal of consumers{whose}; expected what --journal named when they ran",
+            file=sys.stderr,
+        )
+        return 2
+    return 0
+
+
+def table(accounts: list[Account]) -> str:
+    """The accounts as a table, with the totals of each group below."""
+    rows = [_cells(found) for found in accounts]
+    for group_id in dict.fromkeys(found.group_id for found in accounts):
+        mine = [found for found in accounts if found.group_id == group_id]
+        sums = [sum(getattr(found, name) for found in mine) for name in ("processed", "duplicated", "lost")]
+        rows.append((group_id, "(all)", "-", *map(str, sums), "-"))
+    widths = [max(len(row[column]) for row in [_COLUMNS, *rows]) for column in range(len(_COLUMNS))]
+    return "\n".join(
+        " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [_COLUMNS, *rows]
+    )
+
+
+def _cells(found: Account) -> tuple[str, ...]:
+    committed = "-" if found.committed is None else str(found.committed)
+    counts = (found.partition, found.processed, found.duplicated, found.lost)
+    return (found.group_id, found.topic, *map(str, counts), committed)
+
+
+def _row(found: Account) -> dict[str, object]:
+    return {
+        "group": found.group_id,
+        "topic": found.topic,
+        "partition": found.partition,
+        "processed": found.processed,
+        "duplicated": found.duplicated,
+        "lost": found.lost,
+        "lost_spans": found.lost_spans,
+        "committed": found.committed,
+    }

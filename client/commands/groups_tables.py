@@ -1,0 +1,244 @@
+"""What kafka-consumer-groups.sh prints, line for line: columns, widths and wording, so that runbooks go on working.
+
+Every function makes text; nothing is asked or printed here.
+
+Source: Kafka's ConsumerGroupCommand (tools).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rejoin.client.admin import Group, Member
+from rejoin.client.core.errors import java_name
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.list_groups import ListedGroup
+
+MISSING: Final = "-"
+
+MESSAGES: Final = {
+    ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (
+        "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed to it."
+    ),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.INVALID_GROUP_ID: "The configured groupId is invalid.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.UNKNOWN_MEMBER_ID: "The coordinator is not aware of this member.",
+}
+
+
+def words(error: ErrorCode) -> str:
+    """An error as Kafka's tools print an exception's text."""
+    return MESSAGES.get(error, error.name)
+
+
+def exception(error: ErrorCode) -> str:
+    """An error as Kafka's tools print an exception."""
+    return f"org.apache.kafka.common.errors.{java_name(error)}: {words(error)}"
+
+
+def error(message: str) -> str:
+    """An error of the tool's own, which Kafka prints to standard output."""
+    return f"\nError: {message}"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRow:
+    """A line of ``--describe``: a partition, or a member without any."""
+
+    group_id: str
+    partition: TopicPartition | None
+    offset: int | None
+    end: int | None
+    member: Member | None
+
+    def cells(self) -> tuple[str, ...]:
+        known = self.offset is not None and self.end is not None
+        return (
+            self.group_id,
+            self.partition.topic if self.partition else MISSING,
+            str(self.partition.partition) if self.partition else MISSING,
+            _number(self.offset),
+            _number(self.end),
+            str((self.end or 0) - (self.offset or 0)) if known else MISSING,
+            self.member.member_id if self.member else MISSING,
+            self.member.host if self.member else MISSING,
+            self.member.client_id if self.member else MISSING,
+        )
+
+
+OFFSET_COLUMNS: Final = (
+    "GROUP",
+    "TOPIC",
+    "PARTITION",
+    "CURRENT-OFFSET",
+    "LOG-END-OFFSET",
+    "LAG",
+    "CONSUMER-ID",
+    "HOST",
+    "CLIENT-ID",
+)
+
+
+def _number(value: int | None) -> str:
+    return MISSING if value is None else str(value)
+
+
+def _lines(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:
+    """Cells padded to their widths, a blank between; the last one of width 0 is not padded."""
+    return [" ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+
+def _widest(rows: Sequence[Sequence[str]], column: int, least: int) -> int:
+    return max([least, *(len(row[column]) for row in rows)])
+
+
+def member_state(group: Group) -> tuple[str | None, str | None, bool]:
+    """What is said about a group's state: on standard output, on standard error, and whether rows may follow."""
+    # Kafka: shouldPrintMemberState.
+    match group.state:
+        case "Dead":
+            return error(f"Consumer group '{group.group_id}' does not exist."), None, False
+        case "Empty":
+            return None, f"\nConsumer group '{group.group_id}' has no active members.", True
+        case "PreparingRebalance" | "CompletingRebalance":
+            return None, f"\nWarning: Consumer group '{group.group_id}' is rebalancing.", True
+        case _:
+            return None, None, True
+
+
+def offsets(rows: Sequence[OffsetRow]) -> str:
+    """``--describe`` and ``--describe --offsets``."""
+    cells = [row.cells() for row in rows]
+    widths = (
+        _widest(cells, 0, 15),
+        _widest(cells, 1, 15),
+        10,
+        15,
+        15,
+        15,
+        _widest(cells, 6, 15),
+        _widest(cells, 7, 15),
+        0,
+    )
+    return "".join("\n" + line for line in _lines([OFFSET_COLUMNS, *cells], widths)) + "\n"
+
+
+def members(group: Group, *, verbose: bool) -> str:
+    """``--describe --members``."""
+    static = any(member.group_instance_id for member in group.members)
+    header = ["GROUP", "CONSUMER-ID", *(["GROUP-INSTANCE-ID"] if static else []), "HOST", "CLIENT-ID", "#PARTITIONS"]
+    rows = [
+        [
+            group.group_id,
+            member.member_id,
+            *([member.group_instance_id or ""] if static else []),
+            member.host,
+            member.client_id,
+            str(len(member.assignment)),
+        ]
+        for member in group.members
+    ]
+    least = [15, 15, *([17] if static else []), 15, 15, 15]
+    widths = [_widest(rows, column, width) for column, width in enumerate(least)]
+    widths[-1] = 15
+    lines = _lines([header, *rows], widths)
+    last = (
+        ["ASSIGNMENT", *(assignment(member.assignment) for member in group.members)] if verbose else [""] * len(lines)
+    )
+    return "\n" + "".join(f"{line} {end}\n" for line, end in zip(lines, last, strict=True))
+
+
+def assignment(partitions: Sequence[TopicPartition]) -> str:
+    """A member's partitions as the tool shows them: ``(0,1), (2)``, topics told apart by nothing but brackets."""
+    # Kafka: the Java port of the tool lost the topics' names, and sorts numbers as text.
+    if not partitions:
+        return MISSING
+    topics: dict[str, list[str]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(str(partition))
+    return ", ".join(sorted(f"({','.join(sorted(numbers))})" for numbers in topics.values()))
+
+
+def state(group: Group) -> str:
+    """``--describe --state``."""
+    coordinator = f"{group.coordinator.host}:{group.coordinator.port}  ({group.coordinator.node_id})"
+    # Kafka: the width meant for the coordinator is given to the group.
+    widths = (max(25, len(coordinator)), 25, 20, 15, 0)
+    rows = [
+        ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"),
+        (group.group_id, coordinator, group.assignor, group.state, str(len(group.members))),
+    ]
+    return "".join("\n" + line for line in _lines(rows, widths)) + "\n"
+
+
+def listing(groups: Sequence[ListedGroup], *, types: bool, states: bool) -> str:
+    """``--list --state`` and ``--list --type``."""
+    header = ["GROUP", *(["TYPE"] if types else []), *(["STATE"] if states else [])]
+    rows = [
+        [
+            group.group_id,
+            *([group.group_type.capitalize() or "Unknown"] if types else []),
+            *([group.group_state or "Unknown"] if states else []),
+        ]
+        for group in groups
+    ]
+    widths = [_widest(rows, 0, 15) + 10, *([20] * (len(header) - 1))]
+    return "".join(line + "\n" for line in _lines([header, *rows], widths))
+
+
+def reset_plan(plans: Mapping[str, Mapping[TopicPartition, int]]) -> str:
+    """``--reset-offsets``."""
+    rows = [
+        (group_id, topic, str(partition), str(offset))
+        for group_id, plan in plans.items()
+        for (topic, partition), offset in plan.items()
+    ]
+    header = [("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")] if plans else []
+    return "".join("\n" + line for line in _lines([*header, *rows], (30, 30, 10, 15))) + "\n"
+
+
+def reset_csv(plans: Mapping[str, Mapping[TopicPartition, int]], *, one_group: bool) -> str:
+    """``--reset-offsets --export``."""
+    return "".join(
+        ("" if one_group else f"{group_id},") + f"{topic},{partition},{offset}\n"
+        for group_id, plan in plans.items()
+        for (topic, partition), offset in plan.items()
+    )
+
+
+def deleted_offsets(results: Mapping[TopicPartition, ErrorCode]) -> str:
+    """``--delete-offsets``."""
+    rows = [
+        (
+            topic,
+            str(partition) if partition >= 0 else "Not Provided",
+            "Successful" if code is ErrorCode.NONE else f"Error: :{exception(code)}",
+        )
+        for (topic, partition), code in sorted(results.items(), key=lambda item: f"{item[0].topic}{item[0].partition}")
+    ]
+    return "".join("\n" + line for line in _lines([("TOPIC", "PARTITION", "STATUS"), *rows], (30, 15, 15))) + "\n"
+
+
+def deleted_groups(results: Mapping[str, ErrorCode]) -> str:
+    """``--delete``."""
+    deleted = [group_id for group_id, code in results.items() if code is ErrorCode.NONE]
+    failed = {group_id: code for group_id, code in results.items() if code is not ErrorCode.NONE}
+    if not failed:
+        return f"Deletion of requested consumer groups ('{', '.join(deleted)}') was successful.\n"
+    lines = [error("Deletion of some consumer groups failed:")]
+    lines += [
+        f"* Group '{group_id}' could not be deleted due to: java.util.concurrent.ExecutionException: {exception(code)}"
+        for group_id, code in failed.items()
+    ]
+    if deleted:
+        # Kafka: the quotes are in the wrong places there, too.
+        names = "'".join(deleted)
+        lines.append(f"\nThese consumer groups were deleted successfully: '{names}', '")
+    return "".join(line + "\n" for line in lines)

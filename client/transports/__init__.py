@@ -1,0 +1,1 @@
+"""How a consumer's requests reach a coordinator: over HTTP, or within one process."""

@@ -1,0 +1,212 @@
+"""Requests over HTTP: Kafka's own JSON, posted to the paths of the table of APIs.
+
+Which node to ask is this module's to know: the bootstrap list first, then the nodes that answers to Metadata name. A
+node that cannot be reached, or that does not answer in time, is left alone for ``reconnect.backoff.ms``, doubling up to
+``reconnect.backoff.max.ms``, and asked again only after those that answer.
+
+Source: Kafka's NetworkClient (leastLoadedNode, handleTimedOutRequests) and ClusterConnectionStates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+from multidict import istr
+from pydantic import ValidationError
+
+from rejoin.client.core.effects import Endpoint
+from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.inputs import Failure
+from rejoin.client.transports.base import TransportError
+from rejoin.protocol.messages.cluster.metadata import MetadataResponse
+from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.types import Request, Response
+
+DEFAULT_PORT: Final = 9095
+
+_CLIENT_ID: Final = istr("Kafka-Client-Id")
+_API_VERSION: Final = istr("Kafka-Api-Version")
+_CONTENT_TYPE: Final = istr("Content-Type")
+
+
+class ProblemError(KafkaError):
+    """The node refused a request that is none, or not in this version: a fault of the client, or of the address."""
+
+    def __init__(self, url: str, status: int, detail: str) -> None:
+        super().__init__(f"{url} answered {status}: {detail}")
+        self.status = status
+        self.detail = detail
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A node and how it fared. ``failures`` counts since its last answer; ``failed_at`` is 0 while there are none."""
+
+    url: str
+    failures: int = 0
+    failed_at: float = 0.0
+    usable_at: float = 0.0
+    in_flight: int = 0
+
+
+def base_url(server: str) -> str:
+    """The base of a server's URLs, from ``HOST:PORT`` or ``http://HOST:PORT``. Raises ValueError."""
+    text = server if "//" in server else f"http://{server}"
+    problem = ValueError(f"not a server: {server!r}; expected HOST:PORT or http://HOST:PORT, a port from 1 to 65535")
+    try:
+        parts = urlsplit(text)
+        port = (443 if parts.scheme == "https" else DEFAULT_PORT) if parts.port is None else parts.port
+    except ValueError:
+        raise problem from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
+        raise problem
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
+
+
+class HttpTransport:
+    """Connections to a cluster, for any number of consumers of one event loop."""
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        *,
+        reconnect_backoff_ms: int = 50,
+        reconnect_backoff_max_ms: int = 1_000,
+    ) -> None:
+        self._bootstrap = [Node(base_url(server)) for server in servers]
+        self._known: list[Node] = []
+        self._nodes: dict[str, Node] = {node.url: node for node in self._bootstrap}
+        self._first_backoff = reconnect_backoff_ms / 1_000
+        self._longest_backoff = max(reconnect_backoff_max_ms / 1_000, self._first_backoff)
+        self._session: aiohttp.ClientSession | None = None
+        self._last_problem = ""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def send(
+        self, to: Endpoint | None, request: Request, version: int, *, timeout_ms: int, client_id: str
+    ) -> Response:
+        """See :class:`rejoin.client.transports.base.Transport`."""
+        api = BY_REQUEST[type(request)]
+        node: Node | None = None
+        try:
+            async with asyncio.timeout(max(0, timeout_ms) / 1_000):
+                body = request.to_json(version)
+                headers = {_CLIENT_ID: client_id, _API_VERSION: str(version), _CONTENT_TYPE: "application/json"}
+                node = await self._usable(to)
+                answer = await self._post(node, api.path, body, headers)
+        except TimeoutError as error:
+            raise TransportError(Failure.TIMEOUT, self._timed_out(node, timeout_ms)) from error
+        try:
+            response = api.response.from_json(answer)
+        except ValidationError as error:
+            raise ProblemError(f"{node.url}{api.path}", 200, f"not an answer to {api.name}: {error}") from error
+        if isinstance(response, MetadataResponse):
+            self._learn(response)
+        return response
+
+    async def _post(self, node: Node, path: str, body: bytes, headers: dict[istr, str]) -> bytes:
+        if self._session is None:
+            # Not aiohttp's own limit of 100 connections: parked JoinGroups would take them all.
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+                skip_auto_headers=["User-Agent"],
+            )
+        node.in_flight += 1
+        try:
+            async with self._session.post(node.url + path, data=body, headers=headers) as answer:
+                content = await answer.read()
+        except (aiohttp.ClientError, OSError) as error:
+            self._failed(node)
+            self._last_problem = f"{node.url}: {error or type(error).__name__}"
+            raise TransportError(Failure.DISCONNECT, self._last_problem) from error
+        finally:
+            node.in_flight -= 1
+        if answer.status == 200:
+            node.failures, node.failed_at = 0, 0.0
+            self._last_problem = ""
+            return content
+        detail = _problem(content)
+        if answer.status >= 500:
+            self._failed(node)
+            raise TransportError(Failure.DISCONNECT, f"{node.url} answered {answer.status}: {detail}")
+        raise ProblemError(node.url + path, answer.status, detail)
+
+    # -- nodes
+
+    async def _usable(self, to: Endpoint | None) -> Node:
+        """The node to ask, after its backoff if every candidate has one."""
+        if to is not None:
+            candidates = [self._node(base_url(_address(to.host, to.port)))]
+        else:
+            candidates = [*self._known, *self._bootstrap]
+        now = monotonic()
+        ready = [node for node in candidates if node.usable_at <= now]
+        if ready:
+            return min(ready, key=self._reluctance)
+        node = min(candidates, key=lambda node: node.usable_at)
+        await asyncio.sleep(max(0.0, node.usable_at - monotonic()))
+        return node
+
+    def _reluctance(self, node: Node) -> tuple[float, bool, int]:
+        """Least for the node to ask first: one that answers, of the cluster itself, with the fewest requests waiting.
+
+        Where all have failed, each has its turn: next is the one whose failure is the longest ago.
+        """
+        # Differs: Kafka prefers a connection that stands, and starts to look at a random node.
+        return node.failed_at, node not in self._known, node.in_flight
+
+    def _timed_out(self, node: Node | None, timeout_ms: int) -> str:
+        """Count it against the node that was asked; time may be over before there was one, in everybody's backoff."""
+        if node is None:
+            return f"no node to ask within {timeout_ms} ms; {self._last_problem}"
+        # Kafka: handleTimedOutRequests. A node that does not answer in time is disconnected from, and backed off.
+        self._failed(node)
+        self._last_problem = f"{node.url}: no answer within {timeout_ms} ms"
+        return self._last_problem
+
+    def _node(self, url: str) -> Node:
+        return self._nodes.setdefault(url, Node(url))
+
+    def _learn(self, response: MetadataResponse) -> None:
+        if response.brokers:
+            self._known = [self._node(base_url(_address(node.host, node.port))) for node in response.brokers]
+
+    def _failed(self, node: Node) -> None:
+        backoff = min(self._first_backoff * 2 ** min(node.failures, 20), self._longest_backoff)
+        node.failures += 1
+        node.failed_at = monotonic()
+        node.usable_at = node.failed_at + backoff
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _problem(content: bytes) -> str:
+    try:
+        problem = json.loads(content)
+        return str(problem.get("detail") or problem.get("title"))
+    except (ValueError, AttributeError):
+        return content[:200].decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""What simulated users do with records: how long they take, and what became of each record."""

@@ -1,0 +1,249 @@
+"""The consumers of one process: each polls, takes its time over the records, writes down what it did, and commits.
+
+What a record's processing did is flushed to the journal before the next poll, so a process that is killed has written
+down everything it had processed but for the piece in hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Final, Literal, TypeAlias
+
+import structlog
+
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.consumer import Consumer, RebalanceListener
+from rejoin.client.core.errors import (
+    AssignorFailedError,
+    CommitFailedError,
+    KafkaError,
+    ListenerError,
+    RebalanceInProgressError,
+    WakeupError,
+)
+from rejoin.client.core.inputs import Millis, RecordRange
+from rejoin.client.logs import tell
+from rejoin.client.records import Records
+from rejoin.client.runtime import Runtime
+from rejoin.client.transports.http import HttpTransport
+from rejoin.client.workload.processing_time import ProcessingTime
+from rejoin.journal.events.base import Event
+from rejoin.journal.journal import JournalWriter
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+
+CommitMode: TypeAlias = Literal["auto", "sync", "async", "none"]
+
+POLL_MS: Final = 500
+PAUSE_MS: Final = 10_000
+"""The longest wait after polls that failed one after the other."""
+FLUSH_SECONDS: Final = 0.1
+PIECE_MS: Final = 50.0
+"""Processing is written down in pieces of about this length."""
+
+GOES_ON: Final = (AssignorFailedError, ListenerError, CommitFailedError, RebalanceInProgressError)
+"""What a consumer's loop survives besides retriable errors: the next poll rejoins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one process shall do. ``instance_ids`` is empty for dynamic members."""
+
+    topics: tuple[str, ...]
+    pattern: str | None
+    client_ids: tuple[str, ...]
+    instance_ids: tuple[str, ...]
+    assignors: tuple[str, ...]
+    settings: dict[str, Any]
+    commit: CommitMode
+    processing_time: ProcessingTime
+    seed: int
+    node: str
+    run_id: str
+    journal: Path | None = None
+    leave: bool = True
+    racks: tuple[str, ...] = ()
+
+
+class Facts:
+    """Where facts go: the log, and the journal if there is one."""
+
+    def __init__(self, work: Work) -> None:
+        self._log: Any = structlog.get_logger("client").bind()
+        self._writer = None
+        if work.journal is not None:
+            self._writer = JournalWriter(work.journal, work.run_id, "client", work.node)
+
+    def publish(self, fact: Event, at_ms: Millis) -> None:
+        if self._writer is not None:
+            self._writer.append(fact, at_ms)
+        tell(self._log, fact)
+
+    def flush(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _CommitsOnRevoke(RebalanceListener):
+    """With asynchronous commits the last word before partitions go is a synchronous one."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
+        if revoked:
+            await self._member.consumer.commit()
+
+    async def on_partitions_lost(self, lost: list[TopicPartition]) -> None:
+        """Somebody else has them: there is nothing to commit any more."""
+
+
+class Member:
+    """One consumer and its loop."""
+
+    def __init__(self, work: Work, index: int, runtime: Runtime, facts: Facts) -> None:
+        self._work = work
+        self._facts = facts
+        self._random = Random(f"{work.seed}/{work.client_ids[index]}")
+        self._stopping = asyncio.Event()
+        self._log: Any = structlog.get_logger("client").bind(client=work.client_ids[index])
+        settings = {**work.settings, "client_id": work.client_ids[index], "enable_auto_commit": work.commit == "auto"}
+        if work.racks:
+            settings["client_rack"] = work.racks[index % len(work.racks)]
+        if work.instance_ids:
+            settings["group_instance_id"] = work.instance_ids[index]
+        self.consumer = Consumer(
+            *work.topics,
+            pattern=work.pattern,
+            listener=_CommitsOnRevoke(self) if work.commit == "async" else None,
+            assignor=work.assignors or None,
+            runtime=runtime,
+            jitter=self._random.random,
+            **settings,
+        )
+
+    def stop(self) -> None:
+        """Finish the piece in hand, then close."""
+        self._stopping.set()
+        self.consumer.wakeup()
+
+    async def run(self) -> bool:
+        """Poll until told to stop; false when an error ended it."""
+        try:
+            await self.consumer.start()
+            await self._loop()
+        except KafkaError as error:
+            self._log.error("consumer_stopped", error=type(error).__name__, problem=str(error))
+            return False
+        finally:
+            try:
+                await self.consumer.close(leave=self._work.leave)
+            except KafkaError as error:
+                self._log.warning("close_failed", error=type(error).__name__, problem=str(error))
+        return True
+
+    async def _loop(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                records = await self.consumer.poll(POLL_MS)
+                if records:
+                    await self._process(records)
+                    await self._commit()
+                failures = 0
+            except WakeupError:
+                continue
+            except KafkaError as error:
+                if not error.retriable and not isinstance(error, GOES_ON):
+                    raise
+                self._log.warning("poll_failed", error=type(error).__name__, problem=str(error))
+                failures += 1
+                await self._pause(failures)
+
+    async def _pause(self, failures: int) -> None:
+        """Wait longer after each poll in a row that failed: an assignor that always raises must not make a storm."""
+        config = self.consumer.config
+        wait_ms = min(config.retry_backoff_ms * 2 ** min(failures, 10), max(config.retry_backoff_max_ms, PAUSE_MS))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), wait_ms / 1_000)
+
+    async def _process(self, records: Records) -> None:
+        """Take the time these records take, and write them down piece by piece."""
+        work = self._work.processing_time
+        total = work.of(len(records), self._random)
+        each = total / len(records)
+        piece = max(1, int(PIECE_MS / each)) if each > 0 else len(records)
+        for index, taken in enumerate(records.ranges):
+            for start in range(taken.start, taken.end, piece):
+                if self._stopping.is_set():
+                    self._put_back([taken._replace(start=start), *records.ranges[index + 1 :]])
+                    return
+                done = taken._replace(start=start, end=min(taken.end, start + piece))
+                if each > 0:
+                    await asyncio.sleep((done.end - done.start) * each / 1_000)
+                self.consumer.processed([done])
+                self._facts.flush()
+
+    def _put_back(self, ranges: list[RecordRange]) -> None:
+        """What was not processed is not committed either."""
+        owned = set(self.consumer.assignment())
+        for topic, partition, start, _ in reversed(ranges):
+            if (topic, partition) in owned:
+                self.consumer.seek(TopicPartition(topic, partition), start)
+
+    async def _commit(self) -> None:
+        if self._work.commit == "sync":
+            await self.consumer.commit()
+        elif self._work.commit == "async":
+            self.consumer.commit_async()
+
+
+async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
+    """Run the consumers of one process until SIGTERM, SIGINT or ``until``; the exit code."""
+    facts = Facts(work)
+    config = ConsumerConfig(**work.settings)
+    transport = HttpTransport(
+        config.bootstrap_servers,
+        reconnect_backoff_ms=config.reconnect_backoff_ms,
+        reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
+    )
+    runtime = Runtime(transport, facts.publish)
+    members = [Member(work, index, runtime, facts) for index in range(len(work.client_ids))]
+    stop = asyncio.Event() if until is None else until
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    running = [asyncio.create_task(member.run()) for member in members]
+    helpers = [asyncio.create_task(_stop_when(stop, members)), asyncio.create_task(_keep_flushing(facts))]
+    try:
+        results = await asyncio.gather(*running)
+        return 0 if all(results) else 1
+    finally:
+        for helper in helpers:
+            helper.cancel()
+        await asyncio.gather(*helpers, return_exceptions=True)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+        runtime.stop()
+        await transport.close()
+        facts.close()
+
+
+async def _stop_when(stop: asyncio.Event, members: list[Member]) -> None:
+    await stop.wait()
+    for member in members:
+        member.stop()
+
+
+async def _keep_flushing(facts: Facts) -> None:
+    while True:
+        await asyncio.sleep(FLUSH_SECONDS)
+        facts.flush()

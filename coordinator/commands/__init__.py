@@ -1,0 +1,1 @@
+"""Commands: `rejoin serve` and `rejoin log`."""

@@ -1,0 +1,241 @@
+"""The commands: dump, verify, export, import. Exit code 0: fine; 1: something is wrong with the log; 2: not done."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import cyclopts
+from cyclopts import Parameter
+
+from rejoin.coordinator.commands.log import files
+from rejoin.coordinator.commands.log.contents import LogProblem
+from rejoin.coordinator.commands.log.files import TextLog
+from rejoin.coordinator.commands.log.stores import PostgresSource, SqliteSource, fill_database, fill_directory
+from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
+from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.coordinator.storage.sqlite.check import DatabaseLost
+
+STORE_VARIABLE: Final = "REJOIN_STORE"
+_PARTITIONS: Final = 50
+_File = Annotated[str, Parameter(allow_leading_hyphen=True)]
+
+app: Final = cyclopts.App(name="log", help="Read, check, copy and fill an offsets log, offline.", version_flags=[])
+
+
+@app.command
+def dump(
+    file: _File | None = None,
+    *,
+    data: Path | None = None,
+    store: str | None = None,
+    partition: Annotated[tuple[int, ...], Parameter(negative=())] = (),
+    only: Literal["offsets", "group-metadata"] | None = None,
+    partitions: int = _PARTITIONS,
+) -> int:
+    """Print the records as Kafka's console consumer does with its formatters for them, one a line.
+
+    Parameters
+    ----------
+    file
+        A file of log export, or of what a console consumer printed; - for standard input.
+    data
+        A directory that a coordinator's --data named.
+    store
+        A database that coordinators share. REJOIN_STORE in the environment does as well.
+    partition
+        Only this offsets partition; may be given often.
+    only
+        What one of Kafka's two formatters prints: OffsetsMessageFormatter or GroupMetadataMessageFormatter.
+    partitions
+        How many offsets partitions there are, for lines that do not say which one they are of.
+    """
+
+    def run() -> int:
+        missing = dict.fromkeys(partition)
+        marks = {"offsets": ('{"version":0,', '{"version":1,'), "group-metadata": ('{"version":2,',), None: ("{",)}
+        with _source(file, data, store, partitions) as source:
+            for kept in source.records(frozenset(partition) or None):
+                missing.pop(kept.partition, None)
+                if kept.entry.key is not None and kept.entry.key.startswith(marks[only]):
+                    sys.stdout.write(kept.as_kafka_prints_it() + "\n")
+            for each in missing:
+                print(f"rejoin: {source.name} has no records of partition {each}", file=sys.stderr)
+        return 0
+
+    return _reported(run)
+
+
+@app.command
+def verify(
+    file: _File | None = None, *, data: Path | None = None, store: str | None = None, partitions: int = _PARTITIONS
+) -> int:
+    """Read everything, and say what is wrong. Exit code 1 when anything is.
+
+    Parameters
+    ----------
+    file
+        A file of log export, or - for standard input.
+    data
+        A directory that a coordinator's --data named; none may be using it.
+    store
+        A database that coordinators share. REJOIN_STORE in the environment does as well.
+    partitions
+        How many offsets partitions there are, for lines that do not say which one they are of.
+    """
+
+    def run() -> int:
+        try:
+            with _source(file, data, store, partitions, verify=True) as source:
+                found = 0
+                for problem in source.problems() if not isinstance(source, TextLog) else ():
+                    found += 1
+                    print(problem)
+                if found:
+                    print(f"{source.name}: {_counted(found, 'problem')}{source.advice}")
+                    return 1
+                by_partition: dict[int, int] = {}
+                for kept in source.records():
+                    by_partition[kept.partition] = by_partition.get(kept.partition, 0) + 1
+        except DatabaseLost as problem:
+            print(problem)
+            return 1
+        except LogProblem as problem:
+            if file is None:
+                raise
+            print(problem)
+            return 1
+        records, places = _counted(sum(by_partition.values()), "record"), _counted(len(by_partition), "partition")
+        print(f"{source.name}: {records} in {places}, all as written")
+        return 0
+
+    return _reported(run)
+
+
+@app.command
+def export(
+    *,
+    data: Path | None = None,
+    store: str | None = None,
+    out: Path | None = None,
+    salvage: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Write the whole log as text: one JSON object a line, for import or for any other program.
+
+    Parameters
+    ----------
+    data
+        A directory that a coordinator's --data named.
+    store
+        A database that coordinators share. REJOIN_STORE in the environment does as well.
+    out
+        The file to write. Standard output unless given.
+    salvage
+        Leave out what is damaged instead of stopping there, and say so.
+    """
+
+    def run() -> int:
+        if out is not None:
+            check_place("--out", out)
+        with _source(None, data, store, _PARTITIONS, salvage=salvage, or_file=False) as source:
+            assert not isinstance(source, TextLog), "no file was named"
+            records = source.salvaged() if salvage else source.records()
+            if out is None:
+                files.write(sys.stdout, source.contents(), records)
+            else:
+                with whole_file("--out", out) as handle:
+                    count = files.write(handle, source.contents(), records)
+                print(f"{_counted(count, 'record')} to {out}", file=sys.stderr)
+            for note in source.notes:
+                print(f"rejoin: {note}", file=sys.stderr)
+            return 1 if source.notes else 0
+
+    return _reported(run)
+
+
+@app.command(name="import")
+def import_(file: _File, *, data: Path | None = None, store: str | None = None, partitions: int = _PARTITIONS) -> int:
+    """Fill an empty store from a file of log export, or from what Kafka's console consumer printed.
+
+    Parameters
+    ----------
+    file
+        The file, or - for standard input.
+    data
+        A directory for a coordinator's --data; made where there is none.
+    store
+        A database that coordinators share. REJOIN_STORE in the environment does as well.
+    partitions
+        How many offsets partitions there are, for lines that do not say which one they are of.
+    """
+
+    def run() -> int:
+        url = _url(data, store)
+        source = TextLog(file, partitions)
+        if data is not None:
+            count = fill_directory(data, source.contents, source.records())
+        else:
+            count = fill_database(url, source.contents, source.records())
+        skipped = f", {source.skipped} of kinds that are not known here left out" if source.skipped else ""
+        print(f"{_counted(count, 'record')} from {source.name}{skipped}")
+        return 0
+
+    return _reported(run)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _url(data: Path | None, store: str | None, *, or_file: bool = False) -> str:
+    """The database, where no directory is named."""
+    url = store or ("" if data is not None else os.environ.get(STORE_VARIABLE, ""))
+    if bool(url) == (data is not None):
+        if or_file:
+            raise LogProblem("expected one of FILE, --data DIR and --store postgresql://..., and no more")
+        raise LogProblem("expected either --data DIR or --store postgresql://..., and not both")
+    return url
+
+
+@contextmanager
+def _source(
+    file: str | None,
+    data: Path | None,
+    store: str | None,
+    partitions: int,
+    *,
+    salvage: bool = False,
+    verify: bool = False,
+    or_file: bool = True,
+) -> Iterator[Any]:
+    if file is not None:
+        if data is not None or store is not None:
+            raise LogProblem(f"{file}: expected a file, or --data or --store, and not both")
+        yield TextLog(file, partitions)
+        return
+    url = _url(data, store, or_file=or_file)
+    with PostgresSource(url) if url else SqliteSource(data or Path(), salvage=salvage, verify=verify) as source:
+        yield source
+
+
+def _reported(run: Any) -> int:
+    """Problems are said in one line. A reader that has enough of us is none."""
+    try:
+        code: int = run()
+        sys.stdout.flush()
+    except (LogProblem, StoreProblem, NotWritten) as problem:
+        print(f"rejoin: {problem}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        sys.stdout = io.StringIO()
+        return 0
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename is not None else ""
+        print(f"rejoin: {where}{problem.strerror}; expected a place that can be used", file=sys.stderr)
+        return 2
+    return code

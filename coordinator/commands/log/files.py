@@ -1,0 +1,159 @@
+"""Logs as text: the export file, one JSON object a line, and what Kafka's console consumer prints.
+
+An export begins with a line that says what it is, and ends with one that says how much there was, by which a file that
+was cut off is known. In between are the epochs, the topics and the records, each partition's in order. Kafka's console
+consumer prints objects with a key and a value, in newer versions without so much as a line end between them; which
+offsets partition they were in it does not say, so that follows from the group, as everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import orjson
+
+from rejoin.coordinator.commands.log.contents import Contents, Kept, LogProblem, TopicChange, problem_of
+from rejoin.coordinator.storage.codec import PLAIN, Entry
+from rejoin.protocol.partitioner import partition_for
+
+FORMAT: Final = "rejoin-offsets-log"
+VERSION: Final = 1
+
+
+def write(out: TextIO, contents: Contents, records: Iterable[Kept]) -> int:
+    """Write an export; returns how many records it has."""
+    crc = count = 0
+
+    def line(text: str) -> None:
+        nonlocal crc
+        crc = zlib.crc32(text.encode(), crc)
+        out.write(text + "\n")
+
+    line(_dumped({"format": FORMAT, "version": VERSION}))
+    for partition, epoch in sorted(contents.epochs.items()):
+        line(_dumped({"partition": partition, "newestEpoch": epoch}))
+    for change in contents.topics:
+        line(f'{{"topicsVersion":{change.version},"topics":{change.record}}}')
+    for kept in records:
+        count += 1
+        line(_line(kept))
+    out.write(_dumped({"end": True, "records": count, "checksum": crc}) + "\n")
+    return count
+
+
+def _line(kept: Kept) -> str:
+    key, value = kept.entry.key or "null", kept.entry.value or "null"
+    producer = f',"producerId":{kept.entry.producer_id}' if kept.is_transactional else ""
+    return f'{{"partition":{kept.partition},"epoch":{kept.epoch}{producer},"key":{key},"value":{value}}}'
+
+
+class TextLog:
+    """A file, or standard input for ``-``, that is read once: an export, or what the console consumer printed."""
+
+    def __init__(self, path: str, partitions: int) -> None:
+        self.name = "standard input" if path == "-" else path
+        self.contents = Contents()
+        self.skipped = 0
+        try:
+            text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            why = getattr(problem, "strerror", None) or problem
+            raise LogProblem(f"{self.name} cannot be read: {why}; expected a file of log export") from problem
+        first = text.partition("\n")[0]
+        is_export = f'"format":"{FORMAT}"' in first
+        self._records = list(self._export(text) if is_export else self._printed(text, partitions))
+
+    def records(self, wanted: frozenset[int] | None = None) -> Iterator[Kept]:
+        """The records, of some partitions or of all."""
+        return (kept for kept in self._records if wanted is None or kept.partition in wanted)
+
+    def _export(self, text: str) -> Iterator[Kept]:
+        crc = count = 0
+        ended = False
+        for number, line in enumerate(text.split("\n"), 1):
+            if not line:
+                continue
+            if ended:
+                raise self._wrong(number, "there is something behind the end")
+            fields = self._parsed(line, number)
+            if fields.get("end") is True:
+                if (fields.get("records"), fields.get("checksum")) != (count, crc):
+                    raise self._wrong(number, "the lines before are not those that were written")
+                ended = True
+                continue
+            crc = zlib.crc32(line.encode(), crc)
+            if "format" in fields:
+                if fields.get("version") != VERSION:
+                    raise self._wrong(number, f"expected version {VERSION}, found {fields.get('version')}")
+            elif "newestEpoch" in fields:
+                self.contents.epochs[fields["partition"]] = fields["newestEpoch"]
+            elif "topics" in fields:
+                self.contents.topics.append(TopicChange(fields["topicsVersion"], _dumped(fields["topics"])))
+            else:
+                count += 1
+                yield self._kept(fields, number)
+        if not ended:
+            raise LogProblem(f"{self.name} is cut off: its last line is missing; expected a whole file of log export")
+
+    def _kept(self, fields: dict[str, Any], number: int) -> Kept:
+        try:
+            key, value = (None if fields[name] is None else _dumped(fields[name]) for name in ("key", "value"))
+            kept = Kept(fields["partition"], fields["epoch"], Entry(fields.get("producerId", PLAIN), key, value))
+        except KeyError as problem:
+            raise self._wrong(number, f"{problem} is missing") from None
+        found = problem_of(kept)
+        if found is not None:
+            raise self._wrong(number, found)
+        return kept
+
+    def _printed(self, text: str, partitions: int) -> Iterator[Kept]:
+        # It does not say so, but there were as many; a cluster is not started with fewer than it is told to have.
+        self.contents.epochs = dict.fromkeys(range(partitions), 0)
+        decoder = json.JSONDecoder()
+        at = 0
+        while (at := _next(text, at)) < len(text):
+            number = text.count("\n", 0, at) + 1
+            try:
+                fields, at = decoder.raw_decode(text, at)
+            except ValueError as problem:
+                raise self._wrong(number, f"this is not JSON: {problem}") from None
+            if not isinstance(fields, dict) or "key" not in fields or "value" not in fields:
+                raise self._wrong(number, "expected an object with key and value, as Kafka's formatters print them")
+            key = fields["key"]
+            if (
+                not isinstance(key, dict)
+                or not isinstance(key.get("data"), dict)
+                or key.get("version") not in (0, 1, 2)
+            ):
+                self.skipped += 1  # a record of some other kind of group
+                continue
+            group = key["data"].get("group", "")
+            placed = {"partition": partition_for(group, partitions), "epoch": 0, **fields}
+            yield self._kept(placed, number)
+
+    def _parsed(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            fields = orjson.loads(line)
+        except orjson.JSONDecodeError as problem:
+            raise self._wrong(number, f"this is not JSON: {problem}") from None
+        if not isinstance(fields, dict):
+            raise self._wrong(number, "expected an object")
+        return fields
+
+    def _wrong(self, number: int, text: str) -> LogProblem:
+        return LogProblem(f"{self.name}, line {number}: {text}")
+
+
+def _next(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _dumped(fields: Any) -> str:
+    return orjson.dumps(fields).decode()

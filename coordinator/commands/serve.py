@@ -1,0 +1,238 @@
+"""The command line: where to listen, what to keep, and any of Kafka's settings."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import resource
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import orjson
+import structlog
+from cyclopts import Parameter
+from pydantic import ValidationError
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.app import HOST, PORT, App, ControlOptions, Options, StartFailed, Topic, calm_collector
+from rejoin.coordinator.service.http.server import MAX_BODY_BYTES
+from rejoin.coordinator.service.publisher import journal_schema
+from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
+from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.journal.journal import JournalError
+
+_SETTLED_SECONDS: Final = 1.0
+
+HIGHEST_PORT: Final = 65_535
+STORE_VARIABLE: Final = "REJOIN_STORE"
+
+
+class WrongSetting(Exception):
+    """A setting or option that cannot be taken as it is; the text is for the person who gave it."""
+
+
+def settings_from(given: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """Settings from ``NAME=VALUE`` pairs and, where those are silent, from environment variables."""
+    names = {info.alias or name: name for name, info in Settings.model_fields.items()}
+    found: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    for name in names:
+        variable = name.replace(".", "_").upper()
+        if variable in environment:
+            found[name], origin[name] = environment[variable], variable
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        name = name.strip()
+        if not equals:
+            raise WrongSetting(f"-c {pair}: expected NAME=VALUE")
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            raise WrongSetting(f"-c {pair}: there is no setting {name}" + (f"; is it {near[0]}?" if near else ""))
+        found[name], origin[name] = value.strip(), f"-c {name}"
+    if isinstance(found.get("emulator.deny"), str):
+        found["emulator.deny"] = tuple(rule.strip() for rule in found["emulator.deny"].split(",") if rule.strip())
+    try:
+        return Settings.model_validate(found)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        said = first["msg"].removeprefix("Value error, ")
+        if not name:
+            raise WrongSetting(said) from None
+        raise WrongSetting(f"{origin.get(name, name)}: {said}, not {first['input']!r}") from None
+
+
+def topic_from(text: str) -> Topic:
+    """A topic from ``NAME:PARTITIONS[:RECORDS_PER_SECOND]``."""
+    name, *numbers = text.split(":")
+    try:
+        partitions = int(numbers[0])
+        rate = float(numbers[1]) if len(numbers) > 1 else None
+    except (IndexError, ValueError):
+        partitions, rate = 0, None
+    if not name or partitions < 1 or len(numbers) > 2 or (rate is not None and not 0 <= rate < math.inf):
+        raise WrongSetting(f"--topic {text}: expected NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND")
+    try:
+        return Topic(name, partitions, rate)
+    except ValueError as problem:
+        raise WrongSetting(f"--topic {text}: {problem}") from None
+
+
+def _control_from(control: bool, token: str | None, clock: str) -> ControlOptions | None:
+    if control:
+        return ControlOptions(token, clock)
+    if token is not None:
+        raise WrongSetting("--control-token: there is nothing to protect without --control")
+    if clock != "real":
+        raise WrongSetting(f"--clock {clock}: expected --control too, without which nobody could drive it")
+    return None
+
+
+def run(
+    *,
+    host: str = HOST,
+    port: int = PORT,
+    advertised_host: str | None = None,
+    journal: str | None = None,
+    data: str | None = None,
+    store: str | None = None,
+    config: Annotated[tuple[str, ...], Parameter(name=["--config", "-c"], negative=())] = (),
+    topic: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    log_level: Literal["debug", "info", "warning", "error", "critical"] = "info",
+    port_file: Path | None = None,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    control: Annotated[bool, Parameter(negative=())] = False,
+    control_token: str | None = None,
+    clock: str = "real",
+) -> int:
+    """Run a coordinator node until SIGTERM or SIGINT.
+
+    Parameters
+    ----------
+    host
+        Address to listen on.
+    port
+        Port to listen on; 0 takes a free one.
+    advertised_host
+        Host that clients are told to connect to. Where every address is listened on: this machine's name.
+    journal
+        Directory in which every fact is kept.
+    data
+        Directory in which groups, offsets and topics are kept over restarts. Without it they go with the process.
+    store
+        Database that several nodes share, as postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Each node leads its part
+        of the groups; each needs a number of its own, -c broker.id=NUMBER. REJOIN_STORE in the environment does as
+        well, and keeps the password off the command line.
+    config
+        One of Kafka's settings, as NAME=VALUE; may be given often. The environment is read too, under the name in
+        capitals with underscores.
+    topic
+        A topic to create at the start, as NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND; may be given often.
+    log_level
+        What to log. At debug every request is a line.
+    port_file
+        File to write the port to, once the service listens.
+    max_body_bytes
+        Largest request body that is taken.
+    control
+        Serve the control API under /control: faults, waiting, the clock, evidence. For tests.
+    control_token
+        What users of the control API must show as Authorization: Bearer TOKEN. Needed beyond this machine.
+    clock
+        With --control: real; virtual, which stands still until told; or fast:SPEED, as fast:60.
+    """
+    logs.configure(log_level)
+    try:
+        if not 0 <= port <= HIGHEST_PORT:
+            raise WrongSetting(f"--port {port}: expected 0 to {HIGHEST_PORT}")
+        if max_body_bytes < 1:
+            raise WrongSetting(f"--max-body-bytes {max_body_bytes}: expected 1 or more, as no request fits into that")
+        for name, folder in (("--journal", journal), ("--data", data)):
+            # As a path it would be this directory; a variable that is not set says nothing of the kind.
+            if folder == "":
+                raise WrongSetting(f"{name} '': expected the name of a directory, as . for this one")
+        if store == "":
+            raise WrongSetting("--store '': expected the address of a database, as postgresql://HOST/DATABASE")
+        if port_file is not None:
+            check_place("--port-file", port_file)
+        other = "--store" if store else f"{STORE_VARIABLE} in the environment"
+        store = store or os.environ.get(STORE_VARIABLE)
+        if store is not None and data is not None:
+            raise WrongSetting(f"--data {data}: expected that or {other}, not both")
+        options = Options(
+            settings=settings_from(config, os.environ),
+            host=host,
+            port=port,
+            advertised_host=advertised_host,
+            journal=None if journal is None else Path(journal),
+            data=None if data is None else Path(data),
+            store=store,
+            topics=tuple(topic_from(text) for text in topic),
+            max_body_bytes=max_body_bytes,
+            control=_control_from(control, control_token, clock),
+        )
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(options, port_file))
+    except (WrongSetting, StartFailed, StoreProblem, JournalError, NotWritten, OSError) as problem:
+        print(f"rejoin: {problem}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def print_journal_schema() -> int:
+    """Print the JSON Schema of the journal's rows."""
+    sys.stdout.buffer.write(orjson.dumps(journal_schema().json_schema(), option=orjson.OPT_INDENT_2) + b"\n")
+    return 0
+
+
+async def _serve(options: Options, port_file: Path | None) -> None:
+    _allow_many_connections()
+    done = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, done.set)
+    node = App(options)
+    starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(done.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        # It may wait for its store for a long time, and nobody waits for that.
+        starting.cancel()
+        await asyncio.wait((starting,))
+    if starting.cancelled():
+        structlog.get_logger("coordinator").info("stopped", started=False)
+        return
+    starting.result()
+    try:
+        # Not at once: it costs as much as a twentieth of starting, and somebody may be waiting for that.
+        loop.call_later(_SETTLED_SECONDS, calm_collector)
+        if port_file is not None:
+            with whole_file("--port-file", port_file) as handle:
+                handle.write(f"{node.port}\n")
+        await stopping
+    finally:
+        stopping.cancel()
+        await node.stop()
+
+
+def _allow_many_connections() -> None:
+    """A parked join is an open connection; take as many as the system lets this process have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if soft == hard and hard < 4_096:
+        structlog.get_logger("coordinator").warning("few_open_files_allowed", limit=hard)
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,212 @@
+"""Requests about the cluster: who coordinates what, which requests are understood, which topics there are.
+
+Kafka: KafkaApis.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
+from rejoin.coordinator.core.runtime.error_responses import no_coordinator
+from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.topics.requests import TopicRequests
+from rejoin.coordinator.core.topics.topics import Topic, Topics
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from rejoin.protocol.messages.cluster.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from rejoin.protocol.messages.cluster.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from rejoin.protocol.messages.records.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from rejoin.protocol.registry import APIS
+
+GROUP_KEY: Final = 0
+TRANSACTION_KEY: Final = 1
+FIRST_BATCHED_LOOKUP: Final = 4
+FIRST_METADATA_WITH_EMPTY_MEANING_NONE: Final = 1
+CLUSTER_ID: Final = "rejoin-emulated-kafka0"
+NO_NODE: Final = -1
+LEADER_EPOCH: Final = 0
+NOT_ASKED: Final = -(2**31)
+
+
+class ClusterRequests:
+    """Answers requests that are not about one group."""
+
+    def __init__(
+        self, turn: Turn, shards: Shards, topics: Topics, topic_requests: TopicRequests, authorizer: Authorizer
+    ) -> None:
+        self._turn = turn
+        self._shards = shards
+        self._topics = topics
+        self._topic_requests = topic_requests
+        self._authorizer = authorizer
+
+    # --- coordinators
+
+    def find_coordinator(self, token: Token, request: FindCoordinatorRequest, context: Context) -> None:
+        if context.api_version >= FIRST_BATCHED_LOOKUP:
+            found = tuple(self._find(key, request.key_type, context) for key in request.coordinator_keys)
+            self._turn.reply(token, FindCoordinatorResponse(coordinators=found))
+            return
+        one = self._find(request.key, request.key_type, context)
+        self._turn.reply(
+            token,
+            FindCoordinatorResponse(
+                error_code=one.error_code,
+                error_message=one.error_code.name,
+                node_id=one.node_id,
+                host=one.host,
+                port=one.port,
+            ),
+        )
+
+    def _find(self, key: str, key_type: int, context: Context) -> Coordinator:
+        """The coordinator of one key. The key itself may be anything, even empty."""
+        if key_type == GROUP_KEY and not self._may(context, Operation.DESCRIBE, Resource.GROUP, key):
+            return no_coordinator(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        if key_type == TRANSACTION_KEY and not self._may(context, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, key):
+            return no_coordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        if key_type not in (GROUP_KEY, TRANSACTION_KEY):
+            # Differs: there is no share coordinator here, so key type 2 is unknown in v6 as well.
+            # Kafka: the one error that has a text in v4 and later as well.
+            refused = no_coordinator(key, ErrorCode.INVALID_REQUEST)
+            return refused.model_copy(update={"error_message": refused.error_code.name})
+        broker = self._shards.coordinator_of(key)
+        if broker is None:
+            return no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return Coordinator(key=key, node_id=broker.node_id, host=broker.host, port=broker.port)
+
+    def api_versions(self, token: Token, request: ApiVersionsRequest, context: Context) -> None:
+        keys = tuple(
+            ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version) for api in APIS
+        )
+        self._turn.reply(token, ApiVersionsResponse(api_keys=keys))
+
+    # --- metadata
+
+    def metadata(self, token: Token, request: MetadataRequest, context: Context) -> None:
+        brokers = self._shards.brokers
+        everything = request.topics is None or (
+            context.api_version < FIRST_METADATA_WITH_EMPTY_MEANING_NONE and not request.topics
+        )
+        with_operations = request.include_topic_authorized_operations
+        if everything:
+            # Kafka: topics that one may not see are left out here; asked for by name they are an error.
+            topics = [
+                self._show(topic, context, with_operations)
+                for name, topic in sorted(self._topics.by_name.items())
+                if self._may(context, Operation.DESCRIBE, Resource.TOPIC, name)
+            ]
+        else:
+            creates = request.allow_auto_topic_creation and self._turn.settings.auto_create_topics_enable
+            topics = [self._find_topic(wanted, context, creates, with_operations) for wanted in request.topics or ()]
+        operations = NOT_ASKED
+        if request.include_cluster_authorized_operations:
+            operations = self._authorizer.authorized_operations(context.principal, Resource.CLUSTER, CLUSTER_NAME)
+        self._turn.reply(
+            token,
+            MetadataResponse(
+                brokers=tuple(
+                    MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
+                    for broker in brokers
+                ),
+                cluster_id=CLUSTER_ID,
+                controller_id=min((broker.node_id for broker in brokers), default=NO_NODE),
+                topics=tuple(topics),
+                cluster_authorized_operations=operations,
+            ),
+        )
+
+    def _find_topic(
+        self, wanted: MetadataRequestTopic, context: Context, creates: bool, with_operations: bool
+    ) -> MetadataResponseTopic:
+        name = wanted.name
+        if name is None:
+            name = self._topics.named(wanted.topic_id)
+            if name is None or not self._may(context, Operation.DESCRIBE, Resource.TOPIC, name):
+                return MetadataResponseTopic(name=None, topic_id=wanted.topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+        if not self._may(context, Operation.DESCRIBE, Resource.TOPIC, name):
+            return MetadataResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        topic = self._topics.by_name.get(name)
+        if topic is not None:
+            return self._show(topic, context, with_operations)
+        if creates and self._may(context, Operation.CREATE, Resource.TOPIC, name):
+            error = self._topic_requests.create_automatically(name)
+        else:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return MetadataResponseTopic(name=name, error_code=error)
+
+    def _show(self, topic: Topic, context: Context, with_operations: bool) -> MetadataResponseTopic:
+        nodes = [broker.node_id for broker in self._shards.brokers]
+        operations = NOT_ASKED
+        if with_operations:
+            operations = self._authorizer.authorized_operations(context.principal, Resource.TOPIC, topic.name)
+        partitions = []
+        for index in range(len(topic.partitions)):
+            leader = nodes[index % len(nodes)] if nodes else NO_NODE
+            replicas = (leader,) if nodes else ()
+            partitions.append(
+                MetadataResponsePartition(
+                    error_code=ErrorCode.NONE if nodes else ErrorCode.LEADER_NOT_AVAILABLE,
+                    partition_index=index,
+                    leader_id=leader,
+                    leader_epoch=LEADER_EPOCH,
+                    replica_nodes=replicas,
+                    isr_nodes=replicas,
+                )
+            )
+        return MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(partitions),
+            topic_authorized_operations=operations,
+        )
+
+    # --- offsets of the topics themselves
+
+    def list_offsets(self, token: Token, request: ListOffsetsRequest, context: Context) -> None:
+        topics = tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(self._look_up(topic.name, partition, context) for partition in topic.partitions),
+            )
+            for topic in request.topics
+        )
+        self._turn.reply(token, ListOffsetsResponse(topics=topics))
+
+    def _look_up(self, topic_name: str, wanted: ListOffsetsPartition, context: Context) -> ListOffsetsPartitionResponse:
+        index = wanted.partition_index
+        if not self._may(context, Operation.DESCRIBE, Resource.TOPIC, topic_name):
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if not self._topics.has_partition(topic_name, index):
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        offset, timestamp = self._topics.by_name[topic_name].look_up(index, wanted.timestamp, self._turn.now)
+        if context.api_version == 0:
+            # Kafka: the oldest version lists segment starts, newest first; a synthetic log is one segment.
+            offsets = tuple(dict.fromkeys((offset, 0)))[: wanted.max_num_offsets] if offset >= 0 else ()
+            return ListOffsetsPartitionResponse(partition_index=index, old_style_offsets=offsets)
+        return ListOffsetsPartitionResponse(
+            partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=LEADER_EPOCH
+        )
+
+    def _may(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
+        return self._authorizer.allows(context.principal, operation, resource, name)

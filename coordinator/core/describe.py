@@ -1,0 +1,111 @@
+"""How the node's own objects become the views that people see."""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.classic.member import Member, owned_partitions
+from rejoin.coordinator.core.groups.classic.state import GroupState
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.runtime.timers import NAMES, Deadlines, Key
+from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.coordinator.core.views import GroupView, MemberView, NodeView, OffsetView, PartitionView, TimerView
+
+
+def of_node(node_id: int, shards: Shards) -> NodeView:
+    """The node in short. Costs O(groups and members)."""
+    groups = [group for shard in shards.by_partition.values() for group in shard.groups.values()]
+    by_state = dict.fromkeys((state.value for state in GroupState), 0)
+    for group in groups:
+        by_state[group.state] += 1
+    return NodeView(
+        node_id=node_id,
+        partitions=[
+            PartitionView(
+                partition=shard.partition,
+                epoch=shard.epoch,
+                state=shard.state,
+                groups=len(shard.groups),
+                offsets=sum(len(group.offsets.stored) for group in shard.groups.values()),
+                pending_appends=len(shard.in_flight),
+            )
+            for _, shard in sorted(shards.by_partition.items())
+        ],
+        groups_by_state=by_state,
+        groups=len(groups),
+        members=sum(len(group.members) for group in groups),
+        offsets=sum(len(group.offsets.stored) for group in groups),
+        parked_joins=sum(group.awaiting_join for group in groups),
+        parked_syncs=sum(1 for group in groups for member in group.members.values() if member.parked_sync is not None),
+        brokers=list(shards.brokers),
+    )
+
+
+def of_timer(key: Key, at: Millis) -> TimerView:
+    """A timer, named."""
+    kind, partition, group_id, member_id = key
+    return TimerView(NAMES[kind], partition, group_id, member_id, at)
+
+
+def of_group(group: ClassicGroup, deadlines: Deadlines) -> GroupView:
+    """A group, with what Kafka's own admin requests do not show."""
+    return GroupView(
+        group_id=group.group_id,
+        partition=group.partition,
+        state=group.state,
+        previous_state=group.previous_state,
+        state_since=group.state_since,
+        generation=group.generation,
+        protocol_type=group.protocol_type,
+        protocol=group.protocol_name,
+        leader=group.leader,
+        members=[_of_member(member, group, deadlines) for member in group.ordered_members()],
+        pending_members=list(group.pending_join),
+        pending_sync=list(group.pending_sync),
+        subscribed_topics=None if group.subscribed_topics is None else sorted(group.subscribed_topics),
+        new_member_added=group.new_member_added,
+        rebalance_cause=group.story.cause.cause if group.story is not None else None,
+        rebalances=group.rebalances,
+        deadlines=deadlines.of_group(group.partition, group.group_id),
+    )
+
+
+def _of_member(member: Member, group: ClassicGroup, deadlines: Deadlines) -> MemberView:
+    return MemberView(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        protocols=member.protocol_names(),
+        topics=member.topics(group.protocol_name) if group.uses_consumer_protocol else None,
+        assignment=owned_partitions(member.assignment) if group.uses_consumer_protocol else None,
+        is_leader=group.is_leader(member.member_id),
+        is_new=member.is_new,
+        awaiting_join=member.parked_join is not None,
+        awaiting_sync=member.parked_sync is not None,
+        session_expires_at=deadlines.at(member.session_key),
+    )
+
+
+def of_offsets(group: ClassicGroup, topics: Topics, now: Millis) -> list[OffsetView]:
+    """Committed offsets with their lag, by topic and partition; pending ones of open transactions are marked."""
+    views = []
+    for place, value in sorted(group.offsets.stored.items()):
+        topic, partition = place
+        end = topics.by_name[topic].end_offset(partition, now) if topics.has_partition(topic, partition) else None
+        views.append(
+            OffsetView(
+                topic=topic,
+                partition=partition,
+                offset=value.offset,
+                leader_epoch=value.leader_epoch,
+                metadata=value.metadata,
+                committed_at=value.commit_timestamp,
+                log_end_offset=end,
+                lag=None if end is None else end - value.offset,
+                transactional_pending=group.offsets.is_pending(place),
+            )
+        )
+    return views

@@ -1,0 +1,1 @@
+"""Groups: requests about them, and the protocols they follow."""

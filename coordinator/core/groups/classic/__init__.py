@@ -1,0 +1,1 @@
+"""The classic group protocol: the JoinGroup, SyncGroup and Heartbeat state machine."""

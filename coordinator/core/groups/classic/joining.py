@@ -1,0 +1,349 @@
+"""JoinGroup: who may become a member, who already is one, and when that makes the group rebalance.
+
+Kafka: GroupMetadataManager.classicGroupJoinToClassicGroup and what it calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.classic.member import Member, Parked, Protocols, rebalance_timeout_of
+from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer, join_accepted, join_refused
+from rejoin.coordinator.core.groups.classic.state import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    answer_to_write_error,
+)
+from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.runtime.appends import Appender, Waiter
+from rejoin.coordinator.core.runtime.timers import Kind
+from rejoin.coordinator.core.step_context import Turn
+from rejoin.journal.events.coordinator import (
+    Cause,
+    MemberIdHandedOut,
+    MemberJoined,
+    MemberRejoined,
+    StaticMemberReplaced,
+    StaticMemberRestored,
+)
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.records.consumer_offsets import group_record
+
+FIRST_VERSION_WITH_MEMBER_ID_REQUIRED = 4
+FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
+
+
+@dataclass(slots=True, frozen=True)
+class Join:
+    """A JoinGroup on its way through the rules."""
+
+    request: JoinGroupRequest
+    context: Context
+    parked: Parked
+
+
+class Joining:
+    """Handles JoinGroup for one shard's groups."""
+
+    def __init__(self, turn: Turn, log: Appender, rebalancer: Rebalancer) -> None:
+        self._turn = turn
+        self._log = log
+        self._rebalancer = rebalancer
+
+    def join(self, group: ClassicGroup, token: Token, request: JoinGroupRequest, context: Context) -> None:
+        """Let a member in, park it, answer it at once, or turn it away."""
+        join = Join(request, context, Parked(token, context.api_version))
+        if not self._has_room(group, request.member_id):
+            self._turn_away_surplus(group, join)
+        elif request.member_id:
+            self._join_known(group, join)
+        else:
+            self._join_new(group, join)
+
+    # --- room
+
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
+        limit = self._turn.settings.group_max_size
+        member = group.members.get(member_id)
+        if group.state is PREPARING_REBALANCE:
+            # Kafka: those that wait are counted, not the members, so that a lowered limit drops the last to rejoin.
+            return (member is not None and member.parked_join is not None) or group.awaiting_join < limit
+        if group.state in (COMPLETING_REBALANCE, STABLE):
+            return member is not None or len(group.members) < limit
+        return True
+
+    def _turn_away_surplus(self, group: ClassicGroup, join: Join) -> None:
+        # Kafka: the member is only taken out. Nothing tries to end the join phase, which then runs to its timer.
+        member_id = join.request.member_id
+        member = group.members.get(member_id)
+        if member is not None:
+            self._rebalancer.take_out(group, member, "over-capacity")
+        elif member_id in group.pending_join:
+            self._rebalancer.drop_pending(group, member_id, "over-capacity")
+        self._refuse(join, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+
+    # --- without a member id
+
+    def _join_new(self, group: ClassicGroup, join: Join) -> None:
+        request = join.request
+        if group.state is DEAD:
+            self._refuse(join, ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
+        elif not group.supports_protocols(request.protocol_type, request.protocols):
+            self._refuse(join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
+        else:
+            named = request.group_instance_id if request.group_instance_id is not None else join.context.client_id
+            new_id = f"{named}-{self._turn.new_id()}"
+            if request.group_instance_id is not None:
+                self._join_new_static(group, join, new_id, request.group_instance_id)
+            elif join.context.api_version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
+                self._hand_out_id(group, join, new_id)
+            else:
+                self._add(group, join, new_id)
+
+    def _hand_out_id(self, group: ClassicGroup, join: Join, new_id: str) -> None:
+        """Have a dynamic member come back with its id. One that never does leaves no ghost (KIP-394)."""
+        request = join.request
+        group.pending_join[new_id] = None
+        key = (Kind.SESSION, group.partition, group.group_id, new_id)
+        self._turn.deadlines.set(key, self._turn.now + request.session_timeout_ms)
+        self._turn.tell(
+            MemberIdHandedOut(
+                group_id=group.group_id,
+                member_id=new_id,
+                client_id=join.context.client_id,
+                client_host=join.context.client_host,
+                session_timeout_ms=request.session_timeout_ms,
+                client_reason=request.reason,
+            )
+        )
+        self._refuse(join, ErrorCode.MEMBER_ID_REQUIRED, new_id)
+
+    def _join_new_static(self, group: ClassicGroup, join: Join, new_id: str, instance_id: str) -> None:
+        # Kafka: no MEMBER_ID_REQUIRED for static members; their instance id tells a retry from a newcomer.
+        old_id = group.static_members.get(instance_id)
+        if old_id is None:
+            self._add(group, join, new_id)
+        else:
+            self._replace_static(group, join, group.members[old_id], new_id)
+
+    # --- with a member id
+
+    def _join_known(self, group: ClassicGroup, join: Join) -> None:
+        request = join.request
+        member_id = request.member_id
+        if group.state is DEAD:
+            self._refuse(join, ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id)
+        elif not group.supports_protocols(request.protocol_type, request.protocols):
+            self._refuse(join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
+        elif member_id in group.pending_join:
+            if request.group_instance_id is not None:
+                # Kafka: an illegal state. Ids are handed out to dynamic members only.
+                self._refuse(join, ErrorCode.UNKNOWN_SERVER_ERROR, "")
+            else:
+                self._add(group, join, member_id)
+        else:
+            error = self._rebalancer.check_member(group, member_id, request.group_instance_id, "JoinGroup")
+            if error is not ErrorCode.NONE:
+                self._refuse(join, error, member_id)
+            else:
+                self._rejoin(group, join, group.members[member_id])
+
+    def _rejoin(self, group: ClassicGroup, join: Join, member: Member) -> None:
+        changed = member.protocols != join.request.protocols
+        cause: Literal["rejoin-metadata", "rejoin-leader"] = "rejoin-metadata" if changed else "rejoin-leader"
+        if group.state is PREPARING_REBALANCE:
+            self._park_rejoin(group, join, member)
+            self._rebalancer.finish_if_all_joined(group)
+        elif group.state is COMPLETING_REBALANCE and not changed:
+            # Kafka: the answer may have been lost. The same member in the same attempt gets it once more.
+            members = group.join_response_members() if group.is_leader(member.member_id) else ()
+            self._turn.reply(join.parked.token, join_accepted(join.parked, group, member.member_id, members=members))
+        elif group.state is STABLE and not changed and not group.is_leader(member.member_id):
+            self._turn.reply(join.parked.token, join_accepted(join.parked, group, member.member_id))
+        elif group.state in (COMPLETING_REBALANCE, STABLE):
+            self._park_rejoin(group, join, member)
+            self._rebalancer.start_or_finish(group, self._cause(cause, member, join))
+        else:
+            self._refuse(join, ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
+
+    # --- moves
+
+    def _add(self, group: ClassicGroup, join: Join, member_id: str) -> None:
+        """Make it a member, and the group rebalance."""
+        turn = self._turn
+        if group.is_initial:
+            group.new_member_added = True
+        if not group.members:
+            group.protocol_type = join.request.protocol_type
+        leader = group.leader
+        member = Member.joining(join.request, join.context, group.partition, member_id)
+        member.parked_join = join.parked
+        state = group.state
+        group.add(member)
+        turn.tell(
+            MemberJoined(
+                group_id=group.group_id,
+                member_id=member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                session_timeout_ms=member.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                protocols=member.protocol_names(),
+                topics=member.topics(group.protocol_name),
+                state=state,
+                client_reason=join.request.reason,
+            )
+        )
+        self._rebalancer.tell_leader(group, leader)
+        self._rebalancer.start_new_member_session(member)
+        self._rebalancer.start_or_finish(group, self._cause("join-new", member, join))
+
+    def _park_rejoin(self, group: ClassicGroup, join: Join, member: Member) -> None:
+        changed = member.protocols != join.request.protocols
+        self._rebalancer.park_join(group, member, join.parked)
+        self._update(group, member, join)
+        self._turn.tell(
+            MemberRejoined(
+                group_id=group.group_id,
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                protocols=member.protocol_names(),
+                topics=member.topics(group.protocol_name),
+                state=group.state,
+                changed=changed,
+                client_reason=join.request.reason,
+            )
+        )
+
+    def _update(self, group: ClassicGroup, member: Member, join: Join) -> None:
+        group.replace_protocols(member, join.request.protocols)
+        member.rebalance_timeout_ms = rebalance_timeout_of(join.request, join.context)
+        member.session_timeout_ms = join.request.session_timeout_ms
+
+    def _replace_static(self, group: ClassicGroup, join: Join, old: Member, new_id: str) -> None:
+        """A static member came back under a new id: it takes the old one's place (KIP-345)."""
+        rebalancer = self._rebalancer
+        if group.state in (EMPTY, DEAD):
+            # Kafka: an illegal state. A group without members has no instance ids.
+            self._refuse(join, ErrorCode.UNKNOWN_SERVER_ERROR, "")
+            return
+        if old.parked_join is not None:
+            rebalancer.answer_join(
+                group, old, join_refused(old.parked_join, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
+            )
+        if old.parked_sync is not None:
+            rebalancer.answer_sync_fenced(old)
+        leader = group.leader
+        before = Restart(old.member_id, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms, leader)
+        member = group.rename(old, new_id)
+        rebalancer.restart_session(member)
+        self._update(group, member, join)
+        rebalancer.park_join(group, member, join.parked)
+        same_protocol = group.state is STABLE and group.select_protocol() == group.protocol_name
+        self._turn.tell(
+            StaticMemberReplaced(
+                group_id=group.group_id,
+                group_instance_id=member.group_instance_id or "",
+                old_member_id=old.member_id,
+                member_id=new_id,
+                state=group.state,
+                rebalance=group.state is COMPLETING_REBALANCE or (group.state is STABLE and not same_protocol),
+                client_reason=join.request.reason,
+            )
+        )
+        rebalancer.tell_leader(group, leader)
+        if same_protocol:
+            record = group_record(group.group_id, group.metadata())
+            self._log.append((record,), StoringReplacement(self._turn, rebalancer, group, member, join, before))
+        elif group.state is STABLE:
+            rebalancer.start_or_finish(group, self._cause("static-protocol", member, join))
+        elif group.state is COMPLETING_REBALANCE:
+            # Kafka: the leader may be computing with the old id, and the new one would get nothing.
+            rebalancer.start(group, self._cause("static-metadata", member, join))
+        else:
+            rebalancer.finish_if_all_joined(group)
+
+    def _cause(
+        self,
+        cause: Literal["join-new", "rejoin-metadata", "rejoin-leader", "static-metadata", "static-protocol"],
+        member: Member,
+        join: Join,
+    ) -> Cause:
+        return Cause(
+            cause=cause,
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_reason=join.request.reason,
+        )
+
+    def _refuse(self, join: Join, error: ErrorCode, member_id: str) -> None:
+        self._turn.reply(join.parked.token, join_refused(join.parked, error, member_id))
+
+
+@dataclass(slots=True, frozen=True)
+class Restart:
+    """What a static member was before it came back under a new id."""
+
+    member_id: str
+    protocols: Protocols
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    leader: str | None
+
+
+@dataclass(slots=True)
+class StoringReplacement(Waiter):
+    """A static member's new id on its way into the log; the generation goes on, without a rebalance."""
+
+    turn: Turn
+    rebalancer: Rebalancer
+    group: ClassicGroup
+    member: Member
+    join: Join
+    before: Restart
+
+    def ended(self, error: ErrorCode) -> None:
+        # The new id may itself have been replaced or removed meanwhile; then its JoinGroup is answered already.
+        if self.group.members.get(self.member.member_id) is not self.member or self.member.parked_join is None:
+            return
+        if error is ErrorCode.NONE:
+            self._accept()
+        else:
+            self._take_back(error)
+
+    def _accept(self) -> None:
+        group, member = self.group, self.member
+        if self.join.context.api_version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
+            leads = group.is_leader(member.member_id)
+            members = group.join_response_members() if leads else ()
+            accepted = join_accepted(self.join.parked, group, member.member_id, members=members, skip_assignment=leads)
+        else:
+            # Kafka: before KIP-814 a returning leader must not assign again, so it is told that its old id leads.
+            accepted = join_accepted(self.join.parked, group, member.member_id, leader=self.before.leader)
+        self.rebalancer.answer_join(group, member, accepted)
+
+    def _take_back(self, error: ErrorCode) -> None:
+        group, member, before = self.group, self.member, self.before
+        answer = join_accepted(self.join.parked, group, "", leader=before.leader, error=answer_to_write_error(error))
+        self.rebalancer.answer_join(group, member, answer)
+        group.replace_protocols(member, before.protocols)
+        member.rebalance_timeout_ms = before.rebalance_timeout_ms
+        member.session_timeout_ms = before.session_timeout_ms
+        restored = group.rename(member, before.member_id)
+        self.rebalancer.restart_session(restored)
+        self.turn.tell(
+            StaticMemberRestored(
+                group_id=group.group_id,
+                group_instance_id=restored.group_instance_id or "",
+                member_id=restored.member_id,
+                refused_member_id=member.member_id,
+                error=error.name,
+            )
+        )

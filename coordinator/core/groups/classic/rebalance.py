@@ -1,0 +1,530 @@
+"""The rebalance machinery: from the first reason to rebalance to everybody having an assignment again.
+
+Each method named for a move is the only place where that move is made. Kafka: GroupMetadataManager, the methods from
+prepareRebalance to expirePendingSync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rejoin.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup, InitialDelay, RebalanceStory
+from rejoin.coordinator.core.groups.classic.member import Member, Parked
+from rejoin.coordinator.core.groups.classic.state import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    GroupState,
+    answer_to_write_error,
+)
+from rejoin.coordinator.core.inputs import Token
+from rejoin.coordinator.core.runtime.appends import Appender, Waiter
+from rejoin.coordinator.core.step_context import Turn
+from rejoin.journal.events.coordinator import (
+    AssignmentReceived,
+    AssignmentStoreFailed,
+    Cause,
+    GroupEmptied,
+    GroupStateChanged,
+    JoinPhaseEnded,
+    JoinPhaseRepeated,
+    LeaderChanged,
+    MemberFenced,
+    MemberRemoved,
+    Ownership,
+    PendingMemberRemoved,
+    RebalanceCompleted,
+    RebalanceDelayExtended,
+    RebalanceStarted,
+    RemovalCause,
+)
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.join_group import JoinGroupResponse, JoinGroupResponseMember
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from rejoin.protocol.records.consumer_offsets import group_record
+
+
+def join_refused(parked: Parked, error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+    """A JoinGroup answer without a generation."""
+    name = None if parked.version >= 7 else ""
+    return JoinGroupResponse(error_code=error, protocol_name=name, member_id=member_id)
+
+
+def join_accepted(
+    parked: Parked,
+    group: ClassicGroup,
+    member_id: str,
+    *,
+    leader: str | None = None,
+    members: tuple[JoinGroupResponseMember, ...] = (),
+    skip_assignment: bool = False,
+    error: ErrorCode = ErrorCode.NONE,
+) -> JoinGroupResponse:
+    """A JoinGroup answer with the current generation. ``leader``: whom to name, if not the one who leads."""
+    # Kafka: JoinGroupResponse. A protocol whose name is empty is none from v7 on.
+    name = group.protocol_name or None
+    return JoinGroupResponse(
+        error_code=error,
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name="" if name is None and parked.version < 7 else name,
+        leader=(group.leader if leader is None else leader) or "",
+        skip_assignment=skip_assignment,
+        member_id=member_id,
+        members=members,
+    )
+
+
+def sync_refused(error: ErrorCode) -> SyncGroupResponse:
+    """A SyncGroup answer without an assignment."""
+    return SyncGroupResponse(error_code=error)
+
+
+def count_moves(last_owner: Callable[[str, int], str | None], after: Ownership) -> tuple[int, int]:
+    """How many partitions changed hands between members that are still there, and how many found a new owner.
+
+    Kafka has no such count. A partition is *moved* when the member that owned it last still is one, even if it lay with
+    nobody for a generation, as in a cooperative rebalance; it is *regained* when that member has gone, or never was.
+    """
+    moved = regained = 0
+    for member_id, topics in after.items():
+        for topic, partitions in topics.items():
+            for partition in partitions:
+                old = last_owner(topic, partition)
+                if old == member_id:
+                    continue
+                if old is not None and old in after:
+                    moved += 1
+                else:
+                    regained += 1
+    return moved, regained
+
+
+class Rebalancer:
+    """Runs the rebalances of one shard's groups."""
+
+    def __init__(self, turn: Turn, log: Appender) -> None:
+        self._turn = turn
+        self._log = log
+
+    # --- starting
+
+    def start_or_finish(self, group: ClassicGroup, cause: Cause) -> None:
+        """Start a rebalance where the state allows one; in a join phase, end it if everybody is here."""
+        if group.can_rebalance:
+            self.start(group, cause)
+        else:
+            self.finish_if_all_joined(group)
+
+    def start(self, group: ClassicGroup, cause: Cause) -> None:
+        """Begin a join phase. Members learn of it from their next request, or at once if they wait in SyncGroup."""
+        turn = self._turn
+        if group.state is COMPLETING_REBALANCE:
+            self._withdraw_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        group.pending_sync.clear()
+        turn.deadlines.cancel(group.sync_key)
+
+        initial = group.state is EMPTY
+        rebalance_timeout_ms = group.rebalance_timeout_ms()
+        delay_ms = turn.settings.group_initial_rebalance_delay_ms
+        if initial:
+            group.initial_delay = InitialDelay(delay_ms, max(rebalance_timeout_ms - delay_ms, 0))
+            turn.deadlines.set(group.join_key, turn.now + delay_ms)
+        if group.story is None:
+            group.story = RebalanceStory(cause, turn.now)
+        else:
+            group.story.attempts += 1
+        group.story.attempt_started_at = turn.now
+        previous_state = group.state
+        self.enter(group, PREPARING_REBALANCE)
+        turn.tell(
+            RebalanceStarted(
+                group_id=group.group_id,
+                generation=group.generation,
+                previous_state=previous_state,
+                cause=cause,
+                initial=initial,
+                join_timeout_ms=delay_ms if initial else rebalance_timeout_ms,
+                members=list(group.members),
+            )
+        )
+        if initial:
+            return
+        if group.everybody_is_here:
+            self.end_join_phase(group)
+        else:
+            # Kafka: the timer is set once, from the members of this moment, and not moved by those that join later.
+            turn.deadlines.set(group.join_key, turn.now + rebalance_timeout_ms)
+
+    def join_timer_fired(self, group: ClassicGroup) -> None:
+        """The join phase has lasted long enough, unless it is an initial one that newcomers have extended."""
+        delay = group.initial_delay
+        if delay is None or not group.new_member_added or delay.remaining_ms == 0:
+            self.end_join_phase(group)
+            return
+        group.new_member_added = False
+        settings = self._turn.settings
+        next_delay_ms = min(settings.group_initial_rebalance_delay_ms, delay.remaining_ms)
+        # Kafka: what is left shrinks by the delay that has passed, not by the next one.
+        group.initial_delay = InitialDelay(next_delay_ms, max(delay.remaining_ms - delay.delay_ms, 0))
+        self._turn.deadlines.set(group.join_key, self._turn.now + next_delay_ms)
+        self._turn.tell(
+            RebalanceDelayExtended(
+                group_id=group.group_id,
+                delay_ms=next_delay_ms,
+                remaining_ms=group.initial_delay.remaining_ms,
+                members=len(group.members),
+            )
+        )
+
+    # --- the end of the join phase
+
+    def finish_if_all_joined(self, group: ClassicGroup) -> None:
+        """End the join phase when everybody is here. An initial one ends by its timer alone."""
+        if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.everybody_is_here:
+            self.end_join_phase(group)
+
+    def end_join_phase(self, group: ClassicGroup) -> None:
+        """Leave behind who did not come, and begin a generation with the others."""
+        turn = self._turn
+        turn.deadlines.cancel(group.join_key)
+        group.initial_delay = None
+        late = [member for member in group.ordered_members() if not member.is_static and member.parked_join is None]
+        for member in late:
+            self.take_out(group, member, "did-not-rejoin")
+        if group.state is DEAD:
+            return
+        leader = group.leader
+        if not group.elect_rejoined_leader() and group.members:
+            # Kafka: only static members that did not come are left. No generation; their sessions will end it.
+            timeout_ms = group.rebalance_timeout_ms()
+            turn.deadlines.set(group.join_key, turn.now + timeout_ms)
+            turn.tell(
+                JoinPhaseRepeated(group_id=group.group_id, join_timeout_ms=timeout_ms, members=list(group.members))
+            )
+            return
+        self.tell_leader(group, leader)
+        before = group.state
+        group.next_generation(turn.now)
+        self._tell_state(group, before)
+        if group.members:
+            self._begin_generation(group, [member.member_id for member in late])
+        else:
+            self._become_empty(group)
+
+    def _begin_generation(self, group: ClassicGroup, late: list[str]) -> None:
+        """Tell everybody the generation, and wait for their SyncGroups."""
+        turn = self._turn
+        story = group.story
+        assert story is not None, "a join phase has a story"
+        assert group.leader is not None, "a generation with members has a leader"
+        assert group.protocol_name is not None, "a generation with members has a protocol"
+        story.join_ended_at = turn.now
+        members = group.ordered_members()
+        turn.tell(
+            JoinPhaseEnded(
+                group_id=group.group_id,
+                generation=group.generation,
+                leader=group.leader,
+                protocol=group.protocol_name,
+                members=[member.member_id for member in members],
+                absent=[member.member_id for member in members if member.parked_join is None],
+                did_not_rejoin=late,
+                join_ms=turn.now - story.attempt_started_at,
+            )
+        )
+        for member in members:
+            if member.parked_join is not None:
+                roster = group.join_response_members() if group.is_leader(member.member_id) else ()
+                accepted = join_accepted(member.parked_join, group, member.member_id, members=roster)
+                self.answer_join(group, member, accepted)
+            # Kafka: absent static members, too, get a full session from here.
+            self.restart_session(member)
+            member.is_new = False
+            group.pending_sync[member.member_id] = None
+        turn.deadlines.set(group.sync_key, turn.now + group.rebalance_timeout_ms())
+
+    def _become_empty(self, group: ClassicGroup) -> None:
+        """The join phase ended without members: that is a generation of its own, and is stored."""
+        story, before = group.story, group.settled()
+        group.story = None
+        group.settle({})
+        self._turn.tell(
+            GroupEmptied(
+                group_id=group.group_id,
+                generation=group.generation,
+                cause=story.cause if story else None,
+                rebalance_ms=self._turn.now - story.started_at if story else 0,
+                owned_before=group.ownership(before.assignments),
+            )
+        )
+        self._log.append((group_record(group.group_id, group.metadata({})),), StoringEmptyGroup(group))
+
+    # --- the sync phase
+
+    def receive_assignment(self, group: ClassicGroup, request: SyncGroupRequest) -> None:
+        """Store what the leader decided; nobody is answered before it is durable."""
+        assert group.state is COMPLETING_REBALANCE, "only a generation without an assignment takes one"
+        given = {entry.member_id: entry.assignment for entry in request.assignments}
+        # Kafka: ids that are not members are dropped, members without an entry get no bytes at all.
+        assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+        self._turn.tell(
+            AssignmentReceived(
+                group_id=group.group_id,
+                generation=group.generation,
+                leader=request.member_id,
+                members=len(group.members),
+                static_members=len(group.static_members),
+                without_assignment=[member_id for member_id in group.members if member_id not in given],
+            )
+        )
+        record = group_record(group.group_id, group.metadata(assignments))
+        self._log.append((record,), StoringAssignment(self, group, group.generation, request.member_id, assignments))
+
+    def become_stable(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
+        """Give everybody their assignment and start counting sessions again."""
+        turn = self._turn
+        for member in group.ordered_members():
+            member.assignment = assignments.get(member.member_id, b"")
+            self._answer_parked_sync(member, self.sync_accepted(group, member))
+        self.enter(group, STABLE)
+        group.rebalances += 1
+        story = group.story
+        group.story = None
+        group.persisted = True
+        if story is None or group.leader is None or group.protocol_name is None:
+            raise AssertionError("a generation that becomes stable has a story, a leader and a protocol")
+        before = group.settled()
+        owned_before = group.ownership(before.assignments)
+        owned_after = group.ownership(group.assignments())
+        moved, regained = count_moves(group.last_owner, owned_after)
+        group.settle(owned_after)
+        turn.tell(
+            RebalanceCompleted(
+                group_id=group.group_id,
+                generation=group.generation,
+                cause=story.cause,
+                attempts=story.attempts,
+                rebalance_ms=turn.now - story.started_at,
+                join_ms=story.join_ended_at - story.attempt_started_at,
+                sync_ms=turn.now - story.join_ended_at,
+                leader=group.leader,
+                previous_leader=before.leader,
+                protocol=group.protocol_name,
+                members_before=list(before.assignments),
+                members_after=list(group.members),
+                owned_before=owned_before,
+                owned_after=owned_after,
+                moved=moved,
+                regained=regained,
+            )
+        )
+
+    def assignment_not_stored(self, group: ClassicGroup, leader: str, error: ErrorCode) -> None:
+        """The assignment is lost: everybody is told, and joins again."""
+        self._turn.tell(AssignmentStoreFailed(group_id=group.group_id, generation=group.generation, error=error.name))
+        self._withdraw_assignments(group, answer_to_write_error(error))
+        member = group.members.get(leader)
+        cause = Cause(
+            cause="store-failure", member_id=leader, group_instance_id=member.group_instance_id if member else None
+        )
+        self.start_or_finish(group, cause)
+
+    def sync_timer_fired(self, group: ClassicGroup) -> None:
+        """Remove whoever has not sent SyncGroup in time, whether it beats or not, leader or static member alike."""
+        if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.pending_sync:
+            return
+        missing = list(group.pending_sync)
+        first = group.members.get(missing[0])
+        for member_id in missing:
+            member = group.members.get(member_id)
+            if member is None:
+                # Kafka: an id that a static restart replaced can still be pending here, and makes the group rebalance.
+                group.remove(member_id)
+            else:
+                self.take_out(group, member, "sync-expiry")
+        cause = Cause(
+            cause="sync-expiry", member_id=missing[0], group_instance_id=first.group_instance_id if first else None
+        )
+        self.start(group, cause)
+
+    def sync_accepted(self, group: ClassicGroup, member: Member) -> SyncGroupResponse:
+        """A member's assignment as it is stored."""
+        return SyncGroupResponse(
+            protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
+        )
+
+    def _withdraw_assignments(self, group: ClassicGroup, error: ErrorCode) -> None:
+        for member in group.ordered_members():
+            member.assignment = b""
+            self._answer_parked_sync(member, sync_refused(error))
+
+    def _answer_parked_sync(self, member: Member, response: SyncGroupResponse) -> None:
+        """Answer a parked SyncGroup, if there is one, and count the session from here: it was exempt while parked."""
+        if member.parked_sync is not None:
+            self.answer_sync(member, response)
+            self.restart_session(member)
+
+    # --- members
+
+    def check_member(self, group: ClassicGroup, member_id: str, group_instance_id: str | None, api: str) -> ErrorCode:
+        """Whether this is a member of the group; a fenced one is told of."""
+        error = group.check_member(member_id, group_instance_id)
+        if error is ErrorCode.FENCED_INSTANCE_ID and group_instance_id is not None:
+            self._turn.tell(
+                MemberFenced(
+                    group_id=group.group_id,
+                    group_instance_id=group_instance_id,
+                    member_id=member_id,
+                    current_member_id=group.static_members[group_instance_id],
+                    api=api,
+                )
+            )
+        return error
+
+    def session_expired(self, group: ClassicGroup, member_id: str) -> None:
+        """No heartbeat in time: out, unless a parked request stands in for it."""
+        if member_id in group.pending_join:
+            self.drop_pending(group, member_id, "session-expiry")
+            self._finish_even_if_initial(group)
+            return
+        member = group.members.get(member_id)
+        if member is None or member.has_satisfied_heartbeat:
+            return
+        cause = Cause(cause="session-expiry", member_id=member_id, group_instance_id=member.group_instance_id)
+        self.take_out(group, member, "session-expiry")
+        if group.state in (STABLE, COMPLETING_REBALANCE):
+            self.start_or_finish(group, cause)
+        else:
+            self._finish_even_if_initial(group)
+
+    def _finish_even_if_initial(self, group: ClassicGroup) -> None:
+        # Kafka: an expiry does not look whether the join phase is an initial one, and may end it before its delay does.
+        if group.state is PREPARING_REBALANCE and group.everybody_is_here:
+            self.end_join_phase(group)
+
+    def take_out(
+        self, group: ClassicGroup, member: Member, cause: RemovalCause, client_reason: str | None = None
+    ) -> None:
+        """Remove a member; what it waits for is answered UNKNOWN_MEMBER_ID, so that it starts again if it lives."""
+        if member.parked_join is not None:
+            self.answer_join(group, member, join_refused(member.parked_join, ErrorCode.UNKNOWN_MEMBER_ID))
+        if member.parked_sync is not None:
+            # Differs: Kafka never answers the SyncGroup of a member that is removed; a request would leak.
+            self.answer_sync(member, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
+        self._turn.deadlines.cancel(member.session_key)
+        leader = group.leader
+        state = group.state
+        group.remove(member.member_id)
+        self._turn.tell(
+            MemberRemoved(
+                group_id=group.group_id,
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                cause=cause,
+                state=state,
+                client_reason=client_reason,
+            )
+        )
+        self.tell_leader(group, leader)
+
+    def drop_pending(self, group: ClassicGroup, member_id: str, cause: RemovalCause) -> None:
+        """Forget an id that was handed out and not used."""
+        group.remove(member_id)
+        self._turn.tell(PendingMemberRemoved(group_id=group.group_id, member_id=member_id, cause=cause))
+
+    def restart_session(self, member: Member) -> None:
+        self._turn.deadlines.set(member.session_key, self._turn.now + member.session_timeout_ms)
+
+    def start_new_member_session(self, member: Member) -> None:
+        """A member that was just added does not know its id and cannot beat: it gets five minutes in the join phase."""
+        self._turn.deadlines.set(member.session_key, self._turn.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
+
+    def park_join(self, group: ClassicGroup, member: Member, parked: Parked) -> None:
+        """Let a JoinGroup wait. One that waited already gives way."""
+        if member.parked_join is None:
+            group.awaiting_join += 1
+        else:
+            # Differs: Kafka never answers a JoinGroup that the same member's next one replaced; a request would leak.
+            self._turn.reply(
+                member.parked_join.token, join_refused(member.parked_join, ErrorCode.REBALANCE_IN_PROGRESS)
+            )
+        member.parked_join = parked
+
+    def answer_join(self, group: ClassicGroup, member: Member, response: JoinGroupResponse) -> None:
+        assert member.parked_join is not None, "only a parked JoinGroup is answered"
+        self._turn.reply(member.parked_join.token, response)
+        member.parked_join = None
+        group.awaiting_join -= 1
+
+    def park_sync(self, member: Member, token: Token) -> None:
+        """Let a SyncGroup wait. One that waited already gives way."""
+        if member.parked_sync is not None:
+            # Differs: as with JoinGroup, Kafka leaves the replaced request without an answer.
+            self._turn.reply(member.parked_sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+        member.parked_sync = token
+
+    def answer_sync(self, member: Member, response: SyncGroupResponse) -> None:
+        assert member.parked_sync is not None, "only a parked SyncGroup is answered"
+        self._turn.reply(member.parked_sync, response)
+        member.parked_sync = None
+
+    def answer_sync_fenced(self, member: Member) -> None:
+        """Tell the old id of a static member that another has taken its place."""
+        self.answer_sync(member, sync_refused(ErrorCode.FENCED_INSTANCE_ID))
+
+    # --- telling
+
+    def enter(self, group: ClassicGroup, state: GroupState) -> None:
+        before = group.state
+        group.enter(state, self._turn.now)
+        self._tell_state(group, before)
+
+    def _tell_state(self, group: ClassicGroup, before: GroupState) -> None:
+        self._turn.tell(
+            GroupStateChanged(
+                group_id=group.group_id, previous_state=before, state=group.state, generation=group.generation
+            )
+        )
+
+    def tell_leader(self, group: ClassicGroup, before: str | None) -> None:
+        """Say that another member leads, if that is so."""
+        if group.leader != before:
+            self._turn.tell(LeaderChanged(group_id=group.group_id, previous_leader=before, leader=group.leader))
+
+
+@dataclass(slots=True)
+class StoringAssignment(Waiter):
+    """The leader's assignment on its way into the log."""
+
+    rebalancer: Rebalancer
+    group: ClassicGroup
+    generation: int
+    leader: str
+    assignments: dict[str, bytes]
+
+    def ended(self, error: ErrorCode) -> None:
+        # A join may have overtaken the append; then the SyncGroups are answered already, and this is of no use.
+        if self.group.state is not COMPLETING_REBALANCE or self.group.generation != self.generation:
+            return
+        if error is ErrorCode.NONE:
+            self.rebalancer.become_stable(self.group, self.assignments)
+        else:
+            self.rebalancer.assignment_not_stored(self.group, self.leader, error)
+
+
+@dataclass(slots=True)
+class StoringEmptyGroup(Waiter):
+    """The record of a group that emptied. Kafka: its failure is only logged; the generation before may come back."""
+
+    group: ClassicGroup
+
+    def ended(self, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            self.group.persisted = True

@@ -1,0 +1,104 @@
+"""The states of a group and what they decide alone. These tables are what the code runs on.
+
+Kafka: ClassicGroupState. Its own comment says that heartbeats while a rebalance completes are answered
+REBALANCE_IN_PROGRESS; the code behind it answers NONE, and so does the table.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from rejoin.protocol.errors import ErrorCode
+
+
+class GroupState(StrEnum):
+    """Where a group stands. The value is the name that Kafka shows."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+EMPTY: Final = GroupState.EMPTY
+PREPARING_REBALANCE: Final = GroupState.PREPARING_REBALANCE
+COMPLETING_REBALANCE: Final = GroupState.COMPLETING_REBALANCE
+STABLE: Final = GroupState.STABLE
+DEAD: Final = GroupState.DEAD
+
+WHY: Final[dict[tuple[GroupState, GroupState], str]] = {
+    (EMPTY, PREPARING_REBALANCE): "a member is added",
+    (PREPARING_REBALANCE, COMPLETING_REBALANCE): "the join phase ends with members",
+    (PREPARING_REBALANCE, EMPTY): "the join phase ends without members",
+    (COMPLETING_REBALANCE, STABLE): "the leader's assignment is stored",
+    (COMPLETING_REBALANCE, PREPARING_REBALANCE): "a member joins, changes, restarts, leaves or expires",
+    (STABLE, PREPARING_REBALANCE): "a member joins, changes, leaves or expires, or the leader rejoins",
+    (EMPTY, DEAD): "unloaded, deleted, expired or never stored",
+    (PREPARING_REBALANCE, DEAD): "unloaded, or never stored",
+    (COMPLETING_REBALANCE, DEAD): "unloaded",
+    (STABLE, DEAD): "unloaded",
+    (DEAD, DEAD): "unloaded again",
+}
+"""Every legal transition, and what causes it. Any other is a bug."""
+
+CAN_REBALANCE: Final = frozenset(before for before, after in WHY if after is PREPARING_REBALANCE)
+"""States from which a rebalance may begin."""
+
+ON_HEARTBEAT: Final = {
+    EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
+    PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
+    COMPLETING_REBALANCE: ErrorCode.NONE,
+    STABLE: ErrorCode.NONE,
+    DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+"""The answer to a heartbeat of a member in the current generation."""
+
+BEFORE_SYNC: Final = {
+    EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
+    DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+"""States that answer a SyncGroup without looking at who sent it."""
+
+ON_SYNC: Final = {PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS}
+"""States that answer a member's SyncGroup alike for all; elsewhere it parks or fetches."""
+
+ON_COMMIT: Final = {COMPLETING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS}
+"""States that refuse a commit of a member in the current generation."""
+
+ON_DELETE_GROUP: Final = {
+    EMPTY: ErrorCode.NONE,
+    PREPARING_REBALANCE: ErrorCode.NON_EMPTY_GROUP,
+    COMPLETING_REBALANCE: ErrorCode.NON_EMPTY_GROUP,
+    STABLE: ErrorCode.NON_EMPTY_GROUP,
+    DEAD: ErrorCode.GROUP_ID_NOT_FOUND,
+}
+"""The answer to DeleteGroups."""
+
+WRITE_ERROR_ANSWERS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a client is told when the log fails; other errors go through as they are.
+
+Kafka: CoordinatorOperationExceptionHelper, GroupMetadataManager.appendGroupMetadataErrorToResponseError.
+"""
+
+
+def answer_to_write_error(error: ErrorCode) -> ErrorCode:
+    """The error a client gets for an error of the log."""
+    return WRITE_ERROR_ANSWERS.get(error, error)
+
+
+def answer_to_read_error(error: ErrorCode) -> ErrorCode:
+    """The error a stable fetch gives for an error of the log: one that older consumers retry on a fetch, too."""
+    # Kafka: GroupCoordinatorService.fetchOffsets maps 3, 19 and 7 to NOT_COORDINATOR.
+    answer = answer_to_write_error(error)
+    return ErrorCode.NOT_COORDINATOR if answer is ErrorCode.COORDINATOR_NOT_AVAILABLE else answer

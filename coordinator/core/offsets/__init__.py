@@ -1,0 +1,1 @@
+"""Committed offsets: commits, fetches, expiry, and what transactions hold back."""

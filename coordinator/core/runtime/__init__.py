@@ -1,0 +1,1 @@
+"""What every shard needs, whatever it keeps: routing, loading, appends in flight, timers."""

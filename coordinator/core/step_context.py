@@ -1,0 +1,31 @@
+"""What one call of ``Node.step`` carries through the core: the time, the settings, and the effects so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.inputs import Millis, Token
+from rejoin.coordinator.core.runtime.timers import Deadlines
+from rejoin.journal.events.base import Event
+from rejoin.protocol.types import Response
+
+
+class Turn:
+    """The node's hands: everything that decides takes the time from here and leaves its effects here."""
+
+    __slots__ = ("deadlines", "effects", "new_id", "now", "settings")
+
+    def __init__(self, settings: Settings, new_id: Callable[[], str]) -> None:
+        self.settings = settings
+        self.new_id = new_id
+        self.deadlines = Deadlines()
+        self.now: Millis = 0
+        self.effects: list[Effect] = []
+
+    def reply(self, token: Token, response: Response) -> None:
+        self.effects.append(Reply(token, response))
+
+    def tell(self, event: Event) -> None:
+        self.effects.append(event)

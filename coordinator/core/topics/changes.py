@@ -1,0 +1,133 @@
+"""How topics change: decided on the topics as they are, stored if there is a log for them, and only then true.
+
+Kafka: ReplicationControlManager answers with records, which are replayed once the quorum has them. Here the log belongs
+to all nodes and takes a change only from a node that knows all changes before it; others decide again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+
+from rejoin.coordinator.core.effects import AppendTopics
+from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords, TopicsStored
+from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+
+
+class TopicChange(ABC):
+    """Something that somebody wants to have changed."""
+
+    @abstractmethod
+    def decide(self) -> TopicsRecords:
+        """The records that it takes with the topics as they are now; asked again when others were faster."""
+
+    def ended(self, error: ErrorCode) -> None:  # noqa: B027 - nobody need be waiting
+        """The records of the last decision are stored and true, or could not be stored. Nobody need be waiting."""
+
+
+class TopicChanges:
+    """Changes of the topics, one after the other.
+
+    Without a log of their own a change is true as soon as it is decided.
+    """
+
+    def __init__(self, turn: Turn, topics: Topics, shards: Shards, *, logged: bool) -> None:
+        self._turn = turn
+        self._topics = topics
+        self._shards = shards
+        self._logged = logged
+        self.version = 0
+        self._waiting: deque[TopicChange] = deque()
+        self._on_the_way: TopicsRecords = ()
+        self._last_id = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing waits to be stored."""
+        return not self._waiting
+
+    def make(self, change: TopicChange) -> None:
+        """Decide on a change, and see it through."""
+        if not self._logged:
+            self._apply(change.decide())
+            change.ended(ErrorCode.NONE)
+            return
+        self._waiting.append(change)
+        if len(self._waiting) == 1:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        while self._waiting:
+            records = self._waiting[0].decide()
+            if records:
+                self._on_the_way = records
+                self._last_id += 1
+                self._turn.effects.append(AppendTopics(self._last_id, self.version, records))
+                return
+            self._waiting.popleft().ended(ErrorCode.NONE)
+
+    def stored(self, what: TopicsStored) -> None:
+        """The change that was on its way is stored, or is not."""
+        if what.append_id != self._last_id or not self._on_the_way:
+            return
+        records, self._on_the_way = self._on_the_way, ()
+        if not what.overtaken:
+            change = self._waiting.popleft()
+            # One that was read from the log before its own end was told is true already.
+            if what.error is ErrorCode.NONE and what.version > self.version:
+                self._apply(records)
+                self.version = what.version
+            change.ended(what.error)
+        self._go_on()
+
+    def changed(self, what: TopicsChanged) -> None:
+        """Take in what the log has got from all nodes."""
+        known = self.version
+        if what.whole:
+            known = 0
+            there = {
+                record.data.topic_id
+                for _, records in what.changes
+                for record in records
+                if isinstance(record, TopicRecord)
+            }
+            for topic in [topic for topic in self._topics.by_name.values() if topic.topic_id not in there]:
+                self._remove(topic.name)
+        for version, records in what.changes:
+            if version > known:
+                self._apply(records)
+        self.version = max(self.version, what.version)
+
+    def _apply(self, records: TopicsRecords) -> None:
+        for record in records:
+            match record:
+                case TopicRecord():
+                    self._topics.add(record.data)
+                case PartitionRecord():
+                    self._topics.set_partitions(record.data)
+                case RemoveTopicRecord():
+                    name = self._topics.named(record.data.topic_id)
+                    if name is not None:
+                        self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        self._topics.delete(name)
+        for shard in self._shards.active():
+            shard.topic_deleted(name)
+
+    def forget_offsets_of_the_gone(self, partition: int) -> None:
+        """Drop offsets of topics that were deleted while nobody led this offsets partition.
+
+        Differs: Kafka leaves them until they expire. Only with a topics log is it known that a topic is not just new.
+        """
+        shard = self._shards.by_partition.get(partition)
+        if not self._logged or shard is None or shard not in self._shards.active():
+            return
+        places = (place for group in shard.groups.values() for place in group.offsets.places())
+        for name in dict.fromkeys(topic for topic, _ in places):
+            if name not in self._topics:
+                shard.topic_deleted(name)

@@ -1,0 +1,354 @@
+"""Topics: names, partitions, and a synthetic log for each partition.
+
+There are no records. A partition's end offset is a function of time: it grows from the instant the partition was made,
+by so many records a second. That is enough for positions, lag, commits, duplicates and losses to be real.
+
+Nothing changes here but by records (``protocol.records.topics``): requests are turned into records, which are replayed.
+
+Kafka: ReplicationControlManager for the errors of creating, growing and deleting.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
+from rejoin.coordinator.core.views import TopicView
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfigs, CreatableTopicResult
+from rejoin.protocol.records.topics import (
+    PartitionData,
+    PartitionRecord,
+    RemoveTopicData,
+    RemoveTopicRecord,
+    TopicData,
+    TopicRecord,
+)
+
+RATE_CONFIG: Final = "emulator.records.per.second"
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+MAX_PARTITIONS: Final = 100_000
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_DYNAMIC_TOPIC_CONFIG: Final = 1
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_MAX_TIMESTAMP: Final = -3
+
+
+class Problem(Exception):
+    """A topic request that is refused: the error, and what was wrong in words."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = message
+
+
+@dataclass(slots=True)
+class Partition:
+    """One partition's synthetic log. ``base_offset`` records were there at ``started_at``."""
+
+    started_at: Millis
+    base_offset: int = 0
+
+    def end_offset(self, now: Millis, records_per_second: float) -> int:
+        """The offset that the next record will get."""
+        return self.base_offset + max(0, int((now - self.started_at) * records_per_second / 1000))
+
+    def offset_at(self, timestamp: Millis, now: Millis, records_per_second: float) -> tuple[int, Millis]:
+        """The first offset not older than a time, with its own time; -1 and -1 where there is none yet."""
+        end = self.end_offset(now, records_per_second)
+        if timestamp <= self.started_at:
+            return (0, self.started_at) if end else (-1, -1)
+        offset = self.base_offset + math.ceil((timestamp - self.started_at) * records_per_second / 1000)
+        return (offset, timestamp) if records_per_second and offset < end else (-1, -1)
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic. ``records_per_second`` is for each partition."""
+
+    name: str
+    topic_id: str
+    records_per_second: float
+    partitions: list[Partition] = field(default_factory=list)
+
+    def end_offset(self, partition: int, now: Millis) -> int:
+        return self.partitions[partition].end_offset(now, self.records_per_second)
+
+    def look_up(self, partition: int, timestamp: Millis, now: Millis) -> tuple[int, Millis]:
+        """Offset and time for a ListOffsets timestamp: -1 is the end, -2 the beginning, -3 the newest record."""
+        if timestamp == _LATEST:
+            return self.end_offset(partition, now), -1
+        if timestamp == _EARLIEST:
+            return 0, -1
+        if timestamp == _MAX_TIMESTAMP:
+            end = self.end_offset(partition, now)
+            return (end - 1, now) if end else (-1, -1)
+        return self.partitions[partition].offset_at(timestamp, now, self.records_per_second)
+
+
+class Topics:
+    """All topics of the cluster, by name."""
+
+    def __init__(self, settings: Settings, new_id: Callable[[], str], tell: Callable[[Event], None]) -> None:
+        self._settings = settings
+        self._new_id = new_id
+        self._tell = tell
+        self.by_name: dict[str, Topic] = {}
+        self._names_by_id: dict[str, str] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.by_name
+
+    def named(self, topic_id: str) -> str | None:
+        """The name of the topic with this id."""
+        return self._names_by_id.get(topic_id)
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        found = self.by_name.get(topic)
+        return found is not None and 0 <= partition < len(found.partitions)
+
+    # --- what is so
+
+    def add(self, data: TopicData) -> None:
+        """A topic is there, still without partitions."""
+        if data.topic_id not in self._names_by_id:
+            self.by_name[data.name] = Topic(data.name, data.topic_id, data.records_per_second)
+            self._names_by_id[data.topic_id] = data.name
+
+    def set_partitions(self, data: PartitionData) -> None:
+        """Partitions of a topic are there, or are as they were not before. Nothing where the topic is gone."""
+        topic = self.by_name.get(self._names_by_id.get(data.topic_id, ""))
+        if topic is None:
+            return
+        partitions = topic.partitions
+        before = len(partitions)
+        for index in range(data.partition_id, data.partition_id + data.partitions):
+            partition = Partition(data.started_at, data.base_offset)
+            if index < len(partitions):
+                partitions[index] = partition
+            else:
+                partitions.append(partition)
+        if before == len(partitions):
+            return
+        if before:
+            self._tell(TopicGrown(topic=topic.name, previous_partitions=before, partitions=len(partitions)))
+        else:
+            self._tell(
+                TopicCreated(
+                    topic=topic.name,
+                    topic_id=topic.topic_id,
+                    partitions=len(partitions),
+                    records_per_second=topic.records_per_second,
+                )
+            )
+
+    def delete(self, name: str) -> None:
+        """Remove a topic that exists."""
+        topic = self.by_name.pop(name)
+        del self._names_by_id[topic.topic_id]
+        self._tell(TopicDeleted(topic=name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
+
+    # --- what would have to be so
+
+    def create(self, wanted: CreatableTopic, brokers: int, now: Millis) -> tuple[CreatableTopicResult, TopicsRecords]:
+        """A new topic, and the records that make it so; or in the result why not."""
+        try:
+            count, rate = self._check(wanted, brokers)
+        except Problem as problem:
+            refused = CreatableTopicResult(name=wanted.name, error_code=problem.error, error_message=problem.message)
+            return refused, ()
+        # Kafka: a topic that is only validated is told an id, too, which is thrown away.
+        topic_id = self._new_topic_id()
+        replicas = len(wanted.assignments[0].broker_ids) if wanted.assignments else max(1, wanted.replication_factor)
+        result = CreatableTopicResult(
+            name=wanted.name,
+            topic_id=topic_id,
+            error_message=None,
+            num_partitions=count,
+            replication_factor=replicas,
+            configs=(
+                CreatableTopicConfigs(
+                    name=RATE_CONFIG,
+                    value=str(rate),
+                    config_source=_DYNAMIC_TOPIC_CONFIG,
+                ),
+            ),
+        )
+        return result, _new_topic(wanted.name, topic_id, rate, count, now)
+
+    @staticmethod
+    def check_automatic(name: str) -> ErrorCode:
+        """Why a topic that somebody asked metadata for cannot be made, or ``NONE``."""
+        try:
+            check_name(name)
+        except Problem as problem:
+            return problem.error
+        return ErrorCode.NONE
+
+    def automatic(self, name: str, now: Millis) -> TopicsRecords:
+        """The records of a topic that is made because somebody asked metadata for it."""
+        settings = self._settings
+        return _new_topic(
+            name, self._new_topic_id(), settings.emulator_records_per_second, settings.num_partitions, now
+        )
+
+    def _check(self, wanted: CreatableTopic, brokers: int) -> tuple[int, float]:
+        check_name(wanted.name)
+        if wanted.name in self.by_name or wanted.name == OFFSETS_TOPIC:
+            raise Problem(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {wanted.name!r} exists")
+        count = wanted.num_partitions
+        if wanted.assignments:
+            count = self._check_assignments(wanted)
+        elif wanted.replication_factor != -1 and not 1 <= wanted.replication_factor <= max(brokers, 1):
+            raise Problem(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"replication factor {wanted.replication_factor}: expected 1 to {max(brokers, 1)}, or -1",
+            )
+        if count == -1:
+            count = self._settings.num_partitions
+        if not 1 <= count <= MAX_PARTITIONS:
+            raise Problem(
+                ErrorCode.INVALID_PARTITIONS,
+                f"{count} partitions: expected 1 to {MAX_PARTITIONS}, or -1",
+            )
+        return count, self._rate(wanted)
+
+    def _check_assignments(self, wanted: CreatableTopic) -> int:
+        if wanted.num_partitions != -1 or wanted.replication_factor != -1:
+            raise Problem(
+                ErrorCode.INVALID_REQUEST, "with assignments both numPartitions and replicationFactor must be -1"
+            )
+        indexes = sorted(assignment.partition_index for assignment in wanted.assignments)
+        if indexes != list(range(len(indexes))) or not all(entry.broker_ids for entry in wanted.assignments):
+            raise Problem(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"assignments for partitions {indexes}: expected each of 0 to {len(indexes) - 1} once, with its nodes",
+            )
+        return len(indexes)
+
+    def _rate(self, wanted: CreatableTopic) -> float:
+        rate = self._settings.emulator_records_per_second
+        for config in wanted.configs:
+            if config.name != RATE_CONFIG:
+                continue  # Differs: Kafka's own topic settings are about records, of which there are none.
+            try:
+                rate = float(config.value or "")
+            except ValueError:
+                rate = -1.0
+            if not (0.0 <= rate <= 1e9):
+                raise Problem(
+                    ErrorCode.INVALID_CONFIG, f"{RATE_CONFIG}={config.value}: expected records a second from 0 to 1e9"
+                )
+        return rate
+
+    def _new_topic_id(self) -> str:
+        return base64.urlsafe_b64encode(bytes.fromhex(self._new_id().replace("-", ""))).decode()[:22]
+
+    def grow(self, wanted: CreatePartitionsTopic, now: Millis) -> tuple[CreatePartitionsTopicResult, TopicsRecords]:
+        """More partitions, as records, or in the result why not."""
+        topic = self.by_name.get(wanted.name)
+        try:
+            if topic is None:
+                raise Problem(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
+            before = len(topic.partitions)
+            if not before < wanted.count <= MAX_PARTITIONS:
+                raise Problem(
+                    ErrorCode.INVALID_PARTITIONS,
+                    f"topic {wanted.name!r} has {before} partitions: expected more than that, not {wanted.count}",
+                )
+            if wanted.assignments is not None and len(wanted.assignments) != wanted.count - before:
+                raise Problem(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"{len(wanted.assignments)} assignments for {wanted.count - before} new partitions",
+                )
+        except Problem as problem:
+            refused = CreatePartitionsTopicResult(
+                name=wanted.name, error_code=problem.error, error_message=problem.message
+            )
+            return refused, ()
+        new = PartitionData(
+            topic_id=topic.topic_id, partition_id=before, partitions=wanted.count - before, started_at=now
+        )
+        return CreatePartitionsTopicResult(name=wanted.name), (PartitionRecord(data=new),)
+
+    @staticmethod
+    def removal(topic: Topic) -> TopicsRecords:
+        """What it takes for a topic to be gone."""
+        return (RemoveTopicRecord(data=RemoveTopicData(topic_id=topic.topic_id)),)
+
+    def writing(self, written: RecordsWritten) -> TopicsRecords:
+        """A partition's end, so many records on; nothing where the partition is gone."""
+        if not self.has_partition(written.topic, written.partition):
+            return ()
+        topic = self.by_name[written.topic]
+        partition = topic.partitions[written.partition]
+        data = PartitionData(
+            topic_id=topic.topic_id,
+            partition_id=written.partition,
+            started_at=partition.started_at,
+            base_offset=partition.base_offset + written.records,
+        )
+        return (PartitionRecord(data=data),)
+
+    def records(self) -> TopicsRecords:
+        """What it takes for all topics to be as they are."""
+        found: list[TopicRecord | PartitionRecord] = []
+        for topic in self.by_name.values():
+            topic_id = topic.topic_id
+            data = TopicData(name=topic.name, topic_id=topic_id, records_per_second=topic.records_per_second)
+            found.append(TopicRecord(data=data))
+            for (started_at, base_offset), alike in groupby(
+                enumerate(topic.partitions), lambda each: (each[1].started_at, each[1].base_offset)
+            ):
+                indexes = [index for index, _ in alike]
+                partitions = PartitionData(
+                    topic_id=topic_id,
+                    partition_id=indexes[0],
+                    partitions=len(indexes),
+                    started_at=started_at,
+                    base_offset=base_offset,
+                )
+                found.append(PartitionRecord(data=partitions))
+        return tuple(found)
+
+    def describe(self, now: Millis) -> list[TopicView]:
+        return [
+            TopicView(
+                topic=topic.name,
+                topic_id=topic.topic_id,
+                partitions=len(topic.partitions),
+                records_per_second=topic.records_per_second,
+                end_offsets=[topic.end_offset(index, now) for index in range(len(topic.partitions))],
+            )
+            for _, topic in sorted(self.by_name.items())
+        ]
+
+
+def _new_topic(name: str, topic_id: str, rate: float, partitions: int, now: Millis) -> TopicsRecords:
+    """The records of a topic that starts now."""
+    return (
+        TopicRecord(data=TopicData(name=name, topic_id=topic_id, records_per_second=rate)),
+        PartitionRecord(data=PartitionData(topic_id=topic_id, partition_id=0, partitions=partitions, started_at=now)),
+    )
+
+
+def check_name(name: str) -> None:
+    """Kafka: Topic.validate. Raises :class:`Problem` for a name that no topic may have."""
+    if name in (".", "..") or not _LEGAL_NAME.fullmatch(name):
+        raise Problem(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"{name[:60]!r} cannot be a topic's name: expected 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'",
+        )

@@ -1,0 +1,76 @@
+"""The cluster as the store shows it at one moment: plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Self, TypeAlias
+
+from rejoin.coordinator.core.inputs import Broker
+
+Millis: TypeAlias = int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """A node that has registered. ``ms_left`` is how long it is taken to be alive unless it says so again."""
+
+    node_id: int
+    incarnation: str
+    host: str
+    port: int
+    ms_left: Millis
+    draining: bool = False
+    rack: str | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self.ms_left > 0
+
+    @property
+    def broker(self) -> Broker:
+        return Broker(self.node_id, self.host, self.port, self.rack)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSeen:
+    """Who has, or had, an offsets partition. ``ms_left`` is none where it was given back."""
+
+    partition: int
+    epoch: int
+    node_id: int
+    incarnation: str
+    ms_left: Millis | None
+    load_ms: Millis | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return self.ms_left is not None and self.ms_left > 0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Every node and every lease. A partition without a lease never had one."""
+
+    nodes: tuple[NodeSeen, ...] = ()
+    leases: tuple[LeaseSeen, ...] = ()
+    by_partition: dict[int, LeaseSeen] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_partition", {lease.partition: lease for lease in self.leases})
+
+    def later(self, millis: Millis) -> Self:
+        """The same after a while in which nobody was heard of: times run on, and out."""
+        return replace(
+            self,
+            nodes=tuple(replace(node, ms_left=node.ms_left - millis) for node in self.nodes),
+            leases=tuple(
+                lease if lease.ms_left is None else replace(lease, ms_left=lease.ms_left - millis)
+                for lease in self.leases
+            ),
+        )
+
+    def workers(self) -> list[NodeSeen]:
+        """The nodes that may lead something, by id."""
+        return sorted(
+            (node for node in self.nodes if node.is_alive and not node.draining), key=lambda node: node.node_id
+        )

@@ -1,1 +1,0 @@
-"""``python -m coordinator log``: read, check, copy and fill an offsets log while no coordinator needs to run."""

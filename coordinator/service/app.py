@@ -1,0 +1,293 @@
+"""Everything of a node in one process, put together: runtime, journal, HTTP. Started and stopped as one."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import structlog
+
+from rejoin.coordinator.config import DEFAULTS, Settings
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
+from rejoin.coordinator.service.clock import Clock, SystemClock
+from rejoin.coordinator.service.http.server import BODY_SECONDS, MAX_BODY_BYTES, Service
+from rejoin.coordinator.service.http.views import Views
+from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.publisher import Publisher
+from rejoin.coordinator.service.runtime import Runtime
+from rejoin.coordinator.service.stores import Store, open_store
+from rejoin.coordinator.storage.base import SoleLog, StoreProblem
+from rejoin.coordinator.storage.memory import MemoryLog
+from rejoin.journal.journal import JournalWriter
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.topics.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from rejoin.protocol.registry import CREATE_TOPICS
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.control.control import Control
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 9095
+
+
+class StartFailed(Exception):
+    """A node that cannot start as it was told to; the text is for the person who told it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic to create at the start."""
+
+    name: str
+    partitions: int
+    records_per_second: float | None = None
+
+    def __post_init__(self) -> None:
+        """What does not even fit into a request; all else is answered as Kafka does."""
+        if self.partitions > MAX_PARTITIONS:
+            raise ValueError(
+                f"topic {self.name} with {self.partitions} partitions: expected at most {MAX_PARTITIONS} of them"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ControlOptions:
+    """The control API: who may use it (nobody needs a token unless there is one), and on which clock the node runs.
+
+    ``clock`` is ``real``, ``virtual`` or ``fast:SPEED``.
+    """
+
+    token: str | None = None
+    clock: str = "real"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a node runs, beside Kafka's own settings. Port 0 takes a free one; without ``listen`` there is none.
+
+    ``data`` is a directory in which everything is kept over restarts, ``store`` a database that several nodes share;
+    without either, ``log`` is the offsets log.
+    """
+
+    settings: Settings = DEFAULTS
+    host: str = HOST
+    port: int = PORT
+    advertised_host: str | None = None
+    journal: Path | None = None
+    topics: tuple[Topic, ...] = ()
+    max_body_bytes: int = MAX_BODY_BYTES
+    body_seconds: float = BODY_SECONDS
+    clock: Clock | None = None
+    log: SoleLog = field(default_factory=MemoryLog)
+    data: Path | None = None
+    store: str | None = None
+    control: ControlOptions | None = None
+    listen: bool = True
+
+
+class App:
+    """A running node. Use it as an async context manager, or call ``start`` and ``stop``."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._log: Any = structlog.get_logger("coordinator").bind()
+        settings = options.settings
+        _check_control(options)
+        self.metrics = Metrics()
+        self.store = store = open_store(options.log, options.data, options.store, settings, self.metrics)
+        try:
+            self.control = _control(options, store) if options.control is not None else None
+            core = (
+                self.control.node
+                if self.control is not None
+                else Node(settings, lambda: str(uuid.uuid4()), topics_logged=store.is_durable)
+            )
+        except ValueError as problem:
+            raise StartFailed(str(problem)) from None
+        run_id, node = uuid.uuid4().hex, str(settings.broker_id)
+        journal = JournalWriter(options.journal, run_id, "coordinator", node) if options.journal is not None else None
+        self.publisher = Publisher(run_id, node, self.metrics, journal)
+        given = self.control.clock if self.control is not None else options.clock
+        clock = given or SystemClock(asyncio.get_running_loop())
+        self.runtime = Runtime(core, clock, store.log, self.publisher, store.leadership, store.topics_log)
+        store.attach(self.runtime)
+        if self.control is not None and options.control is not None:
+            self.control.attach(self.runtime, self.publisher, store.log, self._furnish, options.control.token)
+        self.service = Service(
+            self.runtime,
+            Views(self.runtime, self.publisher, self.metrics, store.shown),
+            self.metrics,
+            max_body_bytes=options.max_body_bytes,
+            body_seconds=options.body_seconds,
+            control=self.control,
+        )
+        self._stopped = False
+        self.host = options.host
+        self.port = options.port
+
+    @property
+    def url(self) -> str:
+        """Where the service is."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    async def start(self) -> None:
+        """Bind, take over every offsets partition, create the topics, and serve.
+
+        Where others have a say in what is led it may take its time: a node that was killed waits until its former lease
+        has run out. So there one can look at it from the first.
+        """
+        options = self._options
+        listener = _bind(options.host, options.port) if options.listen else None
+        try:
+            if listener is not None:
+                self.port = listener.getsockname()[1]
+                if self.runtime.leadership.lease_ms is not None:
+                    await self.service.listen(listener)
+            await self.runtime.start(options.advertised_host or _reachable(options.host), self.port)
+            if self.control is not None:
+                self.control.begin()
+            await self._furnish()
+            if listener is not None:
+                await self.service.begin(listener)
+        except BaseException:
+            await self.service.abandon()
+            if listener is not None:
+                listener.close()
+            with suppress(StoreProblem):
+                await self.runtime.stop()
+            await self.store.close()
+            self.publisher.close()
+            raise
+        if listener is not None:
+            self._log.info("listening", url=self.url, node_id=options.settings.broker_id)
+
+    async def stop(self) -> None:
+        """Answer whoever is parked, close the connections, the log and the journal."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._log.info("shutting_down")
+        if self.control is not None:
+            self.control.stop()
+        # While answers still go out: whoever asks is told to look elsewhere.
+        await self.runtime.drain()
+        await self.service.stop()
+        await self.runtime.stop()
+        await self.store.close()
+        self.publisher.close()
+        if self.control is not None:
+            self.control.clock.stop()
+        self._log.info("stopped")
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def _furnish(self) -> None:
+        """Make the topics that are there from the start."""
+        for topic in self._options.topics:
+            await self._create(topic)
+
+    async def _create(self, topic: Topic) -> None:
+        rate = topic.records_per_second
+        configs = () if rate is None else (CreatableTopicConfig(name="emulator.records.per.second", value=str(rate)),)
+        creatable = CreatableTopic(
+            name=topic.name, num_partitions=topic.partitions, replication_factor=-1, assignments=(), configs=configs
+        )
+        request = CreateTopicsRequest(topics=(creatable,))
+        answer = await self.runtime.submit(request, Context(api_version=CREATE_TOPICS.max_version)).answer()
+        assert isinstance(answer, CreateTopicsResponse)
+        result = answer.topics[0]
+        if result.error_code is ErrorCode.TOPIC_ALREADY_EXISTS and self.store.is_durable:
+            return
+        if result.error_code is not ErrorCode.NONE:
+            raise StartFailed(f"topic {topic.name}: {result.error_code.name}: {result.error_message or 'refused'}")
+
+
+def _check_control(options: Options) -> None:
+    """Whoever reaches the control API can do anything to the node, so beyond this machine a token is needed."""
+    control = options.control
+    if control is None or not options.listen:
+        return
+    if control.token is not None:
+        if not control.token or not control.token.isascii() or not control.token.isprintable():
+            raise StartFailed("--control-token: expected printable ASCII characters, at least one")
+    elif not _is_loopback(options.host):
+        raise StartFailed(
+            f"--control on {options.host or 'every address'}: expected a --control-token too, since others than this "
+            "machine could reach it; or listen on 127.0.0.1"
+        )
+
+
+def _control(options: Options, store: Store) -> Control:
+    assert options.control is not None, "there is a control to make"
+    if options.store is not None and options.control.clock != "real":
+        raise StartFailed(f"--clock {options.control.clock}: expected real with --store, whose leases run in real time")
+    # Only here: whoever does not ask for it does not wait for its import either.
+    from rejoin.coordinator.control.clocks import clock_named  # noqa: PLC0415
+    from rejoin.coordinator.control.control import Control  # noqa: PLC0415
+
+    return Control(options.settings, clock_named(options.control.clock), topics_logged=store.is_durable)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address; a name counts by everything that it stands for."""
+    try:
+        found = {str(each[4][0]) for each in socket.getaddrinfo(host or None, None, type=socket.SOCK_STREAM)}
+    except OSError:
+        return False
+    return host != "" and all(ip_address(address.partition("%")[0]).is_loopback for address in found)
+
+
+def calm_collector() -> None:
+    """Let Python's cycle collector look less often, and not at all at what is there already.
+
+    For a process that is a service and nothing else. Ten thousand parked requests are half a million objects without a
+    cycle among them; looking through them again and again costs more than answering them.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as problem:
+        raise StartFailed(f"cannot listen on {shown}: {problem}; expected an address of this machine") from problem
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.setblocking(False)
+    except OSError as problem:
+        listener.close()
+        raise StartFailed(
+            f"cannot listen on {shown}: {problem.strerror}; expected an address of this machine and a free port, "
+            "or port 0, which takes any"
+        ) from problem
+    return listener
+
+
+def _reachable(host: str) -> str:
+    """What clients are told to connect to: where every address was bound, this machine's name."""
+    return socket.gethostname() if host in {"0.0.0.0", "::", ""} else host

@@ -1,0 +1,42 @@
+"""Time for the runtime: an instant when asked, and one knock on the door later."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from rejoin.coordinator.core.inputs import Millis
+
+
+class Alarm(Protocol):
+    """A call that was ordered and can be taken back."""
+
+    def cancel(self) -> None:
+        """Do not call."""
+
+
+class Clock(Protocol):
+    """Where instants come from. They never go backwards."""
+
+    def now(self) -> Millis:
+        """This instant, ms since 1970."""
+
+    def call_at(self, when: Millis, call: Callable[[], None]) -> Alarm:
+        """Call at an instant or shortly after, never before returning."""
+
+
+class SystemClock:
+    """The machine's clock, read once; from then on its steady one, so that nobody can turn it back."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._offset_ns = time.time_ns() - time.monotonic_ns()
+
+    def now(self) -> Millis:
+        return (time.monotonic_ns() + self._offset_ns) // 1_000_000
+
+    def call_at(self, when: Millis, call: Callable[[], None]) -> Alarm:
+        # Never less than one millisecond: event loops round, and one that knocks early would be asked again at once.
+        return self._loop.call_later(max(when - self.now(), 1) / 1_000, call)

@@ -1,0 +1,132 @@
+"""The facts of the last while, in memory, for whoever asks for a range of them or listens.
+
+Nothing is queued for a listener: each keeps its own place and reads on when woken. One that is too slow finds its place
+gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, NamedTuple
+
+from rejoin.journal.events.base import Event
+from rejoin.journal.journal import Line
+
+RETAINED_ROWS: Final = 50_000
+RETAINED_BYTES: Final = 64 * 2**20
+
+
+class Entry(NamedTuple):
+    """A row of the journal with what listeners choose by."""
+
+    seq: int
+    name: str
+    group_id: str | None
+    text: bytes
+
+
+class Gone(Exception):
+    """Rows were asked for that are not kept any more."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__(f"the oldest row kept is {first}")
+        self.first = first
+
+
+class Range(NamedTuple):
+    """Rows, and behind which row the next range begins."""
+
+    entries: list[Entry]
+    next: int
+
+
+class Feed:
+    """Keeps the newest rows and wakes listeners. ``after`` is the number of the newest row before this feed began."""
+
+    def __init__(
+        self, after: int = 0, retained_rows: int = RETAINED_ROWS, retained_bytes: int = RETAINED_BYTES
+    ) -> None:
+        self._entries: list[Entry] = []
+        self._begin = 0
+        self._head = after
+        self._bytes = 0
+        self._retained_rows = retained_rows
+        self._retained_bytes = retained_bytes
+        self._waiting: list[asyncio.Future[None]] = []
+        self._closed = False
+
+    @property
+    def head(self) -> int:
+        """The number of the newest row."""
+        return self._head
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest row kept; one more than the head where there is none."""
+        return self._head - (len(self._entries) - self._begin) + 1
+
+    @property
+    def closed(self) -> bool:
+        """True when nothing more will come."""
+        return self._closed
+
+    @property
+    def listeners(self) -> int:
+        """How many wait for the next row at this moment."""
+        return len(self._waiting)
+
+    def add(self, line: Line, fact: Event) -> None:
+        """Take in the next row."""
+        assert line.seq == self._head + 1, "rows come in order, without gaps"
+        self._head = line.seq
+        self._entries.append(Entry(line.seq, fact.name, getattr(fact, "group_id", None), line.text))
+        self._bytes += len(line.text)
+        while (
+            len(self._entries) - self._begin > self._retained_rows or self._bytes > self._retained_bytes
+        ) and self._begin < len(self._entries) - 1:
+            self._bytes -= len(self._entries[self._begin].text)
+            self._begin += 1
+        if self._begin > 1_000 and self._begin > len(self._entries) // 2:
+            del self._entries[: self._begin]
+            self._begin = 0
+        if self._waiting:
+            self._wake()
+
+    def range(self, after: int, limit: int, group_id: str | None = None) -> Range:
+        """At most ``limit`` rows behind ``after``. Raises :class:`Gone` when the first of them is not kept any more."""
+        if after + 1 < self.first:
+            raise Gone(self.first)
+        start = min(self._begin + after + 1 - self.first, len(self._entries))
+        if group_id is None:
+            found = self._entries[start : start + limit]
+            return Range(found, found[-1].seq if found else after)
+        found = []
+        for index in range(start, len(self._entries)):
+            entry = self._entries[index]
+            if entry.group_id == group_id:
+                found.append(entry)
+                if len(found) == limit:
+                    return Range(found, entry.seq)
+        return Range(found, max(after, self._head))
+
+    async def wait(self, after: int) -> None:
+        """Return when there is a row behind ``after``, or none will come any more."""
+        while self._head <= after and not self._closed:
+            woken = asyncio.get_running_loop().create_future()
+            self._waiting.append(woken)
+            try:
+                await woken
+            finally:
+                if woken in self._waiting:
+                    self._waiting.remove(woken)
+
+    def close(self) -> None:
+        """Send every listener home."""
+        self._closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)

@@ -1,0 +1,95 @@
+"""The cluster for people and programs: ``GET /cluster``, and whether this node is ready to do its part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rejoin.coordinator.core.cluster.requests import CLUSTER_ID
+from rejoin.coordinator.service.http.problems import Problem
+from rejoin.coordinator.service.runtime import Runtime
+
+
+def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
+    """Nodes, leases, epochs and load times, as the store last showed them; what this node leads as it is now.
+
+    Times are ms. ``loadMs`` counts from when a partition was taken, so it includes waiting behind others that were
+    taken with it. That of another node's partition is what it told when it last renewed its lease.
+    """
+    leadership = runtime.leadership
+    described = runtime.node.describe(runtime.clock.now())
+    own = {partition.partition: partition for partition in described.partitions}
+    view = leadership.view()
+    leaders = runtime.node.leaders
+    partitions = []
+    for partition in range(runtime.node.settings.offsets_topic_num_partitions):
+        lease = view.by_partition.get(partition)
+        mine = own.get(partition)
+        leader = leaders.get(partition)
+        if mine is not None:
+            state, epoch, load_ms = mine.state.lower(), mine.epoch, runtime.load_ms.get(partition)
+        else:
+            state = "free" if leader is None else "elsewhere"
+            epoch = lease.epoch if lease is not None else -1
+            load_ms = lease.load_ms if lease is not None and leader is not None else None
+        expires = None
+        if lease is not None and lease.ms_left is not None and leadership.lease_ms is not None:
+            expires = max(0, lease.ms_left)
+        partitions.append(
+            {
+                "partition": partition,
+                "leader": leader,
+                "epoch": epoch,
+                "state": state,
+                "groups": mine.groups if mine is not None else None,
+                "loadMs": load_ms,
+                "leaseMsLeft": expires,
+            }
+        )
+    nodes = [
+        {
+            "nodeId": node.node_id,
+            "host": node.host,
+            "port": node.port,
+            "alive": node.is_alive,
+            "leads": sum(leader == node.node_id for leader in leaders.values()),
+        }
+        for node in view.nodes
+    ]
+    return {
+        "clusterId": CLUSTER_ID,
+        "nodeId": described.node_id,
+        "store": store,
+        "leaseMs": leadership.lease_ms,
+        "nodes": nodes,
+        "partitions": partitions,
+        "counts": dict(leadership.counts),
+    }
+
+
+def readiness(runtime: Runtime, *, is_starting: bool = False) -> tuple[bool, dict[str, Any]]:
+    """Whether requests can be sent here, and what is in the way if not."""
+    node = runtime.node.describe(runtime.clock.now())
+    states = [partition.state.lower() for partition in node.partitions]
+    counts = {state: states.count(state) for state in sorted(set(states))}
+    problem = runtime.leadership.problem()
+    if not problem and not node.brokers:
+        problem = "not a part of the cluster yet"
+    if not problem and is_starting:
+        problem = "starting"
+    if not problem and any(state != "active" for state in states):
+        problem = "loading"
+    shown = {"status": "ready" if not problem else "not-ready", "nodeId": node.node_id, "partitions": counts}
+    return not problem, {**shown, "problem": problem} if problem else shown
+
+
+def resign(runtime: Runtime, partition: int) -> dict[str, Any]:
+    """Let another node lead a partition. A node that is alone leads it anew, loaded from the log in a new epoch."""
+    count = runtime.node.settings.offsets_topic_num_partitions
+    if not 0 <= partition < count:
+        raise Problem(404, "unknown-partition", f"there is no offsets partition {partition}; expected 0 to {count - 1}")
+    if not runtime.resign(partition):
+        leader = runtime.node.leaders.get(partition)
+        where = "nobody leads it now" if leader is None else f"node {leader} does, ask there"
+        raise Problem(409, "not-leading", f"this node does not lead offsets partition {partition}: {where}")
+    alone = runtime.leadership.lease_ms is None and runtime.elect(partition)
+    return {"partition": partition, "leading": alone}

@@ -1,0 +1,303 @@
+"""The control API over HTTP: JSON in, JSON out, described by itself at ``GET /control``."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+import orjson
+from aiohttp import web
+from pydantic import Field, ValidationError
+
+from rejoin.coordinator.control.faults import Body, Fault, FaultRule
+from rejoin.coordinator.control.timing import Advance
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWanted, Timeout
+from rejoin.coordinator.control.world import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
+from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field_errors, one_error
+from rejoin.coordinator.service.http.server import CONTROL, check_content_type
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.control.control import Control
+
+
+class HitsWanted(Body):
+    """How often a fault shall have struck."""
+
+    hits: int = Field(default=1, ge=0, description="so many requests, or more")
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
+
+
+class Nothing(Body):
+    """No fields."""
+
+
+class Since(Body):
+    """Which part of the recording."""
+
+    since: int = Field(default=0, ge=0, description="a mark: what came behind it; all of it unless given")
+    group: str | None = Field(default=None, description="what is about this group only")
+
+
+class TranscriptWanted(Since):
+    """Which part of the recording, and what it shows."""
+
+    claim: str = Field(default="", description="the transcript's first line: what it shows")
+
+
+class KafkaSince(Since):
+    """Which part of the recording, and in whose form."""
+
+    kafka: str = Field(default="3.9", description="the Kafka version whose form it shall have")
+
+
+class Operation(NamedTuple):
+    """One method on one path; ``{id}`` stands for a part of the path."""
+
+    method: str
+    path: str
+    does: str
+    body: type[Body]
+    call: Callable[[Any, str], Awaitable[Any]]
+    in_query: bool = False
+
+
+class Text(NamedTuple):
+    """An answer that is not JSON."""
+
+    text: str
+
+
+class Routes:
+    """Finds the operation, reads what it wants, and writes what it answers."""
+
+    def __init__(self, control: Control, token: str | None) -> None:
+        self._control = control
+        self._token = token
+        self.operations = self._table()
+        self._by_place = {(each.method, each.path): each for each in self.operations}
+        self._paths = {each.path for each in self.operations}
+
+    async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.Response:
+        """Answer one request."""
+        self._check_token(request)
+        place, key = self._place(path)
+        method = "GET" if request.method == "HEAD" else request.method
+        operation = self._by_place.get((method, place))
+        if operation is None:
+            allowed = ", ".join(sorted(each for each, where in self._by_place if where == place))
+            detail = f"{path} takes {allowed}, not {request.method[:32]}"
+            raise Problem(405, "wrong-method", detail, headers={"Allow": allowed})
+        kind = request.headers.get("Content-Type")
+        if body and kind is not None:
+            check_content_type(kind)
+        query = request.raw_path.partition("?")[2]
+        wanted = self._read(operation, body, query)
+        answer = await operation.call(wanted, key)
+        headers = {"Kafka-Control-Mark": str(self._control.recorder.mark)}
+        if isinstance(answer, Text):
+            return web.Response(body=answer.text.encode(), content_type="text/plain", charset="utf-8", headers=headers)
+        return web.Response(body=orjson.dumps(answer), content_type="application/json", headers=headers)
+
+    def _check_token(self, request: web.BaseRequest) -> None:
+        if self._token is None:
+            return
+        kind, _, given = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
+            detail = "expected the token of --control-token, as the header Authorization: Bearer TOKEN"
+            raise Problem(401, "not-authorized", detail, headers={"WWW-Authenticate": "Bearer"})
+
+    def _place(self, path: str) -> tuple[str, str]:
+        """The operation's path, and the id in it."""
+        path = path.rstrip("/") or path
+        if path in self._paths:
+            return path, ""
+        parts = path.split("/")
+        if len(parts) >= 4:
+            place = "/".join([*parts[:3], "{id}", *parts[4:]])
+            if place in self._paths:
+                return place, unquote(parts[3])
+        near = get_close_matches(path, self._paths, n=1, cutoff=0.0)[0]
+        detail = f"there is no {path[:200]}; the nearest is {near}, and GET {CONTROL} tells all"
+        raise Problem(404, "unknown-route", detail, one_error("path", "unknown route", path))
+
+    @staticmethod
+    def _read(operation: Operation, body: bytes, query: str) -> Body:
+        where = f"{operation.method} {operation.path}"
+        try:
+            if operation.in_query:
+                given = dict(parse_qsl(query, keep_blank_values=True))
+                return operation.body.model_validate(given, strict=False)
+            if query:
+                detail = f"{where} takes no parameters; what it wants is in the body"
+                raise Problem(400, "invalid-parameter", detail, one_error("query", "expected none", query))
+            return operation.body.model_validate_json(body or b"{}")
+        except ValidationError as problem:
+            found = problem.errors(include_url=False, include_context=False)
+            errors = field_errors(found[:MOST_ERRORS])
+            first = errors[0]
+            place = f"{first['field']}: " if first["field"] else ""
+            known = ", ".join(operation.body.model_fields) or "none"
+            detail = f"{where}: {place}{first['problem']}; the fields are: {known}"
+            raise Problem(400, "invalid-body", detail, errors) from None
+
+    # --- what can be done
+
+    def describe(self) -> dict[str, Any]:
+        """Every operation with the schema of what it wants, and where everything stands."""
+        return {
+            **self._control.status(),
+            "operations": [
+                {
+                    "method": each.method,
+                    "path": each.path,
+                    "does": each.does,
+                    ("query" if each.in_query else "body"): each.body.model_json_schema()
+                    if each.body.model_fields
+                    else None,
+                }
+                for each in self.operations
+            ],
+        }
+
+    def _table(self) -> list[Operation]:
+        control = self._control
+        world, evidence = control.world, control.evidence
+
+        async def describe(_: Nothing, __: str) -> Any:
+            return self.describe()
+
+        async def mark(_: Nothing, __: str) -> Any:
+            return {"mark": control.recorder.mark}
+
+        async def clock(_: Nothing, __: str) -> Any:
+            return control.timing.shown()
+
+        async def advance(how: Advance, _: str) -> Any:
+            return await control.timing.advance(how)
+
+        async def faults(_: Nothing, __: str) -> Any:
+            return {"faults": [fault.shown() for fault in control.faults.all()]}
+
+        async def add_fault(rule: FaultRule, _: str) -> Any:
+            return control.add_fault(rule).shown()
+
+        async def clear_faults(_: Nothing, __: str) -> Any:
+            removed = [fault.shown() for fault in control.faults.all()]
+            control.faults.clear()
+            return {"removed": removed}
+
+        async def fault(_: Nothing, fault_id: str) -> Any:
+            return control.fault(fault_id).shown()
+
+        async def remove_fault(_: Nothing, fault_id: str) -> Any:
+            found: Fault = control.fault(fault_id)
+            control.faults.remove(found)
+            return found.shown()
+
+        async def release(_: Nothing, fault_id: str) -> Any:
+            found = control.fault(fault_id)
+            let_go = found.release()
+            return {**found.shown(), "let_go": let_go}
+
+        async def wait_for_fault(wanted: HitsWanted, fault_id: str) -> Any:
+            found = control.fault(fault_id)
+            await control.wait_for_fault(found, wanted.hits, wanted.timeout_ms)
+            return found.shown()
+
+        async def wait_for_group(wanted: GroupWanted, _: str) -> Any:
+            view = await control.waiting.wait(wanted)
+            return {"group": None if view is None else view.model_dump(mode="json")}
+
+        async def expire(which: WhichMember, _: str) -> Any:
+            return world.expire(which)
+
+        async def kick(which: WhichMember, _: str) -> Any:
+            return await world.kick(which)
+
+        async def resign(which: WhichPartition, _: str) -> Any:
+            return world.resign(which)
+
+        async def elect(which: WhichPartition, _: str) -> Any:
+            return world.elect(which)
+
+        async def set_topic(wanted: TopicWanted, _: str) -> Any:
+            return await world.set_topic(wanted)
+
+        async def produce(produced: Produced, _: str) -> Any:
+            return await world.produce(produced)
+
+        async def snapshot(_: Nothing, __: str) -> Any:
+            return world.snapshot()
+
+        async def restore(which: WhichSnapshot, _: str) -> Any:
+            return world.restore(which)
+
+        async def reset(_: Nothing, __: str) -> Any:
+            return await world.reset()
+
+        async def transcript(wanted: TranscriptWanted, _: str) -> Any:
+            return Text(evidence.transcript(wanted.since, wanted.group, wanted.claim))
+
+        async def broker_log(wanted: KafkaSince, _: str) -> Any:
+            return Text(evidence.broker_log(wanted.kafka, wanted.since, wanted.group))
+
+        async def request_log(wanted: KafkaSince, _: str) -> Any:
+            return Text(evidence.request_log(wanted.kafka, wanted.since, wanted.group))
+
+        at = CONTROL
+        return [
+            Operation("GET", at, "this description, and where everything stands", Nothing, describe),
+            Operation("GET", f"{at}/clock", "what time it is, and when something is due", Nothing, clock),
+            Operation("POST", f"{at}/clock", "let time pass; answers what fired", Advance, advance),
+            Operation("GET", f"{at}/faults", "every rule with its hits", Nothing, faults),
+            Operation("POST", f"{at}/faults", "make a rule, behind those that are there", FaultRule, add_fault),
+            Operation(
+                "DELETE", f"{at}/faults", "remove every rule, and let go of what they hold", Nothing, clear_faults
+            ),
+            Operation("GET", f"{at}/faults/{{id}}", "one rule with its hits", Nothing, fault),
+            Operation(
+                "DELETE", f"{at}/faults/{{id}}", "remove a rule, and let go of what it holds", Nothing, remove_fault
+            ),
+            Operation("POST", f"{at}/faults/{{id}}/release", "open the barrier of a rule with pause", Nothing, release),
+            Operation("POST", f"{at}/faults/{{id}}/wait", "wait until a rule has struck", HitsWanted, wait_for_fault),
+            Operation("POST", f"{at}/groups/wait", "wait until a group is so", GroupWanted, wait_for_group),
+            Operation("POST", f"{at}/groups/expire", "let a member's session run out now", WhichMember, expire),
+            Operation("POST", f"{at}/groups/kick", "remove a member, as an administrator does", WhichMember, kick),
+            Operation("POST", f"{at}/partitions/resign", "lose an offsets partition", WhichPartition, resign),
+            Operation(
+                "POST", f"{at}/partitions/elect", "lead an offsets partition, loaded anew", WhichPartition, elect
+            ),
+            Operation("POST", f"{at}/topics", "create a topic, or let it grow", TopicWanted, set_topic),
+            Operation("POST", f"{at}/topics/produce", "move end offsets on", Produced, produce),
+            Operation("POST", f"{at}/snapshot", "keep the whole state", Nothing, snapshot),
+            Operation("POST", f"{at}/restore", "go back to a snapshot, in time too", WhichSnapshot, restore),
+            Operation("POST", f"{at}/reset", "begin anew, without groups, offsets and rules", Nothing, reset),
+            Operation("GET", f"{at}/mark", "the mark of this moment, for since", Nothing, mark),
+            Operation(
+                "GET",
+                f"{at}/transcript",
+                "what happened, as a transcript that replays",
+                TranscriptWanted,
+                transcript,
+                True,
+            ),
+            Operation(
+                "GET",
+                f"{at}/broker-log",
+                "what happened, as lines of a broker's server.log",
+                KafkaSince,
+                broker_log,
+                True,
+            ),
+            Operation(
+                "GET",
+                f"{at}/request-log",
+                "what was asked, as lines of a kafka-request.log",
+                KafkaSince,
+                request_log,
+                True,
+            ),
+        ]

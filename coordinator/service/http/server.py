@@ -1,0 +1,361 @@
+"""The service over HTTP: Kafka's requests by POST, looking around by GET.
+
+The server is aiohttp's low-level one with a dispatch of its own: one dictionary, no middlewares, no log line unless
+debug is on. A request that has to wait costs a future.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+from contextlib import suppress
+from difflib import get_close_matches
+from time import perf_counter
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
+
+import structlog
+from aiohttp import web
+
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service.http.cluster_views import resign
+from rejoin.coordinator.service.http.problems import Problem, one_error
+from rejoin.coordinator.service.http.rpc import (
+    ANONYMOUS,
+    API_VERSION,
+    CLIENT_ID,
+    KAFKA_ERROR,
+    PRINCIPAL,
+    Answer,
+    Dates,
+    Route,
+    Variant,
+    context,
+    correlation,
+)
+from rejoin.coordinator.service.http.views import PLACES, Views
+from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.runtime import Runtime, Ticket, Unanswered
+from rejoin.protocol.registry import API_VERSIONS, APIS
+from rejoin.protocol.types import Request
+
+MAX_BODY_BYTES: Final = 104_857_600
+"""Largest body taken, Kafka's ``socket.request.max.bytes``."""
+
+BODY_SECONDS: Final = 30.0
+IDLE_SECONDS: Final = 600.0
+_LINGER_SECONDS: Final = 2.0
+_BACKLOG: Final = 4_096
+_JSON: Final = "application/json"
+CONTROL: Final = "/control"
+RESIGN: Final = "/cluster/partitions/{partition}/resign"
+_RESIGN: Final = re.compile(r"/cluster/partitions/([0-9]{1,9})/resign")
+
+
+class Connection(web.RequestHandler):
+    """One connection. What is not HTTP at all is answered as a problem too, and is no reason for a traceback."""
+
+    __slots__ = ("_metrics", "client_host")
+
+    def __init__(self, manager: web.Server, metrics: Metrics, **settings: Any) -> None:
+        super().__init__(manager, **settings)
+        self.client_host = "127.0.0.1"
+        self._metrics = metrics
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self.client_host = str(peer[0])
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """A body that turns out to be broken is the sender's mistake, whether anybody has read it or not."""
+        if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **kw)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What aiohttp itself refuses."""
+        detail = (message or "this is not HTTP as it should be").strip().splitlines()[0]
+        self._metrics.problems[status] += 1
+        kind = "invalid-http" if status < 500 else "internal-error"
+        response = Problem(status, kind, detail if status < 500 else "the service failed").response()
+        response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    """Makes connections of ours."""
+
+    def __init__(self, handler: Any, metrics: Metrics) -> None:
+        super().__init__(handler, handler_cancellation=True)
+        self._metrics = metrics
+
+    def __call__(self) -> Connection:
+        return Connection(
+            self,
+            self._metrics,
+            loop=asyncio.get_running_loop(),
+            access_log=None,
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=_LINGER_SECONDS,
+        )
+
+
+class Controlling(Protocol):
+    """What stands between the service and its runtime when it can be controlled from outside."""
+
+    def submit(self, request: Request, who: Context) -> Ticket:
+        """As the runtime's; what comes may be held up, refused or lost."""
+
+    async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.StreamResponse:
+        """Answer a request to a path under ``/control``."""
+
+
+class Service:
+    """The HTTP side of a runtime."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        views: Views,
+        metrics: Metrics,
+        *,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        body_seconds: float = BODY_SECONDS,
+        control: Controlling | None = None,
+    ) -> None:
+        self.runtime = runtime
+        self._submit = runtime.submit if control is None else control.submit
+        self._control = control
+        self.metrics = metrics
+        self._views = views
+        self._max_body_bytes = max_body_bytes
+        self._body_seconds = body_seconds
+        self._routes = {api.path: Route(api, metrics.api(api.name)) for api in APIS}
+        self._dates = Dates()
+        self._serving = False
+        self._stopping = False
+        self._server = _Server(self._handle, metrics)
+        self._listening: asyncio.Server | None = None
+        log: Any = structlog.get_logger("coordinator").bind()
+        self._log = log
+        self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
+
+    async def listen(self, listener: socket.socket) -> None:
+        """Listen on a bound socket. Until ``begin`` the node can be looked at, and no more."""
+        self._listening = await asyncio.get_running_loop().create_server(self._server, sock=listener, backlog=_BACKLOG)
+
+    async def begin(self, listener: socket.socket) -> None:
+        """Serve everything, on a bound socket that may be listened on already."""
+        self._serving = True
+        self._views.is_starting = False
+        if self._listening is None:
+            await self.listen(listener)
+
+    async def abandon(self) -> None:
+        """Stop before having begun."""
+        self._stopping = True
+        if self._listening is not None:
+            self._listening.close()
+        self._server.pre_shutdown()
+        with suppress(asyncio.TimeoutError):
+            await self._server.shutdown(0.1)
+
+    async def stop(self, patience: float = 1.0) -> None:
+        """Stop accepting, answer everyone who is parked, let answers go out, and close the connections."""
+        self._serving, self._stopping = False, True
+        if self._listening is not None:
+            self._listening.close()
+        await self.runtime.drain()
+        self._views.stop()
+        await asyncio.sleep(0)
+        self._server.pre_shutdown()
+        with suppress(asyncio.TimeoutError):
+            await self._server.shutdown(patience)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            route = self._routes.get(request.raw_path)
+            if route is None or request.method != "POST" or not self._serving:
+                return await self._elsewhere(request)
+            return await self._call(route, request)
+        except Problem as problem:
+            return self._refuse(request, problem)
+        except Unanswered:
+            if request.transport is not None:
+                request.transport.abort()
+            return Answer(request, b"")
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception as problem:
+            self._log.error("request_failed", path=request.path, problem=repr(problem), exc_info=problem)
+            return self._refuse(request, Problem(500, "internal-error", "the service failed"))
+
+    async def _call(self, route: Route, request: web.BaseRequest) -> web.StreamResponse:
+        content = request.content
+        if content.is_eof() and content.total_bytes <= self._max_body_bytes:
+            body = content.read_nowait()
+        else:
+            body = await self.read(request)
+        began = perf_counter()
+        headers = request.headers
+        kind = headers.get("Content-Type")
+        if kind is not None and kind != _JSON:
+            check_content_type(kind)
+        variant = route.variant(headers.get(API_VERSION))
+        protocol = request.protocol
+        assert isinstance(protocol, Connection)
+        who = context(
+            variant.version, headers.get(CLIENT_ID, ""), headers.get(PRINCIPAL, ANONYMOUS), protocol.client_host
+        )
+        echo = correlation(headers)
+        ticket = self._submit(variant.parse(body), who)
+        response = ticket.response
+        took = route.metrics.took
+        if response is None:
+            took = route.metrics.parked
+            response = await ticket.answer()
+            if response is None:
+                response = variant.failure()
+                if response is None:
+                    raise Problem(503, "internal-error", f"{route.api.name} failed; nothing was changed")
+        error, head, body = variant.write(response)
+        millis = (perf_counter() - began) * 1_000
+        answers = route.metrics.answers
+        answers[error] = answers.get(error, 0) + 1
+        took.observe(millis)
+        if self._log_requests:
+            self._log_request(variant, who.client_id, error, millis)
+        if request.keep_alive and request.version == (1, 1):
+            return Answer(request, head + echo + self._dates.line() + body)
+        return _plain(error, echo, body)
+
+    async def read(self, request: web.BaseRequest) -> bytes:
+        """The body of a request that is large, slow or announced first."""
+        limit = self._max_body_bytes
+        announced = request.content_length
+        if announced is not None and announced > limit:
+            raise _too_large(limit)
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                while chunk := await request.content.readany():
+                    body += chunk
+                    if len(body) > limit:
+                        raise _too_large(limit)
+        except TimeoutError:
+            detail = f"the body did not arrive within {self._body_seconds:g} s"
+            raise Problem(408, "request-timeout", detail) from None
+        except web.RequestPayloadError as problem:
+            raise Problem(400, "invalid-http", f"the body cannot be read: {problem}") from None
+        return bytes(body)
+
+    async def _elsewhere(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Everything that is not plainly one of Kafka's requests."""
+        if self._stopping:
+            raise Problem(503, "shutting-down", "this node is shutting down")
+        path = unquote(request.raw_path.partition("?")[0])
+        place = self._views.place(request.raw_path)
+        if not self._serving and (place is None or request.method not in {"GET", "HEAD"}):
+            raise Problem(503, "starting", "this node is starting; GET /readyz says what it waits for")
+        route = self._routes.get(path)
+        if route is not None:
+            if request.method == "POST":
+                return await self._call(route, request)
+            if route.api is API_VERSIONS and request.method in {"GET", "HEAD"}:
+                return await self._api_versions(request, route)
+            allowed = "GET, HEAD, POST" if route.api is API_VERSIONS else "POST"
+            raise _wrong_method(request.method, path, allowed)
+        if path == CONTROL or path.startswith(CONTROL + "/"):
+            if self._control is None:
+                raise Problem(404, "unknown-route", f"{CONTROL} is off; start the coordinator with --control")
+            return await self._control.serve(request, path, await self.read(request))
+        resigning = _RESIGN.fullmatch(path)
+        if resigning is not None:
+            if request.method != "POST":
+                raise _wrong_method(request.method, path, "POST")
+            return web.json_response(resign(self.runtime, int(resigning[1])))
+        if place is None:
+            raise self._unknown(path)
+        if request.method not in {"GET", "HEAD"}:
+            raise _wrong_method(request.method, path, "GET, HEAD")
+        return await self._views.show(place, request)
+
+    async def _api_versions(self, request: web.BaseRequest, route: Route) -> web.StreamResponse:
+        protocol = request.protocol
+        assert isinstance(protocol, Connection)
+        # Version 2: the newest in which nobody has to introduce himself.
+        variant = route.variants["2"]
+        message: Request = route.api.request()
+        response = await self._submit(message, context(2, "", ANONYMOUS, protocol.client_host)).answer()
+        if response is None:
+            raise Problem(503, "internal-error", "ApiVersions failed")
+        error, _, body = variant.write(response)
+        return _plain(error, b"", body)
+
+    def _unknown(self, path: str) -> Problem:
+        known = [*self._routes, *PLACES, RESIGN]
+        near = get_close_matches(path, known, n=1, cutoff=0.0)
+        hint = f"; the nearest is {near[0]}" if near else ""
+        return Problem(
+            404, "unknown-route", f"there is no {path[:200]}{hint}", one_error("path", "unknown route", path)
+        )
+
+    def _refuse(self, request: web.BaseRequest, problem: Problem) -> web.Response:
+        self.metrics.problems[problem.status] += 1
+        if self._log_requests:
+            self._log.debug("problem", path=request.raw_path, status=problem.status, detail=problem.detail)
+        response = problem.response()
+        if request.content.exception() is not None:
+            # Where a broken body ends nobody knows, so nothing more can come behind it.
+            response.force_close()
+        with suppress(Problem):
+            name, _, number = correlation(request.headers).decode("ascii").strip().partition(": ")
+            if name:
+                response.headers[name] = number
+        return response
+
+    def _log_request(self, variant: Variant, client_id: str, error: str, millis: float) -> None:
+        self._log.debug(
+            variant.api.path.removeprefix("/v1/").replace("-", "_"),
+            version=variant.version,
+            client_id=client_id,
+            error=error or None,
+            took_ms=round(millis, 3),
+        )
+
+
+def _plain(error: str, echo: bytes, body: bytes) -> web.Response:
+    """An answer for HTTP/1.0, for a connection that ends with it, or for looking at."""
+    headers: dict[str, str] = {KAFKA_ERROR: error} if error else {}
+    if echo:
+        name, _, value = echo.decode("ascii").strip().partition(": ")
+        headers[name] = value
+    return web.Response(body=body, content_type=_JSON, headers=headers)
+
+
+def check_content_type(given: str) -> None:
+    kind, _, parameters = given.partition(";")
+    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
+    if kind.strip().lower() != _JSON or charset not in {"", "utf-8"}:
+        detail = f"Content-Type: expected {_JSON} in UTF-8, or none at all"
+        raise Problem(415, "unsupported-media-type", detail, one_error("Content-Type", f"expected {_JSON}", given))
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(413, "body-too-large", f"a body may have at most {limit} bytes")
+
+
+def _wrong_method(method: str, path: str, allowed: str) -> Problem:
+    detail = f"{path} takes {allowed}, not {method[:32]}"
+    return Problem(405, "wrong-method", detail, headers={"Allow": allowed})

@@ -1,0 +1,304 @@
+"""Looking around: groups, topics, facts, health, metrics, and a page for people. Nothing here changes anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from difflib import get_close_matches
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+import orjson
+from aiohttp import web
+
+from rejoin.coordinator.core.views import GroupView
+from rejoin.coordinator.service.feed import Entry, Gone, Range
+from rejoin.coordinator.service.http.cluster_views import cluster, readiness
+from rejoin.coordinator.service.http.problems import Problem, one_error
+from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.publisher import Publisher
+from rejoin.coordinator.service.runtime import Runtime
+from rejoin.journal.journal import Line, read_lines, segments
+
+PLACES: Final = (
+    "/",
+    "/groups",
+    "/groups/{groupId}",
+    "/topics",
+    "/topics/{name}",
+    "/events",
+    "/cluster",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+)
+
+MOST_ROWS: Final = 10_000
+_LARGEST_NUMBER: Final = 2**63 - 1
+_DEFAULT_ROWS: Final = 1_000
+_STREAMED_ROWS: Final = 256
+_QUIET_SECONDS: Final = 15.0
+_STALLED_SECONDS: Final = 10.0
+_SUMMARY: Final = {
+    "groupId",
+    "partition",
+    "state",
+    "previousState",
+    "stateSince",
+    "generation",
+    "protocolType",
+    "protocol",
+    "leader",
+    "rebalanceCause",
+    "rebalances",
+}
+
+
+class Place(NamedTuple):
+    """A route with what its path names."""
+
+    route: str
+    name: str
+    query: str
+
+
+class Views:
+    """The answers to GET."""
+
+    def __init__(self, runtime: Runtime, publisher: Publisher, metrics: Metrics, store: str = "memory") -> None:
+        self.is_starting = True
+        self._store = store
+        self._runtime = runtime
+        self._publisher = publisher
+        self._metrics = metrics
+        self._shown: dict[str, Callable[[Place], web.Response]] = {
+            "/": self._page,
+            "/groups": self._groups,
+            "/groups/{groupId}": self._group,
+            "/topics": self._topics,
+            "/topics/{name}": self._topic,
+            "/cluster": self._cluster,
+            "/healthz": self._health,
+            "/readyz": self._readiness,
+            "/metrics": self._metrics_page,
+        }
+
+    def place(self, raw_path: str) -> Place | None:
+        """Which view a path names, if any."""
+        path, _, query = raw_path.partition("?")
+        if path in self._shown or path == "/events":
+            return Place(path, "", query)
+        for prefix, route in (("/groups/", "/groups/{groupId}"), ("/topics/", "/topics/{name}")):
+            if path.startswith(prefix) and len(path) > len(prefix):
+                return Place(route, unquote(path[len(prefix) :]), query)
+        return None
+
+    async def show(self, place: Place, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a GET."""
+        if place.route == "/events":
+            return await self._events(place, request)
+        _parameters(place, ())
+        return self._shown[place.route](place)
+
+    def stop(self) -> None:
+        """End the streams."""
+        self._publisher.feed.close()
+
+    def _page(self, place: Place) -> web.Response:
+        page = files("rejoin.coordinator.service.pages").joinpath("live.html").read_bytes()
+        return web.Response(body=page, content_type="text/html", charset="utf-8")
+
+    def _groups(self, place: Place) -> web.Response:
+        now = self._runtime.clock.now()
+        node = self._runtime.node
+        views = [node.describe_group(group_id, now) for group_id in node.group_ids()]
+        return _json({"groups": [_summary(view) for view in views if view is not None]})
+
+    def _group(self, place: Place) -> web.Response:
+        now = self._runtime.clock.now()
+        node = self._runtime.node
+        view = node.describe_group(place.name, now)
+        if view is None:
+            raise _not_found("group", place.name, node.group_ids())
+        offsets = [offset.model_dump(mode="json") for offset in node.describe_offsets(place.name, now)]
+        return _json({**view.model_dump(mode="json"), "offsets": offsets})
+
+    def _topics(self, place: Place) -> web.Response:
+        topics = self._runtime.node.describe_topics(self._runtime.clock.now())
+        return _json({"topics": [topic.model_dump(mode="json") for topic in topics]})
+
+    def _topic(self, place: Place) -> web.Response:
+        topics = {topic.topic: topic for topic in self._runtime.node.describe_topics(self._runtime.clock.now())}
+        if place.name not in topics:
+            raise _not_found("topic", place.name, list(topics))
+        return _json(topics[place.name].model_dump(mode="json"))
+
+    def _health(self, place: Place) -> web.Response:
+        node = self._runtime.node.describe(self._runtime.clock.now())
+        states = [partition.state.lower() for partition in node.partitions]
+        counts = {state: states.count(state) for state in sorted(set(states))}
+        # Alive all the same: whether to send requests here is for /readyz to say.
+        status = "starting" if self.is_starting else "ok" if all(state == "active" for state in states) else "loading"
+        return _json({"status": status, "nodeId": node.node_id, "partitions": counts})
+
+    def _readiness(self, place: Place) -> web.Response:
+        ready, shown = readiness(self._runtime, is_starting=self.is_starting)
+        return _json(shown, 200 if ready else 503)
+
+    def _cluster(self, place: Place) -> web.Response:
+        return _json(cluster(self._runtime, self._store))
+
+    def _metrics_page(self, place: Place) -> web.Response:
+        self._metrics.leases = self._runtime.leadership.counts
+        node = self._runtime.node.describe(self._runtime.clock.now())
+        feed = self._publisher.feed
+        text = self._metrics.render(node, feed.listeners, feed.head, self._runtime.core_failures)
+        return web.Response(body=text.encode(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    async def _events(self, place: Place, request: web.BaseRequest) -> web.StreamResponse:
+        given = _parameters(place, ("after", "limit", "group"))
+        group_id = given.get("group")
+        feed = self._publisher.feed
+        if "text/event-stream" in request.headers.get("Accept", "") and request.method == "GET":
+            last = request.headers.get("Last-Event-ID")
+            if last is not None:
+                after = _whole("Last-Event-ID", last, _LARGEST_NUMBER)
+            else:
+                after = _whole("after", given["after"], _LARGEST_NUMBER) if "after" in given else feed.head
+            return await self._stream(request, after, group_id)
+        after = _whole("after", given.get("after", "0"), _LARGEST_NUMBER)
+        limit = _whole("limit", given.get("limit", str(_DEFAULT_ROWS)), MOST_ROWS)
+        # What has been shown must not be taken back: a node that is killed keeps what was flushed.
+        self._publisher.flush()
+        # Asking for no rows is asking where the stream stands, which is never too early or too late.
+        entries, behind = await self._range(after, limit, group_id) if limit else Range([], after)
+        rows = b",".join(entry.text for entry in entries)
+        tail = f'],"next":{behind},"head":{feed.head},"first":{self._first()},"stream":'
+        stream = orjson.dumps(self._publisher.stream)
+        return web.Response(body=b'{"events":[' + rows + tail.encode() + stream + b"}", content_type="application/json")
+
+    def _first(self) -> int:
+        """The oldest row that can be asked for: in the journal where there is one, else in memory."""
+        journal = self._publisher.journal
+        if journal is None:
+            return self._publisher.feed.first
+        kept = [segment.first for segment in segments(journal.directory) if segment.stream == journal.stream]
+        return min(kept, default=self._publisher.feed.first)
+
+    async def _range(self, after: int, limit: int, group_id: str | None) -> Range:
+        """Rows from memory, or from the journal where they are older."""
+        head = self._publisher.feed.head
+        if after > head:
+            detail = f"there is no fact {after} yet, the newest is {head}: another run of the coordinator has begun"
+            raise Problem(410, "facts-gone", detail, one_error("after", f"expected at most {head}", after))
+        try:
+            return self._publisher.feed.range(after, limit, group_id)
+        except Gone:
+            first = self._first()
+            if after + 1 < first or self._publisher.journal is None:
+                detail = f"the facts behind {after} are not kept any more; the oldest is {first}"
+                raise Problem(
+                    410, "facts-gone", detail, one_error("after", f"expected {first - 1} or more", after)
+                ) from None
+        self._publisher.flush()
+        return await asyncio.to_thread(self._read_journal, after, limit, group_id)
+
+    def _read_journal(self, after: int, limit: int, group_id: str | None) -> Range:
+        journal = self._publisher.journal
+        assert journal is not None
+        source, node = journal.stream
+        found: list[Entry] = []
+        for line in read_lines(journal.directory, after, source=source, node=node):
+            entry = _entry(line)
+            if group_id is None or entry.group_id == group_id:
+                found.append(entry)
+            after = entry.seq
+            if len(found) == limit:
+                break
+        return Range(found, after)
+
+    async def _stream(self, request: web.BaseRequest, after: int, group_id: str | None) -> web.StreamResponse:
+        """Server-sent events: the same rows, as they come. Whoever takes nothing for a while is cut off."""
+        feed = self._publisher.feed
+        if after > feed.head:
+            # A listener of an earlier run, which counted further: for this one everything is new.
+            after = feed.first - 1
+        entries, after = await self._range(after, _STREAMED_ROWS, group_id)
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
+        )
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        await response.write(b"retry: 1000\n\n")
+        with suppress(TimeoutError, Problem):
+            while True:
+                async with asyncio.timeout(_STALLED_SECONDS):
+                    if entries:
+                        await response.write(b"".join(map(_as_event, entries)))
+                if after >= feed.head:
+                    if feed.closed:
+                        break
+                    await self._wait(response, after)
+                entries, after = await self._range(after, _STREAMED_ROWS, group_id)
+            return response
+        # Too slow, or its place is not kept any more: it comes back with the id it saw last, and is told.
+        if request.transport is not None:
+            request.transport.abort()
+        return response
+
+    async def _wait(self, response: web.StreamResponse, after: int) -> None:
+        try:
+            async with asyncio.timeout(_QUIET_SECONDS):
+                await self._publisher.feed.wait(after)
+        except TimeoutError:
+            async with asyncio.timeout(_STALLED_SECONDS):
+                await response.write(b": still here\n\n")
+
+
+def _as_event(entry: Entry) -> bytes:
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (entry.seq, entry.name.encode(), entry.text)
+
+
+def _entry(line: Line) -> Entry:
+    row = json.loads(line.text)
+    return Entry(line.seq, row["event"], row.get("group_id"), line.text)
+
+
+def _json(value: Any, status: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(value), status=status, content_type="application/json")
+
+
+def _summary(view: GroupView) -> dict[str, Any]:
+    summary = {name: value for name, value in view.model_dump(mode="json").items() if name in _SUMMARY}
+    return {**summary, "members": len(view.members)}
+
+
+def _not_found(what: str, name: str, known: list[str]) -> Problem:
+    near = get_close_matches(name, known, n=1)
+    hint = f"; is it {near[0]}?" if near else ""
+    return Problem(404, f"unknown-{what}", f"there is no {what} {name[:249]!r} on this node{hint}")
+
+
+def _parameters(place: Place, known: tuple[str, ...]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for part in place.query.split("&") if place.query else ():
+        name, _, value = part.partition("=")
+        name, value = unquote(name.replace("+", " ")), unquote(value.replace("+", " "))
+        if name not in known:
+            expected = "expected one of " + ", ".join(known) if known else "expected no parameters"
+            raise _bad_parameter(name, f"unknown parameter; {expected}", value)
+        given[name] = value
+    return given
+
+
+def _whole(name: str, given: str, largest: int) -> int:
+    if given.isascii() and given.isdecimal() and len(given) < 20 and int(given) <= largest:
+        return int(given)
+    raise _bad_parameter(name, f"expected a whole number from 0 to {largest}", given)
+
+
+def _bad_parameter(name: str, reason: str, given: str) -> Problem:
+    return Problem(400, "invalid-parameter", f"{name[:64]}: {reason}", one_error(name[:64], reason, given))

@@ -1,0 +1,95 @@
+"""Logging: readable lines on a terminal, JSON elsewhere; both through structlog, to standard error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import suppress
+from typing import Any, Final, TextIO, cast
+
+import orjson
+import structlog
+
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import AppendFailed
+from rejoin.protocol.errors import ErrorCode
+
+LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+
+_LONGEST_LIST: Final = 6
+_TROUBLE: Final = {"core_failed": "error", "append_failed": "warning", "assignment_store_failed": "warning"}
+_TOLD_BY_THE_LOG: Final = ErrorCode.KAFKA_STORAGE_ERROR.name
+
+
+class _Unfailing:
+    """A stream whose lines are lost where they cannot be written: a full disk must not stop who logs that it is."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+
+def configure(level: str = "info", stream: TextIO | None = None) -> None:
+    """Set structlog up. Call once, before anything logs."""
+    out = sys.stderr if stream is None else stream
+    processors: list[Any] = [structlog.processors.add_log_level]
+    if out.isatty():
+        processors += [
+            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+            structlog.dev.ConsoleRenderer(sort_keys=False, pad_event_to=20),
+        ]
+    else:
+        processors += [
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(serializer=lambda line, **_: orjson.dumps(line, default=str).decode()),
+        ]
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Unfailing(out))),
+        cache_logger_on_first_use=True,
+    )
+
+
+def shortened(fact: Event) -> dict[str, Any]:
+    """A fact's fields for a line that people read: ownership as numbers of partitions, long lists as their length."""
+    return {name: _short(getattr(fact, name)) for name in type(fact).model_fields}
+
+
+def level_of(fact: Event) -> str:
+    """At which level a fact is logged. Of its own failures the offsets log tells itself, and why."""
+    if isinstance(fact, AppendFailed) and fact.error == _TOLD_BY_THE_LOG:
+        return "debug"
+    return _TROUBLE.get(fact.name, "info")
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, list):
+        return f"[{len(value)}]" if len(value) > _LONGEST_LIST else [_short(each) for each in value]
+    if isinstance(value, dict):
+        if len(value) > _LONGEST_LIST:
+            return f"{{{len(value)}}}"
+        return {key: _owned(each) for key, each in value.items()}
+    if hasattr(value, "model_dump"):
+        return {name: each for name, each in value.model_dump().items() if each is not None}
+    return value
+
+
+def _owned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return sum(len(partitions) for partitions in value.values() if isinstance(partitions, list))
+    return value

@@ -1,0 +1,294 @@
+"""Drives a node: feeds it what happens, in one line, and carries out what it wants, in order.
+
+One writer: everything runs on the event loop, and a step never begins before the last one's effects are worked off. An
+append's end that comes at once waits its turn behind them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+import structlog
+
+from rejoin.coordinator.core.effects import Append, AppendTopics, ReadLog, Reply
+from rejoin.coordinator.core.inputs import (
+    Broker,
+    ClusterSeen,
+    Context,
+    Elapsed,
+    Elected,
+    Input,
+    LogRead,
+    Millis,
+    Received,
+    Resigned,
+    Stored,
+)
+from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.leadership.base import FOREVER, Leadership, SoleLeader, steady_ms
+from rejoin.coordinator.service.clock import Alarm, Clock
+from rejoin.coordinator.service.publisher import Publisher
+from rejoin.coordinator.storage.base import OffsetsLog, StoreProblem
+from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
+from rejoin.coordinator.storage.topics.keeper import TopicsKeeper
+from rejoin.journal.events.coordinator import PartitionLoaded
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import Request, Response
+
+DRAIN_SECONDS: Final = 5.0
+"""How long a node that stops may take to hand over what it leads."""
+
+
+class Unanswered(Exception):
+    """An answer will never come: whoever asked is left without one, as by a lost connection."""
+
+
+class Ticket:
+    """Someone who waits for an answer; the token that the core keeps. The future is there only once it is awaited.
+
+    When its requester goes away the future is cancelled, and the answer that comes one day is dropped.
+    """
+
+    __slots__ = ("failed", "future", "response")
+
+    def __init__(self) -> None:
+        self.response: Response | None = None
+        self.future: asyncio.Future[None] | None = None
+        self.failed = False
+
+    async def answer(self) -> Response | None:
+        """The answer, when it comes; none when the core broke over the request."""
+        if self.response is None and not self.failed:
+            self.future = asyncio.get_running_loop().create_future()
+            await self.future
+        return self.response
+
+    def settle(self) -> None:
+        """Let go whoever awaits."""
+        if self.future is not None and not self.future.done():
+            self.future.set_result(None)
+
+
+class Runtime:
+    """A node at work. ``start`` makes it lead what its leadership says: everything, unless there are other nodes.
+
+    With a topics log, changes of topics are stored there; the node must have been made for one.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        clock: Clock,
+        log: OffsetsLog,
+        publisher: Publisher,
+        leadership: Leadership,
+        topics_log: TopicsLog | None = None,
+    ) -> None:
+        self.node = node
+        self.clock = clock
+        self.broker = Broker(node.settings.broker_id, "127.0.0.1", 0)
+        self.core_failures = 0
+        self.load_ms: dict[int, int] = {}
+        """How long each offsets partition that is led took to load."""
+        self.leadership = leadership
+        self.topics: TopicsKeeper | None = None
+        if topics_log is not None:
+            self.topics = TopicsKeeper(topics_log, lambda: self.node, self.hand_in)
+        self._log = log
+        self._publisher = publisher
+        self._leading: dict[int, int] = {}
+        self._inbox: deque[Input] = deque()
+        self._driving = False
+        self._settling: list[asyncio.Future[None]] = []
+        self._alarm: Alarm | None = None
+        self._alarm_at: Millis = 0
+        self._logger: Any = structlog.get_logger("coordinator").bind()
+
+    async def start(self, host: str, port: int) -> None:
+        """Become a node of the cluster, reachable under this address. Raises :class:`StoreProblem`."""
+        self.broker = Broker(self.node.settings.broker_id, host, port)
+        await self._log.start()
+        if self.topics is not None:
+            try:
+                with self.quietly():
+                    await self.topics.catch_up()
+            except TopicsNotStored as problem:
+                raise StoreProblem(f"the topics cannot be read from the store: {problem}") from problem
+        await self.leadership.start(self, self.broker)
+
+    async def drain(self, patience_s: float = DRAIN_SECONDS) -> None:
+        """Resign everywhere; whoever is parked is answered, and other nodes can take over at once."""
+        await self.leadership.stop(patience_s)
+
+    async def stop(self) -> None:
+        """Resign, and close the log."""
+        await self.drain()
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if self.topics is not None:
+            await self.topics.stop()
+        await self._log.close()
+
+    # --- leading
+
+    @property
+    def leading(self) -> dict[int, int]:
+        """The offsets partitions led, each with its epoch."""
+        return dict(self._leading)
+
+    def elect(self, partition: int) -> bool:
+        """Become coordinator for an offsets partition; false where other nodes have a say in that."""
+        return self.leadership.elect(partition)
+
+    def resign(self, partition: int) -> bool:
+        """Stop being coordinator for an offsets partition; whoever is parked there is answered."""
+        return self.leadership.resign(partition)
+
+    def lead_everything(self) -> None:
+        """Become coordinator for every offsets partition, without a word about each."""
+        assert isinstance(self.leadership, SoleLeader), "only who is alone can have everything"
+        self.leadership.lead_everything()
+
+    def take_lead(self, partition: int, epoch: int) -> None:
+        """See :class:`rejoin.coordinator.leadership.base.Led`, here and below."""
+        self._leading[partition] = epoch
+        self._take_in(Elected(partition, epoch))
+
+    def give_lead(self, partition: int) -> None:
+        self._leading.pop(partition, None)
+        self.load_ms.pop(partition, None)
+        self._take_in(Resigned(partition))
+
+    def see(self, brokers: tuple[Broker, ...], leaders: dict[int, int]) -> None:
+        self._take_in(ClusterSeen(brokers, leaders))
+
+    def quietly(self) -> AbstractContextManager[None]:
+        return self._publisher.quietly()
+
+    # --- what happens
+
+    def submit(self, request: Request, context: Context) -> Ticket:
+        """Hand in a request. Its answer may stand on the ticket already when this returns."""
+        ticket = Ticket()
+        self._take_in(Received(ticket, request, context))
+        return ticket
+
+    def hand_in(self, what: Input) -> None:
+        """Hand in anything else that can happen."""
+        self._take_in(what)
+
+    async def topics_settled(self) -> None:
+        """Return when every change of the topics that was wanted is stored, or refused."""
+        if not self.node.topics_settled:
+            settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._settling.append(settled)
+            await settled
+
+    def go_on_with(self, node: Node, leading: dict[int, int]) -> None:
+        """Drive another node from here on, which led these partitions when it was last driven."""
+        assert not self._driving, "a node is not replaced while it is driven"
+        self.node = node
+        self._leading = dict(leading)
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        self._set_alarm()
+
+    def _take_in(self, what: Input) -> None:
+        inbox = self._inbox
+        if self._driving:
+            inbox.append(what)
+            return
+        # Whoever slept past his leases must not answer anything before he knows that he has lost them.
+        if self.leadership.valid_until != FOREVER and steady_ms() >= self.leadership.valid_until:
+            self.leadership.lapse()
+        inbox.append(what)
+        self._driving = True
+        # What a step brings about at once belongs to its instant, as on a virtual clock: else a millisecond that ends
+        # in between would show in the facts.
+        now = self.clock.now()
+        try:
+            while inbox:
+                self._step(inbox.popleft(), now)
+        finally:
+            self._driving = False
+        self._set_alarm()
+        if self._settling and self.node.topics_settled:
+            settling, self._settling = self._settling, []
+            for settled in settling:
+                if not settled.done():
+                    settled.set_result(None)
+
+    def _step(self, what: Input, now: Millis) -> None:
+        try:
+            effects = self.node.step(what, now)
+        except Exception as problem:
+            self._give_up(what, problem)
+            return
+        for effect in effects:
+            if isinstance(effect, Reply):
+                ticket = effect.token
+                assert isinstance(ticket, Ticket)
+                assert ticket.response is None, "a request is answered once"
+                ticket.response = effect.response
+                ticket.settle()
+            elif isinstance(effect, Append):
+                self._append(effect)
+            elif isinstance(effect, ReadLog):
+                self._read(effect)
+            elif isinstance(effect, AppendTopics):
+                assert self.topics is not None, "a node with a topics log has one"
+                self.topics.append(effect)
+            else:
+                if isinstance(effect, PartitionLoaded):
+                    self.load_ms[effect.partition] = effect.load_ms
+                self._publisher.publish(effect, now)
+
+    def _give_up(self, what: Input, problem: Exception) -> None:
+        # The core answers for its own shards; what gets here broke outside all of them.
+        self.core_failures += 1
+        self._logger.error("core_raised", input=type(what).__name__, problem=repr(problem), exc_info=problem)
+        if isinstance(what, Received) and isinstance(what.token, Ticket):
+            what.token.failed = True
+            what.token.settle()
+
+    def _append(self, effect: Append) -> None:
+        partition, epoch, append_id = effect.partition, effect.epoch, effect.append_id
+
+        def stored(error: ErrorCode) -> None:
+            self._take_in(Stored(partition, epoch, append_id, error))
+
+        self._log.append(partition, epoch, effect.records, stored)
+
+    def _read(self, effect: ReadLog) -> None:
+        partition, epoch = effect.partition, effect.epoch
+
+        def piece(records: tuple[Record, ...], end: bool) -> None:
+            self._take_in(LogRead(partition, epoch, records, end))
+
+        self._log.read(partition, epoch, piece)
+
+    def _set_alarm(self) -> None:
+        """One alarm for the next deadline. One that rings too early, since the deadline moved on, is just set again."""
+        deadline = self.node.next_deadline()
+        if deadline is None:
+            return
+        if self._alarm is not None:
+            if self._alarm_at <= deadline:
+                return
+            self._alarm.cancel()
+        self._alarm_at = deadline
+        self._alarm = self.clock.call_at(deadline, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        deadline = self.node.next_deadline()
+        if deadline is not None and deadline <= self.clock.now():
+            self._take_in(Elapsed())
+        else:
+            self._set_alarm()

@@ -1,0 +1,81 @@
+"""What the coordinator needs of an offsets log.
+
+A log may be as slow as it likes: ends are told through a callback, exactly once each, on the event loop's thread. A log
+that has nothing to wait for may call it before the method returns; the runtime takes it in after everything else that
+the same step wanted.
+
+The ends of one partition's appends come in the order of the appends. Nothing is said to be stored before it is as
+durable as the log makes it: what was told ``NONE`` is there after any restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import Record
+
+Stored: TypeAlias = Callable[[ErrorCode], None]
+"""How an append ended: ``NONE``, or the log's own error."""
+
+Piece: TypeAlias = Callable[[tuple[Record, ...], bool], None]
+"""A piece of a partition in log order, and whether it is the last."""
+
+
+class StoreProblem(Exception):
+    """A store that cannot be used as it is; the text says what is wrong, where, and what to do about it."""
+
+
+class Observer:
+    """What a log tells about its work, for metrics, on the event loop's thread. This one does nothing with it."""
+
+    def appended(self, records: int, millis: float) -> None:
+        """An append became durable: how many records it had, and how long that took from when it was asked for."""
+
+    def batch(self, appends: int, millis: float) -> None:
+        """Appends were written together: how many, and how long the store needed for them."""
+
+    def fenced(self, partition: int) -> None:
+        """An append of an older epoch was refused."""
+
+    def failed(self, error: ErrorCode) -> None:
+        """An append could not be written."""
+
+    def damaged(self, partition: int, text: str) -> None:
+        """A partition cannot be read, and will not be: what is wrong with it."""
+
+    def read(self, partition: int, records: int, millis: float) -> None:
+        """A partition was read to its end."""
+
+    def compacted(self, partition: int, removed: int) -> None:
+        """Records that did not count any more were removed from a partition."""
+
+    def reconnected(self) -> None:
+        """The connection to the store was made anew."""
+
+
+class OffsetsLog(Protocol):
+    """The offsets log by partition. An epoch is one node's time as leader of a partition; newer ones fence older."""
+
+    async def start(self) -> None:
+        """Be ready for everything below. Raises :class:`StoreProblem` where the store cannot be used."""
+
+    async def close(self) -> None:
+        """Finish what was begun."""
+
+    def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+        """Write records, all or none, behind everything appended before. No records: tell when all before is stored.
+
+        An older epoch than the newest elected is refused with ``NOT_LEADER_OR_FOLLOWER``.
+        """
+
+    def read(self, partition: int, epoch: int, piece: Piece) -> None:
+        """Read a partition from its start. A reader of an older epoch may be left without an end."""
+
+
+class SoleLog(OffsetsLog, Protocol):
+    """A log that nobody else writes to, and that therefore makes the epochs. Where several nodes write, leases do."""
+
+    def elect(self, partition: int) -> int:
+        """Make this node the leader of a partition and return its epoch, newer than all before."""

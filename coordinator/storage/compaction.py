@@ -1,0 +1,161 @@
+"""Which records of a log still count. Kafka: LogCleaner, with what it knows about transactions.
+
+One rule, in two languages: Python for a log in memory, SQL for those in a database. A record does not count any more
+
+- when a newer one of its key does: a plain one, or one whose transaction has committed. A commit that comes after does
+  not make a record newer than it is;
+- when its transaction was aborted, or when the same open transaction wrote its key again;
+- when it is a tombstone, and everything of its key before it is gone as well;
+- and the end of a transaction, when none of the records that it ended is left.
+
+Records of open transactions stay, but for a tombstone that came after: that drops them, whatever becomes of the
+transaction. The records that do not count are removed from the oldest on, so that one which is removed never brings
+back one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rejoin.protocol.records.consumer_offsets import OffsetRecord, Record, TransactionMarker
+
+_DOOMED_PLAIN: Final = """
+SELECT position, partition, checksum FROM (
+    SELECT position, partition, checksum, value IS NULL AS is_tombstone,
+        max(position) OVER (PARTITION BY partition, key) AS newest
+    FROM log WHERE partition = {partition}
+) AS each WHERE position < newest OR is_tombstone ORDER BY position
+"""
+
+_DOOMED_PLAIN_SQLITE: Final = """
+SELECT position, partition, checksum FROM {log} WHERE partition IN ({partitions}) AND (
+    value IS NULL
+    OR position NOT IN (SELECT max(position) FROM {log} WHERE partition IN ({partitions}) GROUP BY partition, key)
+) ORDER BY position
+"""
+
+_DOOMED: Final = """
+WITH ends AS (
+    SELECT position, producer_id, key, value,
+        min(CASE WHEN key IS NULL THEN position END) OVER (
+            PARTITION BY producer_id ORDER BY position ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+        ) AS ended_at
+    FROM {log} WHERE partition = {partition} AND producer_id >= 0
+), fates AS (
+    SELECT e.position, e.producer_id, e.key, e.value, e.ended_at,
+        CASE WHEN e.ended_at IS NULL THEN 'open' WHEN m.value LIKE '%"committed":true%' THEN 'counts' ELSE 'aborted' END
+            AS fate
+    FROM ends e LEFT JOIN log m ON m.partition = {partition} AND m.position = e.ended_at
+    WHERE e.key IS NOT NULL
+    UNION ALL
+    SELECT position, producer_id, key, value, NULL, 'counts' FROM {log}
+    WHERE partition = {partition} AND producer_id < 0
+), ranked AS (
+    SELECT position, ended_at, fate, value,
+        max(CASE WHEN fate = 'counts' THEN position END) OVER (PARTITION BY key) AS newest,
+        max(CASE WHEN fate = 'counts' AND producer_id < 0 AND value IS NULL THEN position END)
+            OVER (PARTITION BY key) AS tombstone,
+        max(position) OVER (PARTITION BY key, producer_id, fate) AS newest_of_producer
+    FROM fates
+), doomed AS (
+    SELECT position, ended_at,
+        CASE fate
+            WHEN 'aborted' THEN true
+            WHEN 'open' THEN position < newest_of_producer OR position < coalesce(tombstone, -1)
+            ELSE position < newest OR value IS NULL
+        END AS is_doomed
+    FROM ranked
+)
+SELECT position, partition, checksum FROM log WHERE position IN (
+    SELECT position FROM doomed WHERE is_doomed
+    UNION ALL
+    SELECT position FROM ends e WHERE key IS NULL AND NOT EXISTS (
+        SELECT 1 FROM doomed d WHERE d.ended_at = e.position AND NOT d.is_doomed
+    )
+) AND partition = {partition} ORDER BY position
+"""
+
+HAS_TRANSACTIONS: Final = "SELECT EXISTS (SELECT 1 FROM log WHERE partition = {partition} AND producer_id >= 0)"
+"""Whether a transaction ever wrote to a partition, as far as its log still knows. Fill in ``partition``."""
+
+
+def listed(partitions: Sequence[int]) -> str:
+    """Partitions as they stand behind SQL's ``IN``."""
+    return ", ".join(str(int(each)) for each in partitions)
+
+
+def doomed_query(partition: int) -> str:
+    """SQL for position, partition and checksum of what does not count, oldest first: for PostgreSQL.
+
+    For a partition without transactions.
+    """
+    return _DOOMED_PLAIN.format(partition=int(partition))
+
+
+def doomed_query_sqlite(partitions: Sequence[int], log: str = "log") -> str:
+    """The same for SQLite, where positions count through all partitions, and several can be looked at together.
+
+    It is faster there than that for PostgreSQL, which in turn may plan this one as a loop in a loop. ``log`` is the
+    table, or a view of it that finds partitions sooner.
+    """
+    return _DOOMED_PLAIN_SQLITE.format(partitions=listed(partitions), log=log)
+
+
+def doomed_with_transactions_query(partition: int, log: str = "log") -> str:
+    """The same for a partition that transactions have written to, too."""
+    return _DOOMED.format(partition=int(partition), log=log)
+
+
+def doomed(records: Sequence[Record]) -> set[int]:
+    """The indexes of the records that do not count."""
+    ended_at: dict[int, int] = {}
+    markers: dict[int, int] = {}
+    for index in reversed(range(len(records))):
+        record = records[index]
+        if isinstance(record, TransactionMarker):
+            markers[record.producer_id] = index
+        elif isinstance(record, OffsetRecord) and record.producer_id in markers:
+            ended_at[index] = markers[record.producer_id]
+    gone: set[int] = set()
+    newest: dict[object, int] = {}
+    tombstones: dict[object, int] = {}
+    newest_open: dict[object, int] = {}
+    for index, record in enumerate(records):
+        if isinstance(record, TransactionMarker):
+            continue
+        if isinstance(record, OffsetRecord) and record.producer_id >= 0:
+            end = ended_at.get(index)
+            if end is None:
+                newest_open[record.key, record.producer_id] = index
+                continue
+            if not _committed(records[end]):
+                gone.add(index)
+                continue
+        elif record.value is None:
+            tombstones[record.key] = index
+        newest[record.key] = index
+    for index, record in enumerate(records):
+        if isinstance(record, TransactionMarker) or index in gone:
+            continue
+        if isinstance(record, OffsetRecord) and record.producer_id >= 0 and index not in ended_at:
+            late = newest_open[record.key, record.producer_id] > index
+            if late or tombstones.get(record.key, -1) > index:
+                gone.add(index)
+        elif newest[record.key] > index or record.value is None:
+            gone.add(index)
+    needed = {end for index, end in ended_at.items() if index not in gone}
+    gone.update(
+        index for index, record in enumerate(records) if isinstance(record, TransactionMarker) and index not in needed
+    )
+    return gone
+
+
+def compacted(records: Sequence[Record]) -> list[Record]:
+    """The records that count, in log order."""
+    gone = doomed(records)
+    return [record for index, record in enumerate(records) if index not in gone]
+
+
+def _committed(record: Record) -> bool:
+    return isinstance(record, TransactionMarker) and record.committed

@@ -1,0 +1,63 @@
+"""An offsets log that fails and dawdles on command, around one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rejoin.coordinator.storage.base import Piece, SoleLog, Stored
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import Record
+
+
+class FaultyLog:
+    """Passes everything on, unless told otherwise through its attributes.
+
+    ``hold_appends`` and ``hold_reads`` keep what comes until ``release``; ``fail_appends`` answers appends that carry
+    records with an error and writes nothing.
+    """
+
+    def __init__(self, log: SoleLog) -> None:
+        self._log = log
+        self._held: list[Callable[[], None]] = []
+        self.hold_appends = False
+        self.hold_reads = False
+        self.fail_appends: ErrorCode | None = None
+
+    @property
+    def held(self) -> int:
+        """How many appends and reads wait for ``release``."""
+        return len(self._held)
+
+    async def start(self) -> None:
+        await self._log.start()
+
+    async def close(self) -> None:
+        await self._log.close()
+
+    def elect(self, partition: int) -> int:
+        return self._log.elect(partition)
+
+    def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+        if self.hold_appends:
+            self._held.append(lambda: self._append(partition, epoch, records, stored))
+        else:
+            self._append(partition, epoch, records, stored)
+
+    def read(self, partition: int, epoch: int, piece: Piece) -> None:
+        if self.hold_reads:
+            self._held.append(lambda: self._log.read(partition, epoch, piece))
+        else:
+            self._log.read(partition, epoch, piece)
+
+    def release(self) -> None:
+        """Stop holding, and let go of what was held, in order."""
+        self.hold_appends = self.hold_reads = False
+        held, self._held = self._held, []
+        for go_on in held:
+            go_on()
+
+    def _append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+        if self.fail_appends is not None and records:
+            stored(self.fail_appends)
+        else:
+            self._log.append(partition, epoch, records, stored)

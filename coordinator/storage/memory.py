@@ -1,0 +1,63 @@
+"""An offsets log that lives as long as the process."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from rejoin.coordinator.storage.base import Piece, Stored
+from rejoin.coordinator.storage.compaction import compacted as compacted
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import Record
+
+_COMPACT_FROM: Final = 1_000
+
+
+class Contents(NamedTuple):
+    """A whole log: the epoch and the records of each partition."""
+
+    epochs: dict[int, int]
+    records: dict[int, tuple[Record, ...]]
+
+
+class MemoryLog:
+    """Appends at once. Compacted now and then, as Kafka's topic is, so that it grows with keys and not with commits."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[int, int] = {}
+        self._records: dict[int, list[Record]] = {}
+        self._compact_at: dict[int, int] = {}
+
+    async def start(self) -> None:
+        """Nothing to do."""
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+    def elect(self, partition: int) -> int:
+        epoch = self._epochs.get(partition, -1) + 1
+        self._epochs[partition] = epoch
+        return epoch
+
+    def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+        if epoch < self._epochs.get(partition, 0):
+            stored(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        kept = self._records.setdefault(partition, [])
+        kept += records
+        if len(kept) >= self._compact_at.get(partition, _COMPACT_FROM):
+            kept[:] = compacted(kept)
+            self._compact_at[partition] = max(_COMPACT_FROM, 2 * len(kept))
+        stored(ErrorCode.NONE)
+
+    def read(self, partition: int, epoch: int, piece: Piece) -> None:
+        piece(tuple(self._records.get(partition, ())), True)
+
+    def contents(self) -> Contents:
+        """All that is in it, as it is now."""
+        return Contents(dict(self._epochs), {partition: tuple(records) for partition, records in self._records.items()})
+
+    def go_back(self, contents: Contents) -> None:
+        """Be as it was when these were its contents, epochs too."""
+        self._epochs = dict(contents.epochs)
+        self._records = {partition: list(records) for partition, records in contents.records.items()}
+        self._compact_at.clear()

@@ -1,0 +1,1 @@
+"""The log in PostgreSQL, for several nodes."""

@@ -1,0 +1,469 @@
+"""The offsets log in PostgreSQL, for several nodes.
+
+Everything that waits to be written goes in one statement, in one round trip: it looks at the lease of each partition,
+locks it against a take-over until the records are durable, and writes the records of those whose epoch and node are
+still the lease's. So a node that lost a partition writes nothing to it, and its follower sees all that it had written.
+
+When the connection breaks, nobody knows whether the last statement was carried out. A new connection begins a new
+session of this writer, which waits for the last statement of the old one and lets none of it come later; then the
+number of the newest batch tells what became of it. What was not written is sent again; what was is said to be stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from rejoin.coordinator.storage.base import Observer, Piece, Stored
+from rejoin.coordinator.storage.codec import Entry, Row, Unreadable, check, checksum, decode, encode
+from rejoin.coordinator.storage.compaction import HAS_TRANSACTIONS, doomed_query, doomed_with_transactions_query
+from rejoin.coordinator.storage.log_throttle import Complaints
+from rejoin.coordinator.storage.postgres.database import LOST, Connection, Database, PostgresError
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import Record
+
+PIECE_RECORDS: Final = 1_000
+APPEND_SECONDS: Final = 15.0
+_COMPACT_FROM: Final = 1_000
+_SLICE_RECORDS: Final = 1_000
+_BATCH_RECORDS: Final = 5_000
+_READERS: Final = 2
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+_AGAIN: Final = ("40", "55P03", "57014")
+"""Beginnings of SQLSTATE: nothing was written, and it may go better the next time."""
+_READ_ONLY: Final = "25006"
+
+_APPEND: Final = """
+WITH session AS (
+    UPDATE writers SET batch = $3, seen_at = now() WHERE writer = $1 AND session = $2 RETURNING batch
+), held AS MATERIALIZED (
+    SELECT partition, epoch, node_id FROM leases WHERE partition = ANY($4::integer[]) ORDER BY partition FOR SHARE
+), written AS (
+    INSERT INTO log (partition, position, epoch, producer_id, checksum, key, value)
+    SELECT r.* FROM unnest(
+        $6::integer[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[]
+    ) AS r (partition, position, epoch, producer_id, checksum, key, value)
+    JOIN held ON held.partition = r.partition AND held.epoch = r.epoch AND held.node_id = $5
+    WHERE EXISTS (SELECT FROM session)
+)
+SELECT partition, epoch, node_id FROM held
+UNION ALL SELECT -1, count(*), NULL FROM session
+"""
+_SESSION: Final = """
+INSERT INTO writers AS w (writer, session, batch) VALUES ($1, $2, 0)
+ON CONFLICT (writer) DO UPDATE SET session = greatest(w.session, excluded.session), seen_at = now()
+RETURNING session, batch
+"""
+_LEASES: Final = "SELECT partition, epoch, node_id FROM leases WHERE partition = ANY($1::integer[])"
+_ENDS: Final = "SELECT partition, max(position) FROM log WHERE partition = ANY($1::integer[]) GROUP BY partition"
+_READ: Final = """
+SELECT position, producer_id, checksum, key, value FROM log
+WHERE partition = $1 AND position > $2 ORDER BY position LIMIT $3
+"""
+_REMOVE: Final = """
+WITH held AS (
+    SELECT partition FROM leases WHERE partition = $1 AND epoch = $2 AND node_id = $3 FOR SHARE
+), removed AS (
+    DELETE FROM log WHERE partition = $1 AND position = ANY($4::bigint[]) AND EXISTS (SELECT FROM held)
+)
+SELECT count(*) FROM held
+"""
+_LEFT: Final = """
+INSERT INTO compactions (partition, alive) VALUES ($1, $2)
+ON CONFLICT (partition) DO UPDATE SET alive = excluded.alive
+"""
+_FORGET_WRITERS: Final = "DELETE FROM writers WHERE seen_at < now() - interval '7 days'"
+
+
+@dataclass(slots=True)
+class _Append:
+    """An append that waits, or is on its way."""
+
+    partition: int
+    epoch: int
+    entries: Sequence[Entry]
+    stored: Stored
+    began: float
+    is_bad: bool = False
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Appends that are sent together, under a number of their own."""
+
+    number: int
+    appends: list[_Append]
+    sent: float = 0.0
+
+
+@dataclass(slots=True)
+class _Led:
+    """What is known of a partition in an epoch. Position 0: where the next record goes must be asked."""
+
+    epoch: int
+    next_position: int
+    records: int = 0
+    compact_at: int = _COMPACT_FROM
+    readers: int = 0
+
+
+@dataclass(slots=True)
+class _Line:
+    """The connection that appends: nothing else is asked through it."""
+
+    connection: Connection
+    session: int
+
+
+class PostgresLog:
+    """The offsets log of one node. The epochs are those of the table ``leases``, which others write."""
+
+    def __init__(self, database: Database, node_id: int, observer: Observer | None = None) -> None:
+        self.database = database
+        self.node_id = node_id
+        self.observer = observer or Observer()
+        self._writer = uuid.uuid4()
+        self._session = 0
+        self._number = 0
+        self._line: _Line | None = None
+        self._waiting: deque[_Append] = deque()
+        self._something = asyncio.Event()
+        self._closing = False
+        self._led: dict[int, _Led] = {}
+        self._compacting: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reading = asyncio.Semaphore(_READERS)
+        self._writing: asyncio.Task[None] | None = None
+        self._logger: Any = structlog.get_logger("coordinator").bind()
+        self._complaints = Complaints(self._logger)
+
+    async def start(self) -> None:
+        """Start the database, too, unless somebody has. Raises :class:`StoreProblem` where it cannot be used."""
+        await self.database.start()
+        async with self.database.acquire() as connection:
+            await connection.execute(_FORGET_WRITERS)
+        self._writing = asyncio.create_task(self._write_on(), name="offsets log")
+
+    async def close(self, patience_s: float = 5.0) -> None:
+        """Write what waits, as long as that takes less than ``patience_s``; what cannot be written is left untold.
+
+        The database stays open: it may be others' as well.
+        """
+        self._closing = True
+        self._something.set()
+        if self._writing is not None:
+            await asyncio.wait((self._writing,), timeout=patience_s)
+            self._writing.cancel()
+            await asyncio.wait((self._writing,))
+            self._writing = None
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+        self._hang_up()
+
+    # --- appending
+
+    def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+        append = _Append(partition, epoch, (), stored, time.perf_counter())
+        try:
+            append.entries = [encode(record) for record in records]
+        except (TypeError, ValueError) as problem:
+            self._logger.error("record_not_storable", partition=partition, problem=str(problem))
+            append.is_bad = True
+        self._waiting.append(append)
+        self._something.set()
+
+    async def _write_on(self) -> None:
+        """Write batch after batch, until closed and done."""
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            if not self._waiting:
+                if self._closing:
+                    return
+                continue
+            # Whatever the rest of this turn of the loop still wants goes along.
+            await asyncio.sleep(0)
+            while self._waiting:
+                self._number += 1
+                await self._carry_out(_Batch(self._number, self._take()))
+            if self._closing:
+                self._something.set()
+
+    def _take(self) -> list[_Append]:
+        """The next appends in line, as many as go together."""
+        taken: list[_Append] = []
+        records = 0
+        while self._waiting and records < _BATCH_RECORDS:
+            each = self._waiting.popleft()
+            records += len(each.entries)
+            taken.append(each)
+        return taken
+
+    async def _carry_out(self, batch: _Batch) -> None:
+        """See a batch through to its end, over as many connections as that takes."""
+        pause = _FIRST_PAUSE
+        was_sent = False
+        while True:
+            try:
+                if self._line is None:
+                    newest = await self._call()
+                    if was_sent and newest == batch.number:
+                        self._end(batch, await self._leases(batch))
+                        return
+                batch.sent = time.perf_counter()
+                await self._learn_ends(batch)
+                was_sent = True
+                held = await self._send(batch)
+            except LOST as problem:
+                self._complain("store_lost", problem)
+                self._hang_up()
+            except PostgresError as problem:
+                self._complain("append_failed", problem)
+                state = str(getattr(problem, "sqlstate", ""))
+                if state == _READ_ONLY:
+                    self._hang_up()  # a standby; the next connection may find the server that takes writes
+                if not state.startswith(_AGAIN):
+                    self._fail(batch, ErrorCode.KAFKA_STORAGE_ERROR)
+                    return
+            except Exception as problem:
+                # A bug, here or there. What waits must not wait for ever, so a new connection shall settle it.
+                self._logger.error("append_failed", problem=repr(problem), exc_info=problem)
+                self._hang_up()
+            else:
+                if held is not None:
+                    self._end(batch, held)
+                    return
+                self._hang_up()  # somebody else uses this writer's name; a new session settles it
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _call(self) -> int:
+        """Connect, begin a new session, and return the number of the newest batch that was written."""
+        connection = await self.database.connect()
+        is_first = self._session == 0
+        self._session += 1
+        try:
+            session, newest = await connection.fetchrow(_SESSION, self._writer, self._session, timeout=APPEND_SECONDS)
+        except BaseException:
+            connection.terminate()
+            raise
+        self._session = max(self._session, session)
+        self._line = _Line(connection, session)
+        if not is_first:
+            self.observer.reconnected()
+        self._complaints.over("store_lost", "store_found_again")
+        return int(newest)
+
+    def _hang_up(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            line.connection.terminate()
+
+    async def _learn_ends(self, batch: _Batch) -> None:
+        """Where the records of partitions go that nothing has been appended to in this epoch."""
+        assert self._line is not None, "there is a connection"
+        unknown = sorted(
+            {
+                each.partition
+                for each in batch.appends
+                if (led := self._led.get(each.partition)) is None or led.epoch < each.epoch or not led.next_position
+            }
+        )
+        if not unknown:
+            return
+        ends = dict(await self._line.connection.fetch(_ENDS, unknown, timeout=APPEND_SECONDS))
+        for each in batch.appends:
+            if each.partition in unknown:
+                self._lead(each.partition, each.epoch, ends.get(each.partition, 0) + 1)
+
+    def _lead(self, partition: int, epoch: int, next_position: int) -> None:
+        led = self._led.get(partition)
+        if led is None or led.epoch < epoch:
+            self._led[partition] = _Led(epoch, next_position, readers=0 if led is None else led.readers)
+        else:
+            led.next_position = next_position
+
+    async def _send(self, batch: _Batch) -> dict[int, tuple[int, int]] | None:
+        """Write what may be written; returns the lease of each partition, or none when the session is not ours."""
+        line = self._line
+        assert line is not None, "there is a connection"
+        rows: list[tuple[int, int, int, int, int, str | None, str | None]] = []
+        ends: dict[int, int] = {}
+        for each in batch.appends:
+            led = self._led[each.partition]
+            if each.epoch != led.epoch:
+                continue  # older: the lease refuses it, whatever its place
+            position = ends.get(each.partition, led.next_position)
+            for entry in each.entries:
+                crc = checksum(each.partition, 0, entry)
+                rows.append((each.partition, position, each.epoch, entry.producer_id, crc, entry.key, entry.value))
+                position += 1
+            ends[each.partition] = position
+        partitions = sorted({each.partition for each in batch.appends})
+        columns = list(zip(*rows, strict=True)) if rows else [()] * 7
+        found = await line.connection.fetch(
+            _APPEND,
+            self._writer,
+            line.session,
+            batch.number,
+            partitions,
+            self.node_id,
+            *columns,
+            timeout=APPEND_SECONDS,
+        )
+        held = {partition: (epoch, node_id) for partition, epoch, node_id in found}
+        return held if held.pop(-1)[0] else None
+
+    async def _leases(self, batch: _Batch) -> dict[int, tuple[int, int]]:
+        """The leases as they are now. A lease that still has an append's epoch had it all the time."""
+        assert self._line is not None, "there is a connection"
+        partitions = sorted({each.partition for each in batch.appends})
+        found = await self._line.connection.fetch(_LEASES, partitions, timeout=APPEND_SECONDS)
+        return {partition: (epoch, node_id) for partition, epoch, node_id in found}
+
+    def _end(self, batch: _Batch, held: dict[int, tuple[int, int]]) -> None:
+        """Tell everybody, in order, and go on from where the records ended."""
+        now = time.perf_counter()
+        self._complaints.over("append_failed", "appends_stored_again")
+        together = 0
+        for each in batch.appends:
+            if each.is_bad:
+                self.observer.failed(ErrorCode.UNKNOWN_SERVER_ERROR)
+                self._tell(each, ErrorCode.UNKNOWN_SERVER_ERROR)
+            elif held.get(each.partition) != (each.epoch, self.node_id):
+                self.observer.fenced(each.partition)
+                self._tell(each, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            else:
+                led = self._led[each.partition]
+                led.next_position += len(each.entries)
+                led.records += len(each.entries)
+                if each.entries:
+                    together += 1
+                    self.observer.appended(len(each.entries), (now - each.began) * 1_000)
+                self._tell(each, ErrorCode.NONE)
+                if led.records >= led.compact_at:
+                    self._compact(each.partition, led)
+        if together:
+            self.observer.batch(together, (now - batch.sent) * 1_000)
+
+    def _fail(self, batch: _Batch, error: ErrorCode) -> None:
+        """Nothing of it was written."""
+        for each in batch.appends:
+            if each.entries:
+                self.observer.failed(error)
+            self._led[each.partition].next_position = 0
+            self._tell(each, error)
+
+    def _tell(self, append: _Append, error: ErrorCode) -> None:
+        try:
+            append.stored(error)
+        except Exception as problem:
+            # The others are told all the same.
+            self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
+
+    # --- reading
+
+    def read(self, partition: int, epoch: int, piece: Piece) -> None:
+        began = time.perf_counter()
+
+        def begin(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
+                self._spawn(self._read(partition, epoch, piece, began))
+
+        # Behind all that was appended before, so that it is either read or refused.
+        self.append(partition, epoch, (), begin)
+
+    async def _read(self, partition: int, epoch: int, piece: Piece, began: float) -> None:
+        led = self._led[partition]
+        led.readers += 1
+        try:
+            async with self._reading:
+                await self._read_pieces(partition, epoch, piece, began, led)
+        except Unreadable as problem:
+            self._logger.error("partition_damaged", partition=partition, problem=str(problem))
+            self.observer.damaged(partition, str(problem))
+        finally:
+            led.readers -= 1
+
+    async def _read_pieces(self, partition: int, epoch: int, piece: Piece, began: float, led: _Led) -> None:
+        after = records = 0
+        pause = _FIRST_PAUSE
+        alive: int | None = None
+        while self._led[partition] is led:
+            try:
+                async with self.database.acquire() as connection:
+                    if alive is None:
+                        query = "SELECT alive FROM compactions WHERE partition = $1"
+                        alive = await connection.fetchval(query, partition) or 0
+                    rows: list[Row] = [
+                        tuple(row) for row in await connection.fetch(_READ, partition, after, PIECE_RECORDS)
+                    ]
+            except (*LOST, PostgresError) as problem:
+                self._complain("read_failed", problem)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+                continue
+            self._complaints.over("read_failed", "read_again")
+            check(partition, [(0, *row[1:]) for row in rows])
+            found = decode((producer_id, key, value) for _, producer_id, _, key, value in rows)
+            after = rows[-1][0] if rows else after
+            records += len(found)
+            is_last = len(rows) < PIECE_RECORDS
+            if is_last:
+                led.records = records
+                led.compact_at = max(_COMPACT_FROM, 2 * alive)
+                self.observer.read(partition, records, (time.perf_counter() - began) * 1_000)
+            piece(found, is_last)
+            if is_last:
+                return
+            # Heartbeats come first.
+            await asyncio.sleep(0)
+
+    # --- compaction
+
+    def _compact(self, partition: int, led: _Led) -> None:
+        """Not while the partition is read: whoever has taken in a record must see the tombstone that ends it."""
+        if partition not in self._compacting and not led.readers and not self._closing:
+            self._compacting.add(partition)
+            self._spawn(self._compact_now(partition, led))
+
+    async def _compact_now(self, partition: int, led: _Led) -> None:
+        try:
+            async with self.database.acquire() as connection:
+                records = await connection.fetchval("SELECT count(*) FROM log WHERE partition = $1", partition)
+                has_transactions = await connection.fetchval(HAS_TRANSACTIONS.format(partition=partition))
+                query = doomed_with_transactions_query(partition) if has_transactions else doomed_query(partition)
+                doomed = [position for position, *_ in await connection.fetch(query)]
+                for begin in range(0, len(doomed), _SLICE_RECORDS):
+                    some = doomed[begin : begin + _SLICE_RECORDS]
+                    if led.readers or not await connection.fetchval(_REMOVE, partition, led.epoch, self.node_id, some):
+                        return
+                    led.records -= len(some)
+                alive = max(0, records - len(doomed))
+                await connection.execute(_LEFT, partition, alive)
+            led.compact_at = max(_COMPACT_FROM, 2 * alive)
+            self.observer.compacted(partition, len(doomed))
+        except (*LOST, PostgresError) as problem:
+            self._complain("compaction_failed", problem)
+        finally:
+            self._compacting.discard(partition)
+
+    # --- the rest
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _complain(self, what: str, problem: BaseException) -> None:
+        self._complaints.say(what, problem, level="warning")

@@ -1,0 +1,183 @@
+"""Whether a data directory still has everything that was said to be stored.
+
+What is noticed: a database that is gone or emptied (by the mark, or by its write-ahead log), a write-ahead log that is
+missing, cut short or broken (by the mark), a database that was copied without it or while it was written to, records
+that changed or vanished (by their checksums, how many there should be, and the sum of them). What nobody can notice: a
+directory that was put back as a whole to an earlier day.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.coordinator.storage.codec import Row, checksum
+from rejoin.coordinator.storage.sqlite.files import Marked, advice
+
+PARTITION_LOG: Final = "partition_log"
+"""The log for whoever wants one partition of it."""
+
+_HAS_PARTITION_LOG: Final = f"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '{PARTITION_LOG}')"
+_HAS_TAIL: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('store') WHERE name = 'tail_checksums')"
+_SHOWN: Final = 3
+_NO_DATABASE: Final = 1
+"""Up to so many bytes SQLite takes a file for one that is still to be filled."""
+
+
+class DatabaseLost(StoreProblem):
+    """There is no database any more, and something beside it says that there was one."""
+
+
+class Finding(NamedTuple):
+    """Something wrong with a partition, or with the whole file (-1)."""
+
+    partition: int
+    text: str
+
+
+def check_there(path: Path, marked: Marked | None) -> None:
+    """Raise :class:`DatabaseLost` when a database that was written to is missing or empty.
+
+    To be asked before SQLite looks: it takes the write-ahead log of an empty database for a leftover and deletes it,
+    for a reader, too. What was stored last would be gone.
+    """
+    size = _size(path)
+    if size <= _NO_DATABASE and (marked is not None or ahead_of(path) is not None):
+        raise lost(path, "is missing" if size < 0 else f"is empty ({size} bytes)", marked)
+
+
+def lost(path: Path, what: str, marked: Marked | None) -> DatabaseLost:
+    """The problem of a database that is not there, with all that is known about it."""
+    said = f"{path} {what}, and "
+    if marked is None:
+        said += "the write-ahead log beside it is not: expected both, or neither"
+    else:
+        said += f"{marked.batch} batches had been written to it, as the file mark beside it says"
+    ahead = ahead_of(path)
+    if ahead is None:
+        return DatabaseLost(f"{said}. Put a complete copy of the directory back, or give an empty one")
+    kept = f". What was stored last is still in {ahead} ({_size(ahead)} bytes): leave it where it is"
+    return DatabaseLost(said + kept + advice(path.parent))
+
+
+def ahead_of(path: Path) -> Path | None:
+    """The write-ahead log of a database, if it has anything in it."""
+    ahead = path.with_name(path.name + "-wal")
+    return ahead if _size(ahead) > 0 else None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1
+
+
+def check_mark(connection: sqlite3.Connection, path: Path, marked: Marked | None) -> None:
+    """Raise :class:`StoreProblem` when batches are missing that were said to be stored, or when nobody can tell."""
+    problem = mark_problem(connection, path, marked)
+    if problem is not None:
+        raise StoreProblem(problem + advice(path.parent))
+
+
+def mark_problem(connection: sqlite3.Connection, path: Path, marked: Marked | None) -> str | None:
+    """What is wrong with where the database ends, or none."""
+    # No row at all: killed in the first moment of the first start, before there was a mark.
+    name, batch, in_use = connection.execute("SELECT name, batch, in_use FROM store").fetchone() or ("", 0, 0)
+    if marked is None:
+        if not in_use:
+            return None
+        return (
+            f"{path} was in use, and the file mark beside it is missing: it was copied while a coordinator used it, "
+            "without the files that belong to it, so what was stored last may be lost"
+        )
+    if marked.store != name:
+        return f"{path} and the file mark beside it are of different stores"
+    if marked.batch > batch:
+        return (
+            f"{path} ends with batch {batch}, but batch {marked.batch} was stored: its write-ahead log {path.name}-wal "
+            "is missing, cut short or damaged, or an older copy was put in its place"
+        )
+    return None
+
+
+def check_records(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise :class:`StoreProblem` when records were changed or lost."""
+    found = [finding for _, finding in zip(range(_SHOWN), findings(connection), strict=False)]
+    if found:
+        raise StoreProblem(f"{path} is damaged: " + "; ".join(finding.text for finding in found) + advice(path.parent))
+
+
+def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """All that is wrong with the records."""
+    expected = {
+        partition: (records, checksums)
+        for partition, records, checksums in connection.execute("SELECT partition, records, checksums FROM partitions")
+    }
+    caught_up, tail_records, tail_checksums = _tail(connection)
+    counts: Counter[int] = Counter()
+    sums: Counter[int] = Counter()
+    in_tail: Counter[int] = Counter()
+    query = "SELECT partition, position, producer_id, checksum, key, value FROM log ORDER BY position"
+    for partition, position, producer_id, kept, key, value in connection.execute(query):
+        if not isinstance(partition, int) or not isinstance(kept, int):
+            yield Finding(-1, f"position {position}: there is no record in its place")
+            continue
+        if position <= caught_up:
+            counts[partition] += 1
+            sums[partition] += kept
+        else:
+            in_tail[partition] += 1
+            tail_checksums -= kept
+        if not _fits(partition, position, (producer_id, key, value), kept):
+            where = f"partition {partition}, position {position}"
+            yield Finding(partition, f"{where}: the checksum does not fit the record")
+    by_partition = PARTITION_LOG if connection.execute(_HAS_PARTITION_LOG).fetchone()[0] else "log"
+    listed = dict(connection.execute(f"SELECT partition, count(*) FROM {by_partition} GROUP BY partition"))
+    if in_tail.total() != tail_records:
+        found = f"expected {tail_records} records, found {in_tail.total()}"
+        yield Finding(-1, f"after position {caught_up}: {found}")
+    elif tail_checksums:
+        yield Finding(-1, f"after position {caught_up}: the records are not those that were stored")
+    for partition in sorted(expected.keys() | counts.keys() | in_tail.keys()):
+        records, checksums = expected.get(partition, (0, 0))
+        count = counts[partition]
+        if count != records:
+            yield Finding(partition, f"partition {partition}: expected {records} records, found {count}")
+        elif sums[partition] != checksums:
+            yield Finding(partition, f"partition {partition}: its records are not those that were stored")
+        count += in_tail[partition]
+        if listed.get(partition, 0) != count:
+            text = f"partition {partition}: its index has {listed.get(partition, 0)} records, its table {count}"
+            yield Finding(partition, text)
+
+
+def _tail(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Up to where the table ``partitions`` counts, how many records came after, and the sum of their checksums."""
+    if not connection.execute(_HAS_TAIL).fetchone()[0]:
+        return sys.maxsize, 0, 0
+    query = "SELECT indexed, next_position - 1 - indexed, tail_checksums FROM store"
+    found: tuple[int, int, int] | None = connection.execute(query).fetchone()
+    return found or (0, 0, 0)
+
+
+def _fits(partition: int, position: int, entry: tuple[Any, Any, Any], kept: int) -> bool:
+    """Whether an entry has its checksum. In a damaged file a column may hold anything."""
+    producer_id, key, value = entry
+    if not isinstance(producer_id, int) or not isinstance(key, str | None) or not isinstance(value, str | None):
+        return False
+    return checksum(partition, position, entry) == kept
+
+
+def rows(connection: sqlite3.Connection, partition: int, after: int, until: int, limit: int) -> list[Row]:
+    """A piece of a partition: what comes after a position, up to and including another."""
+    return connection.execute(
+        f"SELECT position, producer_id, checksum, key, value FROM {PARTITION_LOG} "
+        "WHERE partition = ? AND position > ? AND position <= ? ORDER BY position LIMIT ?",
+        (partition, after, until, limit),
+    ).fetchall()

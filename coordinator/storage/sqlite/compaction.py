@@ -1,0 +1,171 @@
+"""Compaction of a data directory: what does not count any more goes, in slices between the appends.
+
+A partition is compacted when it has twice the records that were left the last time, and with it all others that are
+halfway there. Records of all partitions lie side by side, in the order in which they came: taken out together, oldest
+first, they cost a write for each page that they are on, and one partition after the other would cost one for each of
+them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from rejoin.coordinator.storage.base import Observer
+from rejoin.coordinator.storage.compaction import doomed_query_sqlite, doomed_with_transactions_query, listed
+from rejoin.coordinator.storage.sqlite.check import PARTITION_LOG
+from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
+from rejoin.coordinator.storage.sqlite.partition_index import Books, Doomed, PartitionBooks
+
+_SLICE_RECORDS: Final = 500
+_LARGEST_SLICE: Final = 5_000
+_SLICES: Final = 16
+_VACUUM_PAGES: Final = 100
+_FEW: Final = 4
+
+
+@dataclass(slots=True)
+class _Run:
+    """Partitions that are compacted together, with the records that each will have about.
+
+    ``doomed`` has the others.
+    """
+
+    alive: dict[int, int]
+    doomed: list[Doomed] = field(default_factory=list)
+    begin: int = 0
+    removed: Counter[int] = field(default_factory=Counter)
+
+
+class Compactor:
+    """Compacts what is due, one run after the other.
+
+    No partition while it is read: whoever has taken in a record must see the tombstone that ends it.
+    """
+
+    def __init__(
+        self, database: SqliteDatabase, books: Books, observer: Observer, is_read: Callable[[int], bool]
+    ) -> None:
+        self.is_busy = False
+        self._database = database
+        self._books = books
+        self._observer = observer
+        self._is_read = is_read
+        self._stopped = False
+        self._looked_at: Mapping[int, PartitionBooks] | None = None
+        self._logger: Any = structlog.get_logger("coordinator").bind()
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._stopped = True
+
+    def look_after(self) -> None:
+        """Compact when it is time to. To be asked after each write: what is being read now is looked at again then."""
+        known = self._books.durable
+        if known is self._looked_at or self.is_busy or self._stopped:
+            return
+        due = [partition for partition, kept in known.items() if kept.is_due]
+        if any(not self._is_read(partition) for partition in due):
+            self.is_busy = True
+            self._database.submit(self._books.catch_up, self._look)
+        if not due:
+            self._looked_at = known
+
+    def _look(self, outcome: object) -> None:
+        """Find out what does not count."""
+        known = self._books.durable
+        run = _Run({each: kept.records for each, kept in known.items() if kept.is_half_due and not self._is_read(each)})
+        if isinstance(outcome, BaseException):
+            self._failed(run, outcome)
+            return
+        is_few = sum(run.alive.values()) * _FEW < sum(kept.records for kept in known.values())
+        assert isinstance(outcome, int), "the books say how far they go"
+        work = partial(_find_doomed, list(run.alive), outcome, PARTITION_LOG if is_few else "log")
+        self._database.read(work, partial(self._doomed_found, run))
+
+    def _doomed_found(self, run: _Run, outcome: Any) -> None:
+        if isinstance(outcome, BaseException):
+            self._failed(run, outcome)
+            return
+        run.doomed = outcome
+        for partition, doomed in Counter(partition for _, partition, _ in run.doomed).items():
+            run.alive[partition] = max(0, run.alive[partition] - doomed)
+        self._remove_slice(run, None)
+
+    def _remove_slice(self, run: _Run, outcome: object) -> None:
+        """Take the next few out, oldest first, and come back when that is durable."""
+        if isinstance(outcome, BaseException):
+            self._failed(run, outcome)
+            return
+        for partition in [each for each in run.alive if self._is_read(each)]:
+            del run.alive[partition]
+        if self._stopped:
+            self.is_busy = False
+            return
+        end = run.begin + min(max(_SLICE_RECORDS, len(run.doomed) // _SLICES), _LARGEST_SLICE)
+        some = [each for each in run.doomed[run.begin : end] if each[1] in run.alive]
+        run.begin = end
+        run.removed.update(partition for _, partition, _ in some)
+        is_last = end >= len(run.doomed)
+        alive = run.alive if is_last else {}
+
+        def remove(connection: sqlite3.Connection) -> None:
+            self._books.remove(connection, some)
+            self._books.compacted(connection, alive)
+            give_back_pages(connection, _VACUUM_PAGES + len(some) // 10)
+
+        self._database.submit(remove, partial(self._ended if is_last else self._remove_slice, run))
+
+    def _ended(self, run: _Run, outcome: object) -> None:
+        if isinstance(outcome, BaseException):
+            self._failed(run, outcome)
+            return
+        self.is_busy = False
+        for partition in run.alive.keys() | run.removed.keys():
+            self._observer.compacted(partition, run.removed[partition])
+        self.look_after()
+
+    def _failed(self, run: _Run, problem: BaseException) -> None:
+        self.is_busy = False
+        self._looked_at = self._books.durable
+        problem_text = f"{type(problem).__name__}: {problem}"
+        self._logger.error("compaction_failed", partitions=list(run.alive), problem=problem_text)
+
+
+def give_back_pages(connection: sqlite3.Connection, most: int) -> None:
+    """Make the file smaller by pages that are not used. Through this interface each call gives back one."""
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    for _ in range(min(free, most)):
+        connection.execute("PRAGMA incremental_vacuum(1)")
+
+
+def _find_doomed(partitions: list[int], until: int, log: str, connection: sqlite3.Connection) -> list[Doomed]:
+    """The records up to a position that do not count, oldest first.
+
+    Those behind it are not in the books yet, and may be gone before they ever are.
+    """
+    connection.execute("BEGIN")
+    try:
+        wrote = f"SELECT DISTINCT partition FROM {log} WHERE producer_id >= 0 AND partition IN ({listed(partitions)})"
+        with_transactions = {partition for (partition,) in connection.execute(wrote)}
+        plain = [partition for partition in partitions if partition not in with_transactions]
+        doomed = _all_at_once(connection, doomed_query_sqlite(plain, log))
+        for partition in sorted(with_transactions):
+            doomed += _all_at_once(connection, doomed_with_transactions_query(partition, PARTITION_LOG))
+        return sorted(each for each in doomed if each[0] <= until)
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _all_at_once(connection: sqlite3.Connection, query: str) -> list[Doomed]:
+    """The rows of a query, fetched as one. Row by row, threads that have better things to do would wait for each."""
+    as_one = f"SELECT json_group_array(json_array(position, partition, checksum)) FROM ({query})"
+    found: list[Doomed] = orjson.loads(connection.execute(as_one).fetchone()[0])
+    return found

@@ -1,0 +1,235 @@
+"""What the writer of a data directory knows of each partition, and how the tables keep up with the log.
+
+The log itself is all that a transaction of appends writes, with its end and one sum. What is kept by partition would
+have to be written for each partition that it appends to; it is brought up to date for many records at once, and before
+anything else is done to it. What came and was written over in the meantime is removed before it is ever counted: a
+consumer that commits again and again leaves one record of many.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from rejoin.coordinator.storage.codec import PLAIN, Entry, checksum
+
+_COMPACT_FROM: Final = 1_000
+_WRITE_ROWS: Final = 10_000
+_CATCH_UP_RECORDS: Final = 1_000
+
+_INSERT: Final = (
+    "INSERT INTO log (position, partition, epoch, producer_id, checksum, key, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_INDEX: Final = (
+    "INSERT INTO positions SELECT partition, position FROM log WHERE position > ? ORDER BY partition, position"
+)
+_COUNT: Final = """
+INSERT INTO partitions (partition, epoch, records, checksums, alive)
+SELECT partition, max(epoch), count(*), sum(checksum), 0 FROM log WHERE position > ? GROUP BY partition
+ON CONFLICT (partition) DO UPDATE SET epoch = max(epoch, excluded.epoch), records = records + excluded.records,
+    checksums = checksums + excluded.checksums
+"""
+_ELECT: Final = """
+INSERT INTO partitions (partition, epoch, records, checksums, alive) VALUES (?, ?, 0, 0, 0)
+ON CONFLICT (partition) DO UPDATE SET epoch = excluded.epoch
+"""
+_DELETE: Final = "DELETE FROM log WHERE position BETWEEN ? AND ?"
+_TAKE_OUT: Final = "UPDATE partitions SET records = records - ?, checksums = checksums - ? WHERE partition = ?"
+_COMPACTED: Final = "UPDATE partitions SET alive = ? WHERE partition = ?"
+
+_Written: TypeAlias = tuple[int, int, int, int, int, str | None, str | None]
+"""Position, partition, epoch, producer id, checksum, key, value."""
+
+Doomed: TypeAlias = list[int]
+"""Position, partition and checksum of a record that is to be removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBooks:
+    """A partition as the table ``partitions`` has it."""
+
+    epoch: int
+    records: int
+    checksums: int
+    alive: int
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to compact it: it has twice the records that were left the last time."""
+        return self.records >= _COMPACT_FROM and self.records >= 2 * self.alive
+
+    @property
+    def is_half_due(self) -> bool:
+        """Whether half of that has come together since."""
+        return 2 * (self.records - self.alive) >= max(_COMPACT_FROM - self.alive, self.alive)
+
+
+class Books:
+    """Takes part in every transaction of the database."""
+
+    def __init__(self, is_any_read: Callable[[], bool]) -> None:
+        self._is_any_read = is_any_read
+        self.durable: Mapping[int, PartitionBooks] = {}
+        """The partitions as they were when the tables last caught up with the log. Another one after each change."""
+        self.removed: deque[Mapping[int, int]] = deque()
+        """How many records were removed of which partitions before they were counted, for whoever tells about it."""
+        self.next_position = 1
+        self._changed: Mapping[int, PartitionBooks] | None = None
+        self._has_changes = False
+        self._rows: list[_Written] = []
+        self._newest: dict[tuple[int, str | None], int] = {}
+        self._superseded: dict[int, int] = {}
+        self._taken_out: Counter[int] = Counter()
+        self._indexed = 0
+        self._tail_checksums = 0
+        self._durable_end = (1, 0, 0)
+
+    def opened(self, connection: sqlite3.Connection) -> None:
+        """As the database has it, and with what came after its tables last caught up."""
+        query = "SELECT next_position, indexed, tail_checksums FROM store"
+        self._durable_end = connection.execute(query).fetchone()
+        self.next_position, self._indexed, self._tail_checksums = self._durable_end
+        connection.execute("BEGIN IMMEDIATE")
+        self.catch_up(connection)
+        self.before_commit(connection)
+        connection.execute("COMMIT")
+        self.committed()
+
+    def elect(self, connection: sqlite3.Connection, partition: int, epoch: int) -> None:
+        """Keep the newest epoch of a partition."""
+        self.catch_up(connection)
+        connection.execute(_ELECT, (partition, epoch))
+
+    def write(self, connection: sqlite3.Connection, partition: int, epoch: int, entries: Sequence[Entry]) -> None:
+        """Put entries of an epoch at the end of a partition.
+
+        The rows of all partitions go in together: one by one they would cost twice as much.
+        """
+        rows, position, newest = self._rows, self.next_position, self._newest
+        for entry in entries:
+            producer_id, key, value = entry
+            crc = checksum(partition, position, entry)
+            self._tail_checksums += crc
+            rows.append((position, partition, epoch, producer_id, crc, key, value))
+            if producer_id == PLAIN:
+                place = (partition, key)
+                if place in newest:
+                    self._superseded[newest.pop(place)] = partition
+                if value is not None:  # a tombstone also ends what open transactions hold
+                    newest[place] = position
+            position += 1
+        self.next_position = position
+        if len(rows) >= _WRITE_ROWS:
+            self._flush(connection)
+            self._remove_superseded(connection)
+            self.catch_up(connection)
+
+    def remove(self, connection: sqlite3.Connection, records: Sequence[Doomed]) -> None:
+        """Take records out, given in order.
+
+        Whatever lies without a gap goes in one statement.
+        """
+        self.catch_up(connection)
+        ranges: list[tuple[int, int]] = []
+        indexed: list[tuple[int, int, int]] = []
+        for begin, end in _without_gaps([position for position, *_ in records]):
+            first, last = records[begin][0], records[end - 1][0]
+            ranges.append((first, last))
+            partitions = dict.fromkeys([partition for _, partition, _ in records[begin:end]])
+            indexed += [(partition, first, last) for partition in partitions]
+        indexed.sort()
+        connection.executemany(_DELETE, ranges)
+        connection.executemany("DELETE FROM positions WHERE partition = ? AND position BETWEEN ? AND ?", indexed)
+        counts: Counter[int] = Counter()
+        checksums: Counter[int] = Counter()
+        for _, partition, crc in records:
+            counts[partition] += 1
+            checksums[partition] += crc
+        connection.executemany(_TAKE_OUT, [(counts[each], checksums[each], each) for each in counts])
+
+    def compacted(self, connection: sqlite3.Connection, alive: Mapping[int, int]) -> None:
+        """Keep how many records the compaction has left of each partition."""
+        self.catch_up(connection)
+        connection.executemany(_COMPACTED, [(records, partition) for partition, records in alive.items()])
+
+    def catch_up(self, connection: sqlite3.Connection) -> int:
+        """Write down, for each of the newest records, to which partition it belongs, and what the partitions have.
+
+        Returns the position up to which that is known now.
+        """
+        self._flush(connection)
+        if self.next_position - 1 > self._indexed:
+            connection.execute(_INDEX, (self._indexed,))
+            connection.execute(_COUNT, (self._indexed,))
+            self._indexed = self.next_position - 1
+            self._tail_checksums = 0
+            self._forget_tail()
+        self._has_changes = True
+        return self._indexed
+
+    def _remove_superseded(self, connection: sqlite3.Connection) -> None:
+        """Take out what was written over since the last time; but nothing that somebody is about to read."""
+        if not self._is_any_read():
+            positions = sorted(self._superseded)
+            ranges = [(positions[begin], positions[end - 1]) for begin, end in _without_gaps(positions)]
+            connection.executemany(_DELETE, ranges)
+            self._taken_out.update(self._superseded.values())
+
+    def _flush(self, connection: sqlite3.Connection) -> None:
+        connection.executemany(_INSERT, self._rows)
+        self._rows.clear()
+
+    def before_commit(self, connection: sqlite3.Connection) -> None:
+        """Write down where the log ends, and now and then what is kept by partition."""
+        self._flush(connection)
+        if self.next_position - 1 - self._indexed >= _CATCH_UP_RECORDS:
+            self._remove_superseded(connection)
+            self.catch_up(connection)
+        if self._has_changes:
+            self._changed = _partitions(connection)
+        end = (self.next_position, self._indexed, self._tail_checksums)
+        if end != self._durable_end:
+            connection.execute("UPDATE store SET next_position = ?, indexed = ?, tail_checksums = ?", end)
+
+    def committed(self) -> None:
+        """What was changed is durable."""
+        if self._changed is not None:
+            self.durable = self._changed
+        if self._taken_out:
+            self.removed.append(self._taken_out)
+        self._forget_changes()
+        self._durable_end = (self.next_position, self._indexed, self._tail_checksums)
+
+    def rolled_back(self) -> None:
+        """Nothing was changed."""
+        self._rows.clear()
+        self._forget_tail()
+        self._forget_changes()
+        self.next_position, self._indexed, self._tail_checksums = self._durable_end
+
+    def _forget_tail(self) -> None:
+        """What was written over in it, and is not removed, stays until its partition is compacted."""
+        self._newest.clear()
+        self._superseded.clear()
+
+    def _forget_changes(self) -> None:
+        self._changed = None
+        self._has_changes = False
+        self._taken_out = Counter()
+
+
+def _partitions(connection: sqlite3.Connection) -> dict[int, PartitionBooks]:
+    query = "SELECT partition, epoch, records, checksums, alive FROM partitions"
+    return {partition: PartitionBooks(*rest) for partition, *rest in connection.execute(query)}
+
+
+def _without_gaps(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Begin and end of each part of a sequence in which one position follows the other."""
+    begin = 0
+    for end in range(1, len(positions) + 1):
+        if end == len(positions) or positions[end] > positions[end - 1] + 1:
+            yield begin, end
+            begin = end

@@ -1,0 +1,68 @@
+"""The pytest plugin, found by its entry point: the fixture ``group_coordinator``, and evidence where a test failed.
+
+Nothing of the coordinator is imported before a test asks for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator
+
+MARKER = "group_coordinator"
+OPTIONS = ("clock", "topics", "settings", "socket")
+_RUNNING: pytest.StashKey[BlockingGroupCoordinator] = pytest.StashKey()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    known = ", ".join(f"{name}=..." for name in OPTIONS)
+    config.addinivalue_line("markers", f"{MARKER}({known}): how the fixture of this name starts its coordinator")
+
+
+@pytest.fixture
+def group_coordinator(request: pytest.FixtureRequest) -> Generator[GroupCoordinator | BlockingGroupCoordinator]:
+    """A coordinator of this test's own, on a free port. Its methods are ``async`` in an ``async`` test, else plain.
+
+    The marker ``group_coordinator(clock=, topics=, settings=, socket=)`` on a test, class or module says how it starts.
+    """
+    from rejoin.coordinator.testing import BlockingGroupCoordinator, running_in_thread  # noqa: PLC0415
+
+    with running_in_thread(**_options(request)) as coordinator:
+        blocking = BlockingGroupCoordinator(coordinator)
+        request.node.stash[_RUNNING] = blocking
+        try:
+            yield coordinator if inspect.iscoroutinefunction(request.function) else blocking
+        finally:
+            del request.node.stash[_RUNNING]
+
+
+def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What the markers say, the nearest first."""
+    options: dict[str, Any] = {}
+    for marker in request.node.iter_markers(MARKER):
+        unknown = [name for name in marker.kwargs if name not in OPTIONS]
+        if unknown or marker.args:
+            given = ", ".join([*map(repr, marker.args), *unknown])
+            raise pytest.UsageError(f"@pytest.mark.{MARKER}: expected {', '.join(OPTIONS)}, by name; not {given}")
+        options = {**marker.kwargs, **options}
+    return options
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the transcript to the report of a test that failed."""
+    report = yield
+    coordinator = item.stash.get(_RUNNING, None)
+    if coordinator is not None and report.when == "call" and report.failed:
+        report.sections.append(
+            ("group coordinator: what happened", coordinator.transcript(claim=f"{item.name} failed."))
+        )
+    return report

@@ -1,0 +1,25 @@
+"""What an event is: one fact, told once, by the core that decided it.
+
+The coordinator's facts are in ``rejoin.journal.events.coordinator``, the consumer's in ``rejoin.journal.events.client``. Log lines, the
+live page, transcripts, journal rows and tables are all made from them; :mod:`rejoin.journal.journal` says how they are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Event(BaseModel):
+    """A fact. Frozen; the class name in snake_case is its name everywhere outside Python."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: ClassVar[str] = "event"
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.name = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()

@@ -1,0 +1,257 @@
+"""The consumer's facts: what it knew and did, and why.
+
+Times that end in ``_ms`` are lengths; the instant of an event is its journal row's ``at_ms``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from rejoin.journal.events.base import Event
+
+Partitions = dict[str, list[int]]
+"""Topic to partitions, both ascending."""
+
+Offsets = dict[str, dict[int, int]]
+"""Topic to partition to offset, all ascending."""
+
+CommitKind = Literal["sync", "async", "auto", "rebalance", "close"]
+"""Who asked for a commit: the user (sync, async), the interval (auto), the start of a rebalance, or close."""
+
+
+class Range(BaseModel):
+    """Records of one partition: from ``start`` up to, and not including, ``end``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+class ConsumerEvent(Event):
+    """A fact about one consumer."""
+
+    client_id: str
+    group_id: str | None
+    group_instance_id: str | None
+
+
+class MemberEvent(ConsumerEvent):
+    """A fact about a consumer as a member; the id is empty and the generation -1 while it has none."""
+
+    member_id: str
+    generation: int
+
+
+class Subscribing(ConsumerEvent):
+    """The user chose what to read: topics, a pattern, or partitions without a group's help."""
+
+    topics: list[str]
+    pattern: str | None
+    partitions: Partitions
+
+
+class CoordinatorFound(ConsumerEvent):
+    """FindCoordinator named the coordinator."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class CoordinatorNotFound(ConsumerEvent):
+    """FindCoordinator failed so many times in a row; told for the first, second, fourth, eighth … of them."""
+
+    attempts: int
+    problem: str
+
+
+class CoordinatorLost(ConsumerEvent):
+    """The coordinator is not known any more, and is looked up again."""
+
+    cause: str
+
+
+class RejoinRequested(MemberEvent):
+    """Something makes a rebalance necessary; the consumer joins at its next poll."""
+
+    reason: str
+
+
+class MembershipReset(MemberEvent):
+    """The consumer forgot its generation, and its member id unless that was kept. Shown are those before."""
+
+    reason: str
+    member_id_kept: bool
+
+
+class JoinSent(MemberEvent):
+    """A JoinGroup went out, with the reason the coordinator is told."""
+
+    reason: str
+    topics: list[str]
+    owned: Partitions
+
+
+class GenerationJoined(MemberEvent):
+    """JoinGroup was answered: this is the generation now. ``waited_ms``: since JoinGroup was sent."""
+
+    protocol: str
+    leader: str
+    members: int
+    waited_ms: int
+
+
+class AssignmentComputed(MemberEvent):
+    """This leader ran its assignor."""
+
+    assignor: str
+    members: int
+    partitions: int
+    unassigned: int
+
+
+class AssignmentSkipped(MemberEvent):
+    """This static leader came back and keeps the group's assignment (KIP-814)."""
+
+
+class AssignorFailed(MemberEvent):
+    """This leader's assignor raised or broke a rule; the group cannot go on without another rebalance."""
+
+    assignor: str
+    problem: str
+    topic: str | None
+    partition: int | None
+    culprit: str | None
+
+
+class GroupSynced(MemberEvent):
+    """SyncGroup was answered. ``rebalance_ms``: since the first JoinGroup of this rebalance was sent."""
+
+    assigned: Partitions
+    owned: Partitions
+    rebalance_ms: int
+
+
+class AssignmentRefused(MemberEvent):
+    """The assignment does not match what the consumer subscribes to any more; it joins again."""
+
+    assigned: Partitions
+
+
+class PartitionsAssigned(MemberEvent):
+    """Partitions were added; also told when none were."""
+
+    partitions: Partitions
+
+
+class PartitionsRevoked(MemberEvent):
+    """Partitions were given up in good order."""
+
+    partitions: Partitions
+
+
+class PartitionsLost(MemberEvent):
+    """Partitions were given up after the membership had ended: somebody else may own them already."""
+
+    partitions: Partitions
+
+
+class ListenerFailed(MemberEvent):
+    """The user's listener raised."""
+
+    callback: Literal["revoked", "assigned", "lost"]
+    problem: str
+
+
+class PositionsFound(MemberEvent):
+    """Where partitions start: at what was committed, or where the reset policy led."""
+
+    origin: Literal["committed", "earliest", "latest"]
+    offsets: Offsets
+
+
+class RecordsProcessed(MemberEvent):
+    """The user is done with these records."""
+
+    ranges: list[Range]
+
+
+class CommitSucceeded(MemberEvent):
+    """Offsets were committed."""
+
+    kind: CommitKind
+    offsets: Offsets
+
+
+class CommitFailed(MemberEvent):
+    """Offsets were not committed."""
+
+    kind: CommitKind
+    offsets: Offsets
+    problem: str
+    retriable: bool
+
+
+class HeartbeatFailed(MemberEvent):
+    """A heartbeat was answered with an error or not at all."""
+
+    problem: str
+
+
+class PollTimeoutExceeded(MemberEvent):
+    """The user did not poll for ``max.poll.interval.ms``; the consumer gives up its place."""
+
+    max_poll_interval_ms: int
+
+
+class GroupLeft(MemberEvent):
+    """The consumer gave up its place; ``told`` is false where the coordinator is left to find out by itself."""
+
+    reason: str
+    told: bool
+
+
+class Fenced(MemberEvent):
+    """Somebody else joined with this instance id."""
+
+    api: str
+
+
+class ConsumerClosed(ConsumerEvent):
+    """The consumer is closed."""
+
+
+FACTS: tuple[type[ConsumerEvent], ...] = (
+    Subscribing,
+    CoordinatorFound,
+    CoordinatorNotFound,
+    CoordinatorLost,
+    RejoinRequested,
+    MembershipReset,
+    JoinSent,
+    GenerationJoined,
+    AssignmentComputed,
+    AssignmentSkipped,
+    AssignorFailed,
+    GroupSynced,
+    AssignmentRefused,
+    PartitionsAssigned,
+    PartitionsRevoked,
+    PartitionsLost,
+    ListenerFailed,
+    PositionsFound,
+    RecordsProcessed,
+    CommitSucceeded,
+    CommitFailed,
+    HeartbeatFailed,
+    PollTimeoutExceeded,
+    GroupLeft,
+    Fenced,
+    ConsumerClosed,
+)
+"""Every fact a consumer tells, for the schema of its journal."""

@@ -1,0 +1,386 @@
+"""The coordinator's facts: what became of groups, members, offsets, partitions and topics, and why.
+
+Times that end in ``_ms`` are lengths; the instant of an event is its journal row's ``at_ms``. Ownership is shown for
+groups of protocol type ``consumer``, whose assignments can be read; others have none.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from rejoin.journal.events.base import Event
+
+Ownership = dict[str, dict[str, list[int]]]
+"""Who owns what: member id, topic, partitions in ascending order."""
+
+CauseClass = Literal[
+    "join-new",
+    "rejoin-metadata",
+    "rejoin-leader",
+    "static-metadata",
+    "static-protocol",
+    "leave",
+    "session-expiry",
+    "sync-expiry",
+    "store-failure",
+    "over-capacity",
+]
+"""Why a rebalance began. The names are used in Kafka-log parsers too, so that emulated and real evidence compare.
+
+join-new: a member was added. rejoin-metadata: a member came with another subscription or list of protocols.
+rejoin-leader: the leader of a Stable group joined again. static-metadata: a static member restarted while the group
+completed a rebalance. static-protocol: its restart changed the protocol that the group would choose. leave:
+LeaveGroup. session-expiry: no heartbeat in time. sync-expiry: no SyncGroup within the rebalance timeout. store-failure:
+the leader's assignment could not be stored. over-capacity: a loaded group is larger than ``group.max.size``.
+"""
+
+RemovalCause = Literal["left", "session-expiry", "did-not-rejoin", "sync-expiry", "over-capacity"]
+
+
+class Cause(BaseModel):
+    """Why a rebalance began, and through whom. ``client_reason`` is what the client said (KIP-800), if anything."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cause: CauseClass
+    member_id: str | None = None
+    group_instance_id: str | None = None
+    client_reason: str | None = None
+
+
+class GroupEvent(Event):
+    """A fact about one group."""
+
+    group_id: str
+
+
+class GroupCreated(GroupEvent):
+    """A group came to be: by a member that asks for an id or joins, or (simple) by a commit from outside any group."""
+
+    partition: int
+    simple: bool
+
+
+class GroupLoaded(GroupEvent):
+    """A group was restored from the offsets log."""
+
+    partition: int
+    state: str
+    generation: int
+    members: list[str]
+    offsets: int
+
+
+class GroupStateChanged(GroupEvent):
+    """A transition; ``generation`` is the one after it."""
+
+    previous_state: str
+    state: str
+    generation: int
+
+
+class GroupDeleted(GroupEvent):
+    """A group and its offsets are gone."""
+
+    why: Literal["requested", "expired"]
+    offsets: int
+
+
+class MemberIdHandedOut(GroupEvent):
+    """A new dynamic member was told to come back with this id (KIP-394). It is not a member yet."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    client_reason: str | None
+
+
+class PendingMemberRemoved(GroupEvent):
+    """A handed-out id will not be accepted any more."""
+
+    member_id: str
+    cause: RemovalCause
+
+
+class MemberJoined(GroupEvent):
+    """A member was added. ``state`` is the group's state before; topics are none when they cannot be read."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: list[str]
+    topics: list[str] | None
+    state: str
+    client_reason: str | None
+
+
+class MemberRejoined(GroupEvent):
+    """A member sent JoinGroup again and waits. ``changed``: its protocols or metadata differ from before."""
+
+    member_id: str
+    group_instance_id: str | None
+    protocols: list[str]
+    topics: list[str] | None
+    state: str
+    changed: bool
+    client_reason: str | None
+
+
+class StaticMemberReplaced(GroupEvent):
+    """A static member came back under a new id. ``rebalance`` tells whether that makes the group rebalance."""
+
+    group_instance_id: str
+    old_member_id: str
+    member_id: str
+    state: str
+    rebalance: bool
+    client_reason: str | None
+
+
+class StaticMemberRestored(GroupEvent):
+    """The replacement of a static member could not be stored and was taken back."""
+
+    group_instance_id: str
+    member_id: str
+    refused_member_id: str
+    error: str
+
+
+class MemberFenced(GroupEvent):
+    """A request came from a member id that does not own its instance id any more."""
+
+    group_instance_id: str
+    member_id: str
+    current_member_id: str
+    api: str
+
+
+class MemberRemoved(GroupEvent):
+    """A member is out."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    cause: RemovalCause
+    state: str
+    client_reason: str | None
+
+
+class LeaderChanged(GroupEvent):
+    """Another member leads, or nobody does."""
+
+    previous_leader: str | None
+    leader: str | None
+
+
+class RebalanceStarted(GroupEvent):
+    """A join phase began. ``generation`` is the old one; ``join_timeout_ms`` is how long it may take at the most."""
+
+    generation: int
+    previous_state: str
+    cause: Cause
+    initial: bool
+    join_timeout_ms: int
+    members: list[str]
+
+
+class RebalanceDelayExtended(GroupEvent):
+    """The initial delay goes on since somebody joined during it (KIP-134)."""
+
+    delay_ms: int
+    remaining_ms: int
+    members: int
+
+
+class JoinPhaseRepeated(GroupEvent):
+    """The join phase ended with static members only, none of which rejoined; it goes on without a new generation."""
+
+    join_timeout_ms: int
+    members: list[str]
+
+
+class JoinPhaseEnded(GroupEvent):
+    """A generation began: its members, leader and protocol are fixed. ``absent``: static members that did not come."""
+
+    generation: int
+    leader: str
+    protocol: str
+    members: list[str]
+    absent: list[str]
+    did_not_rejoin: list[str]
+    join_ms: int
+
+
+class AssignmentReceived(GroupEvent):
+    """The leader handed in the assignment; it is being stored."""
+
+    generation: int
+    leader: str
+    members: int
+    static_members: int
+    without_assignment: list[str]
+
+
+class AssignmentStoreFailed(GroupEvent):
+    """The assignment could not be stored; everybody starts again."""
+
+    generation: int
+    error: str
+
+
+class RebalanceCompleted(GroupEvent):
+    """The group is Stable again: why it was not, for how long, and who owned what before and after.
+
+    ``rebalance_ms`` counts from the first RebalanceStarted since the group was last Stable or Empty, ``join_ms`` and
+    ``sync_ms`` are the phases of the last one. ``attempts`` counts how often it had to start. ``moved`` are partitions
+    whose last owner still is a member and is another now, even if nobody had them for a generation in between;
+    ``regained`` are those whose last owner has gone, or which never had one. A static member that came back under a new
+    id counts as the same member.
+    """
+
+    generation: int
+    cause: Cause
+    attempts: int
+    rebalance_ms: int
+    join_ms: int
+    sync_ms: int
+    leader: str
+    previous_leader: str | None
+    protocol: str
+    members_before: list[str]
+    members_after: list[str]
+    owned_before: Ownership
+    owned_after: Ownership
+    moved: int
+    regained: int
+
+
+class GroupEmptied(GroupEvent):
+    """The join phase ended without members; that uses up a generation."""
+
+    generation: int
+    cause: Cause | None
+    rebalance_ms: int
+    owned_before: Ownership
+
+
+class CommittedOffset(BaseModel):
+    """One partition of a commit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+class OffsetsCommitted(GroupEvent):
+    """Offsets are durable. Empty member id: committed from outside the group. ``producer_id``: within a transaction."""
+
+    member_id: str
+    group_instance_id: str | None
+    generation: int
+    state: str
+    offsets: list[CommittedOffset]
+    producer_id: int | None = None
+
+
+class CommitRefused(GroupEvent):
+    """A whole commit was refused."""
+
+    member_id: str
+    generation: int
+    state: str
+    error: str
+    offsets: list[CommittedOffset]
+
+
+class TransactionEnded(GroupEvent):
+    """A transaction's offsets of this group became visible, or were dropped."""
+
+    producer_id: int
+    committed: bool
+    offsets: list[CommittedOffset]
+
+
+class OffsetsDeleted(GroupEvent):
+    """Committed offsets were forgotten."""
+
+    why: Literal["requested", "expired", "topic-deleted"]
+    offsets: list[CommittedOffset]
+
+
+class PartitionElected(Event):
+    """This node became coordinator for an offsets partition and loads it."""
+
+    partition: int
+    epoch: int
+
+
+class PartitionLoaded(Event):
+    """An offsets partition is loaded and served."""
+
+    partition: int
+    epoch: int
+    load_ms: int
+    records: int
+    groups: int
+
+
+class PartitionResigned(Event):
+    """This node stopped being coordinator for an offsets partition."""
+
+    partition: int
+    epoch: int
+    groups: int
+
+
+class AppendFailed(Event):
+    """The offsets log refused or lost an append."""
+
+    partition: int
+    epoch: int
+    records: int
+    error: str
+
+
+class CoreFailed(Event):
+    """Something brought the core into a state that must not be: a bug. The shard is loaded anew from its log."""
+
+    partition: int | None
+    doing: str
+    problem: str
+
+
+class TopicCreated(Event):
+    """A topic with its partitions and the records a second that each partition gets."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    records_per_second: float
+
+
+class TopicGrown(Event):
+    """A topic has more partitions."""
+
+    topic: str
+    previous_partitions: int
+    partitions: int
+
+
+class TopicDeleted(Event):
+    """A topic is gone."""
+
+    topic: str
+    topic_id: str
+    partitions: int

@@ -1,0 +1,269 @@
+"""Every fact in one line of plain words: the transcript, the demo and whoever watches read the same sentence.
+
+A line begins with what it is about (a group, a topic, an offsets partition) and two spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+
+from rejoin.journal.events import coordinator as events
+from rejoin.journal.events.coordinator import Cause, CommittedOffset, Ownership
+from rejoin.journal.events.base import Event
+
+REMOVED_BECAUSE = {
+    "left": "left",
+    "session-expiry": "no heartbeat in time",
+    "did-not-rejoin": "did not rejoin in time",
+    "sync-expiry": "no SyncGroup",
+    "over-capacity": "the group is full",
+}
+
+BEGAN_BECAUSE: dict[str, Callable[[str], str]] = {
+    "join-new": lambda who: f"{who} joined",
+    "rejoin-metadata": lambda who: f"{who} joined again with changed metadata",
+    "rejoin-leader": lambda who: f"the leader {who} joined again",
+    "static-metadata": lambda who: f"{who} restarted while a rebalance was being completed",
+    "static-protocol": lambda who: f"{who} restarted with other protocols",
+    "leave": lambda who: f"{who} left",
+    "session-expiry": lambda who: f"{who} sent no heartbeat in time",
+    "sync-expiry": lambda who: f"{who} sent no SyncGroup in time",
+    "store-failure": lambda who: f"the assignment of {who} could not be stored",
+    "over-capacity": lambda _: "the group is larger than group.max.size",
+}
+
+
+OF_COURSE = "need to re-join with the given member-id"
+"""A client's reason for coming back with the id it was given, which says nothing more than that it came."""
+
+
+def said(reason: str | None) -> str:
+    """What the client said, behind a colon."""
+    return f": {reason}" if reason and not reason.startswith(OF_COURSE) else ""
+
+
+def why(cause: Cause) -> str:
+    """A cause in words, with what the client said about it."""
+    who = cause.member_id or "somebody"
+    if cause.group_instance_id:
+        who = f"{who} ({cause.group_instance_id})"
+    return BEGAN_BECAUSE[cause.cause](who) + said(cause.client_reason)
+
+
+def partitions(indexes: list[int]) -> str:
+    """Partition numbers, with runs drawn together: ``0-3,7``."""
+    runs: list[list[int]] = []
+    for index in sorted(indexes):
+        if runs and index == runs[-1][-1] + 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def owned(topics: dict[str, list[int]]) -> str:
+    """What one member owns: ``orders:0-3 clicks:1``; a dash for nothing."""
+    return " ".join(f"{topic}:{partitions(indexes)}" for topic, indexes in sorted(topics.items()) if indexes) or "-"
+
+
+def ownership(members: Ownership) -> str:
+    return ", ".join(f"{member_id} {owned(topics)}" for member_id, topics in members.items())
+
+
+def offsets(committed: list[CommittedOffset]) -> str:
+    return " ".join(f"{entry.topic}:{entry.partition}={entry.offset}" for entry in committed) or "nothing"
+
+
+def tell(event: Event) -> str:
+    """The fact in one line."""
+    subject = ""
+    if isinstance(event, events.GroupEvent):
+        subject = f"{event.group_id or '(empty id)'}  "
+    return subject + _words(event)
+
+
+@singledispatch
+def _words(event: Event) -> str:
+    fields = " ".join(f"{name}={value}" for name, value in event.model_dump(exclude={"group_id"}).items())
+    return f"{event.name} {fields}"
+
+
+@_words.register
+def _(event: events.GroupCreated) -> str:
+    return "created by a commit from outside" if event.simple else "created"
+
+
+@_words.register
+def _(event: events.GroupLoaded) -> str:
+    return (
+        f"loaded: {event.state}, generation {event.generation}, {len(event.members)} members, {event.offsets} offsets"
+    )
+
+
+@_words.register
+def _(event: events.GroupStateChanged) -> str:
+    return f"{event.previous_state} -> {event.state}"
+
+
+@_words.register
+def _(event: events.GroupDeleted) -> str:
+    return f"deleted ({event.why}), {event.offsets} offsets with it"
+
+
+@_words.register
+def _(event: events.MemberIdHandedOut) -> str:
+    return f"{event.member_id} may join"
+
+
+@_words.register
+def _(event: events.PendingMemberRemoved) -> str:
+    return f"{event.member_id} may not join any more ({REMOVED_BECAUSE[event.cause]})"
+
+
+@_words.register
+def _(event: events.MemberJoined) -> str:
+    static = f" as {event.group_instance_id}" if event.group_instance_id else ""
+    return f"{event.member_id} joined{static}{said(event.client_reason)}"
+
+
+@_words.register
+def _(event: events.MemberRejoined) -> str:
+    changed = " with changed metadata" if event.changed else ""
+    return f"{event.member_id} rejoined{changed}{said(event.client_reason)}"
+
+
+@_words.register
+def _(event: events.StaticMemberReplaced) -> str:
+    effect = "" if event.rebalance or event.state == "PreparingRebalance" else ", without a rebalance"
+    return f"{event.group_instance_id} is back: {event.member_id} replaces {event.old_member_id}{effect}"
+
+
+@_words.register
+def _(event: events.StaticMemberRestored) -> str:
+    return (
+        f"{event.group_instance_id} is {event.member_id} again, {event.refused_member_id} could not be stored "
+        f"({event.error})"
+    )
+
+
+@_words.register
+def _(event: events.MemberFenced) -> str:
+    return f"{event.member_id} fenced in {event.api}: {event.group_instance_id} is {event.current_member_id} now"
+
+
+@_words.register
+def _(event: events.MemberRemoved) -> str:
+    static = f" ({event.group_instance_id})" if event.group_instance_id else ""
+    return f"{event.member_id}{static} removed ({REMOVED_BECAUSE[event.cause]}){said(event.client_reason)}"
+
+
+@_words.register
+def _(event: events.LeaderChanged) -> str:
+    if event.leader is None:
+        return f"{event.previous_leader} leads no more, nobody does"
+    return f"{event.leader} leads"
+
+
+@_words.register
+def _(event: events.RebalanceStarted) -> str:
+    kind = "first rebalance" if event.initial else "rebalance"
+    return f"{kind}: {why(event.cause)} (at most {event.join_timeout_ms} ms)"
+
+
+@_words.register
+def _(event: events.RebalanceDelayExtended) -> str:
+    return f"waits another {event.delay_ms} ms for more members"
+
+
+@_words.register
+def _(event: events.JoinPhaseRepeated) -> str:
+    return f"nobody rejoined; only static members are left, waiting another {event.join_timeout_ms} ms"
+
+
+@_words.register
+def _(event: events.JoinPhaseEnded) -> str:
+    absent = f", absent: {' '.join(event.absent)}" if event.absent else ""
+    return f"generation {event.generation}: {' '.join(event.members)}, {event.leader} leads, {event.protocol}{absent}"
+
+
+@_words.register
+def _(event: events.AssignmentReceived) -> str:
+    missing = f", nothing for {' '.join(event.without_assignment)}" if event.without_assignment else ""
+    return f"assignment from {event.leader} for generation {event.generation}{missing}"
+
+
+@_words.register
+def _(event: events.AssignmentStoreFailed) -> str:
+    return f"assignment of generation {event.generation} not stored ({event.error})"
+
+
+@_words.register
+def _(event: events.RebalanceCompleted) -> str:
+    attempts = f" in {event.attempts} attempts" if event.attempts > 1 else ""
+    return (
+        f"rebalanced in {event.rebalance_ms} ms{attempts}, {event.moved} moved, {event.regained} regained: "
+        f"{ownership(event.owned_after)}"
+    ).rstrip(": ")
+
+
+@_words.register
+def _(event: events.GroupEmptied) -> str:
+    return f"generation {event.generation} is empty"
+
+
+@_words.register
+def _(event: events.OffsetsCommitted) -> str:
+    who = event.member_id or "outside the group"
+    held = f", held by producer {event.producer_id}" if event.producer_id is not None else ""
+    return f"committed by {who}: {offsets(event.offsets)}{held}"
+
+
+@_words.register
+def _(event: events.CommitRefused) -> str:
+    return f"commit by {event.member_id or 'outside the group'} refused ({event.error})"
+
+
+@_words.register
+def _(event: events.TransactionEnded) -> str:
+    return f"producer {event.producer_id} {'committed' if event.committed else 'aborted'}: {offsets(event.offsets)}"
+
+
+@_words.register
+def _(event: events.OffsetsDeleted) -> str:
+    return f"offsets gone ({event.why}): {offsets(event.offsets)}"
+
+
+@_words.register
+def _(event: events.PartitionElected) -> str:
+    return f"offsets partition {event.partition}  elected in epoch {event.epoch}"
+
+
+@_words.register
+def _(event: events.PartitionLoaded) -> str:
+    return f"offsets partition {event.partition}  loaded {event.records} records, {event.groups} groups"
+
+
+@_words.register
+def _(event: events.PartitionResigned) -> str:
+    return f"offsets partition {event.partition}  resigned with {event.groups} groups"
+
+
+@_words.register
+def _(event: events.AppendFailed) -> str:
+    return f"offsets partition {event.partition}  append of {event.records} records failed ({event.error})"
+
+
+@_words.register
+def _(event: events.TopicCreated) -> str:
+    return f"{event.topic}  topic created with {event.partitions} partitions"
+
+
+@_words.register
+def _(event: events.TopicGrown) -> str:
+    return f"{event.topic}  topic grew from {event.previous_partitions} to {event.partitions} partitions"
+
+
+@_words.register
+def _(event: events.TopicDeleted) -> str:
+    return f"{event.topic}  topic deleted"

@@ -1,0 +1,1 @@
+"""Commands: `rejoin report`, `sweep`, `watch`."""

@@ -1,0 +1,143 @@
+"""``rejoin sweep``: play a grid of settings and seeds, and tell which setting does best."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
+from rejoin.pipeline.spark.java import NoJava
+from rejoin.pipeline.spark.session import SparkTrouble, session
+from rejoin.pipeline.sweep import answer, results
+from rejoin.pipeline.sweep.grid import MOST_RUNS, Grid, read_grid
+from rejoin.pipeline.sweep.running import LIGHT, run_grid, slots_of, spark_player
+from rejoin.pipeline.sweep.running import Progress as Played
+from rejoin.pipeline.sweep.store import Store, SweepInUse, code_version
+from rejoin.simulation.scenario.reading import BadScenario
+
+STOPPED: Final = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def sweep(
+    grid: Path,
+    *,
+    out: Path | None = None,
+    master: str | None = None,
+    seeds: str | None = None,
+    top: int = 12,
+    again: bool = False,
+) -> int:
+    """Play a scenario with every combination of values and every seed, on Spark, and rank the settings.
+
+    Finished runs are kept: the same command goes on where it was stopped, and a grid that has grown plays only what
+    is new.
+
+    Parameters
+    ----------
+    grid
+        The YAML file that names scenario, parameters and seeds; see examples/sweeps.
+    out
+        Folder for the results; out/sweep-NAME without it.
+    master
+        Where to play: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
+        without it.
+    seeds
+        Other seeds than the grid's: how many, or A:B for A up to, and not including, B.
+    top
+        How many settings the answer names.
+    again
+        Play runs that failed before once more.
+    """
+    console = Console(stderr=True, soft_wrap=True)
+    folder = out or Path("out") / f"sweep-{grid.stem}"
+    try:
+        check_least("--top", top)
+        check_master(master)
+        if seeds is not None:
+            _check_seeds(seeds)
+        asked = read_grid(grid, seeds)
+        check_out(folder)
+        store = Store(folder, code_version(), journals=asked.events, again=again)
+    except (BadOption, BadScenario, SweepInUse, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    try:
+        if store.of_other_code:
+            console.print(f"{store.of_other_code} finished runs are of other code and are played again")
+        return _swept(asked, store, master, top, console)
+    except (NoJava, SparkTrouble, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\nstopped; what is finished is in {folder}, and the same command goes on from there", file=sys.stderr)
+        return STOPPED
+    finally:
+        store.close()
+
+
+def _check_seeds(text: str) -> None:
+    """That seeds are as this option has them; what is wrong with them is no fault of the grid's file."""
+    first, colon, last = text.partition(":")
+    if not first.isdecimal() or (bool(colon) and not last.isdecimal()):
+        raise BadOption(f"--seeds {text}: expected a number of seeds, or A:B for A up to, and not including, B")
+    number = int(last) - int(first) if colon else int(first)
+    if not 1 <= number <= MOST_RUNS:
+        raise BadOption(f"--seeds {text}: these are {number:,} seeds; expected between 1 and {MOST_RUNS:,}")
+
+
+def _swept(grid: Grid, store: Store, master: str | None, top: int, console: Console) -> int:
+    if any(run.key not in store.rows for run in grid.runs()):
+        with ExitStack() as closing:
+            with console.status("starting Spark"):
+                spark = closing.enter_context(session(master, fast=True, settings=LIGHT))
+            tell = closing.enter_context(_progress(console))
+            played = run_grid(grid, store, spark_player(spark), slots_of(spark), tell)
+    else:
+        played = Played(0, len({run.key for run in grid.runs()}))
+        console.print(f"all {played.known} runs were finished before")
+    store.compact()
+    ranked = answer.rank(grid, store)
+    page = results.write(grid, store, ranked)
+    told = []
+    if grid.question:
+        told.append(grid.question)
+    size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds"
+    told.append(size if not played.known else f"{size}, {played.known} runs finished before")
+    told += [f"Medians; in brackets {answer.brackets(len(grid.seeds))} of the seeds.", ""]
+    print("\n".join([*told, *answer.tell(grid, ranked, top), "", f"tables and plots: {page}"]))
+    failed = sum(setting.failed for setting in ranked)
+    if failed:
+        first = next(row for row in store.rows.values() if row["error"] is not None)
+        print(f"{failed} runs failed, the first with seed {first['seed']}: {first['error']}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[Played], None]]:
+    """A bar on standard error, with runs a second."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("playing", total=None, rate="")
+
+        def tell(played: Played) -> None:
+            elapsed = progress.tasks[0].elapsed or 0.0
+            rate = f"{played.played / elapsed:.1f} runs/s" if elapsed > 0.5 and played.played else ""
+            failed = f", {played.failed} failed" if played.failed else ""
+            progress.update(task, total=played.wanted, completed=played.done, rate=rate + failed)
+
+        yield tell

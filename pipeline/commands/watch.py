@@ -1,0 +1,415 @@
+"""``rejoin watch``: follow running services, and keep rebalances and findings up to date."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from cyclopts import Parameter
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+from rich.live import Live
+
+from rejoin.pipeline.commands.options import BadOption, check_master, check_out
+from rejoin.pipeline.findings.words import count
+from rejoin.pipeline.live.board import Board, finding, line
+from rejoin.pipeline.live.event_stream import (
+    SETTINGS,
+    drain,
+    keep_facts,
+    keep_rebalances,
+    lines_of_journals,
+    lines_of_services,
+    may_pass,
+)
+from rejoin.pipeline.live.service import NotAService, Service, ServiceDown, Standing, normal
+from rejoin.pipeline.live.store import Store, StoreTrouble
+from rejoin.pipeline.live.tables import Made, make_tables
+from rejoin.pipeline.spark.java import NoJava
+from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
+
+_LONGEST_PAUSE_SECONDS: Final = 15.0
+_LOOK_SECONDS: Final = 0.25
+_ASK_SECONDS: Final = 2.0
+_TOLD: Final = re.compile(r"pipeline\.live_service\.(ServiceDown|NotAService|FactsGone): (.+)")
+"""What the data source says, within all that Spark says around it."""
+
+Stream = Callable[[SparkSession], DataFrame]
+
+
+class Stopped(Exception):
+    """The stream cannot go on; the text says why."""
+
+
+def watch(
+    *,
+    from_: Annotated[tuple[str, ...], Parameter(name="--from", negative="")] = (),
+    journal: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    out: Path | None = None,
+    once: bool = False,
+    every: float = 1.0,
+    lost: Literal["skip", "fail"] = "skip",
+    master: str | None = None,
+) -> int:
+    """Follow running coordinators and show rebalances, their causes and findings as they come.
+
+    What was read is kept, each fact once, also when this is killed: the same command goes on where it was.
+
+    Parameters
+    ----------
+    from_
+        A coordinator to follow, http://HOST:PORT. May be given several times, for all nodes of a cluster.
+    journal
+        Instead, a folder in which journals are written; their segments are read once they are closed.
+    out
+        Folder for the tables and for how far they are; without it nothing is kept.
+    once
+        Take in what there is, make the tables, and end.
+    every
+        Seconds between looks for something new.
+    lost
+        What to do when a service has lost facts that were not read yet, as after a restart without a journal: skip
+        says so in the quarantine and goes on, fail ends with an error.
+    master
+        Where Spark runs: local[N] or spark://HOST:PORT; all cores of this machine without it.
+    """
+    console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    try:
+        urls = list(dict.fromkeys(normal(url) for url in from_))
+        if bool(urls) == bool(journal):
+            raise ValueError("give --from http://HOST:PORT, or --journal FOLDER, and not both")
+        missing = [str(folder) for folder in journal if not folder.is_dir()]
+        if missing:
+            raise ValueError(f"{missing[0]}: no such folder; expected one in which journals are written")
+        if not every > 0:
+            raise ValueError(f"--every {every}: expected a number of seconds above 0")
+        check_master(master)
+        if out is not None:
+            check_out(out)
+    except (BadOption, ValueError) as problem:
+        errors.print(str(problem), style="red")
+        return 2
+    with _quietly(), _interrupts(), ExitStack() as closing:
+        try:
+            folder = out or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="rejoin-watch-")))
+            store = Store(folder)
+            inputs = urls or sorted(str(each.resolve()) for each in journal)
+            closing.enter_context(store.held("services" if urls else "files", inputs))
+            if urls and once:
+                _ask_all(urls)
+            with errors.status("starting Spark"):
+                spark = closing.enter_context(session(master, fast=True, settings=SETTINGS, app="rejoin-watch"))
+            watched = _Watch(spark, store, urls, inputs, journal, every, lost, console, errors)
+            made = watched.once() if once else watched.on_and_on()
+        except KeyboardInterrupt:
+            _ignore_interrupts()
+            kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
+            errors.print(f"stopped; {kept}")
+            return 0
+        except (StoreTrouble, NoJava, SparkTrouble, ServiceDown, NotAService, Stopped, OSError) as problem:
+            errors.print(str(problem), style="red")
+            return 2
+    if out is not None:
+        console.print(f"\ntables  {store.tables}", soft_wrap=True)
+    return 0 if made is not None else 1
+
+
+class _Watch:
+    """One call of the command."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: Store,
+        urls: Sequence[str],
+        inputs: Sequence[str],
+        folders: Sequence[Path],
+        every: float,
+        lost: str,
+        console: Console,
+        errors: Console,
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._urls = urls
+        self._folders = folders
+        self._every = every
+        self._lost = lost
+        self._console = console
+        self._errors = errors
+        self._board = Board(f"watching {', '.join(inputs)}")
+
+    def once(self) -> Made:
+        """Take in what there is."""
+        with self._errors.status("reading") as status, _telling():
+            drain(self._spark, self._lines("fail"), self._store)
+            self._board.read_on(self._store)
+            made = make_tables(self._spark, self._store, lambda name: status.update(f"making {name}"))
+        self._board.findings = made.findings
+        self._board.facts = _facts(self._store, made)
+        self._console.print(self._board.shown())
+        return made
+
+    def on_and_on(self) -> Made | None:
+        """Follow until interrupted."""
+        with ExitStack() as closing:
+            maker = _Maker(self._spark, self._store)
+            closing.callback(maker.stop)
+            facts = _Kept(lambda: keep_facts(self._lines("wait"), self._store, every_seconds=self._every))
+            live = _Kept(lambda: keep_rebalances(self._spark, self._store, every_seconds=self._every))
+            closing.callback(live.stop)
+            closing.callback(facts.stop)
+            show: Callable[[], None] | None = None
+            if self._console.is_terminal:
+                screen = Live(console=self._console, get_renderable=self._board.shown, auto_refresh=False)
+                show = closing.enter_context(screen).refresh
+            ask_at, asked = 0.0, list[str]()
+            while True:
+                notes = facts.look()
+                # One after the other: both start a Python of their own, for which Spark has little patience.
+                notes += live.look() if facts.is_up else []
+                if time.monotonic() >= ask_at:
+                    asked = list(_asked(self._urls))
+                    ask_at = time.monotonic() + _ASK_SECONDS
+                self._tell(show, [*asked, *notes], maker)
+                time.sleep(_LOOK_SECONDS)
+
+    def _tell(self, show: Callable[[], None] | None, notes: list[str], maker: _Maker) -> None:
+        done = self._board.read_on(self._store)
+        if self._board.batch >= 0:
+            maker.ask_for(self._store.committed("facts"))
+        if show is None:
+            for row in done:
+                self._console.print(line(row), soft_wrap=True)
+            for note in notes:
+                if note not in self._board.notes:
+                    self._errors.print(note)
+            self._board.notes = notes
+        else:
+            self._board.notes = [*notes, *maker.notes()]
+        self._take_findings(maker)
+        if show is not None:
+            show()
+
+    def _take_findings(self, maker: _Maker) -> None:
+        made = maker.taken()
+        if made is None:
+            return
+        self._board.facts = _facts(self._store, made)
+        if not self._console.is_terminal:
+            known = {(row["run_id"], row["group_id"], row["finding"], row["title"]) for row in self._board.findings}
+            for row in made.findings:
+                if (row["run_id"], row["group_id"], row["finding"], row["title"]) not in known:
+                    self._console.print(finding(row))
+        self._board.findings = made.findings
+
+    def _lines(self, down: str) -> DataFrame:
+        if self._urls:
+            return lines_of_services(self._spark, self._urls, down=down, lost=self._lost)
+        return lines_of_journals(self._spark, self._folders)
+
+
+class _Kept:
+    """A query that is started again, after a while, when a service was gone in the middle of a range."""
+
+    def __init__(self, start: Callable[[], StreamingQuery]) -> None:
+        self._start = start
+        self._query: StreamingQuery | None = None
+        self._failures = 0
+        self._again_at = 0.0
+        self._note = ""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it reads."""
+        query = self._query
+        return query is not None and query.isActive and not query.status["message"].startswith("Initializing")
+
+    def look(self) -> list[str]:
+        """Start it if it does not run; what is wrong with it, if anything. Raises Stopped if that will not pass."""
+        if self._query is not None and not self._query.isActive:
+            self._failed(self._query)
+        if self._query is None and time.monotonic() >= self._again_at:
+            with _telling():
+                self._query = self._start()
+        elif self._note and self.is_up and self._query is not None and self._query.lastProgress is not None:
+            self._note, self._failures = "", 0
+        return [self._note] if self._note else []
+
+    def stop(self) -> None:
+        """End it; what it has not committed is done again the next time."""
+        if self._query is not None:
+            # Interrupted in the middle of a call, Spark's bridge may be of no use any more.
+            with suppress(Exception):
+                self._query.stop()
+
+    def _failed(self, query: StreamingQuery) -> None:
+        self._query = None
+        problem = query.exception()
+        if problem is None:
+            return
+        kind, words = _words(problem)
+        busy = may_pass(problem)
+        if kind != "ServiceDown" and not busy:
+            raise Stopped(words)
+        seconds = min(_LONGEST_PAUSE_SECONDS, 2.0**self._failures)
+        self._failures = 0 if busy else self._failures + 1
+        self._again_at = time.monotonic() + seconds
+        self._note = "this machine is busy; Spark is started again" if busy else f"{words}; it is asked again"
+
+
+class _Maker:
+    """Makes the tables again, beside the stream, whenever there are new facts and the last time is over."""
+
+    def __init__(self, spark: SparkSession, store: Store) -> None:
+        self._spark = spark
+        self._store = store
+        self._wanted = -1
+        self._made: Made | None = None
+        self._batch = -1
+        self._busy = ""
+        self._problem = ""
+        self._asked = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="tables", daemon=True)
+        self._thread.start()
+
+    def ask_for(self, batch: int) -> None:
+        """Have the tables made up to a batch."""
+        if batch > self._wanted:
+            self._wanted = batch
+            self._asked.set()
+
+    def taken(self) -> Made | None:
+        """What was made since this was asked before."""
+        made, self._made = self._made, None
+        return made
+
+    def notes(self) -> list[str]:
+        """What to show of it."""
+        return [note for note in (self._busy, self._problem) if note]
+
+    def stop(self) -> None:
+        """Make no more."""
+        self._stopping = True
+        self._asked.set()
+
+    def _work(self) -> None:
+        while True:
+            self._asked.wait()
+            self._asked.clear()
+            if self._stopping:
+                return
+            began = time.monotonic()
+            try:
+                self._made = make_tables(self._spark, self._store, self._tell)
+                self._problem = ""
+            except Exception as problem:
+                if self._stopping:
+                    return
+                self._problem = str(trouble("the tables could not be made", problem))
+            self._busy = ""
+            # The stream comes first: half of the time is its own.
+            self._rest(time.monotonic() - began)
+
+    def _rest(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self._stopping:
+            time.sleep(_LOOK_SECONDS)
+
+    def _tell(self, name: str) -> None:
+        self._busy = f"making {name.replace('_', ' ')}"
+
+
+def _facts(store: Store, made: Made) -> str:
+    bad = f", {count(made.quarantined, 'line')} in quarantine" if made.quarantined else ""
+    return f"{count(made.rebalances, 'rebalance')}, {count(len(made.findings), 'finding')}{bad}"
+
+
+def _ask_all(urls: Sequence[str]) -> None:
+    for url in urls:
+        _standing(url)
+
+
+def _asked(urls: Sequence[str]) -> Iterator[str]:
+    """What is wrong with services now."""
+    for url in urls:
+        try:
+            _standing(url)
+        except ServiceDown as down:
+            yield f"{down}; it is asked again"
+        except NotAService as problem:
+            yield str(problem)
+
+
+def _standing(url: str) -> Standing:
+    service = Service(url, timeout_seconds=2.0)
+    try:
+        return service.standing()
+    finally:
+        service.close()
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Turn what Spark says of a failed stream into what its source said."""
+    try:
+        yield
+    except (SparkTrouble, StoreTrouble, OSError):
+        raise
+    except Exception as problem:
+        raise Stopped(_words(problem)[1]) from problem
+
+
+def _words(problem: Exception) -> tuple[str, str]:
+    """Which error of the source is in an error of Spark's, and its words."""
+    found = _TOLD.search(str(problem))
+    if found is not None:
+        return found[1], found[2].strip()
+    return "", str(trouble("the stream failed", problem))
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """When Spark is left in the middle of something, its bridge to Python logs every call that it had open."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """Take SIGTERM like Ctrl-C."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ignore_interrupts() -> None:
+    """Who has been told to stop needs a moment for it."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)

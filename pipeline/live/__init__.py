@@ -1,0 +1,1 @@
+"""Following running services with Structured Streaming."""

@@ -1,0 +1,179 @@
+"""What ``watch`` shows: how the groups stand, their last rebalances, what was found, and how the services do."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from rejoin.pipeline.findings.words import span
+from rejoin.pipeline.live.rebalances import FINISHED
+from rejoin.pipeline.live.store import Store
+
+LAST: Final = 12
+"""Rebalances that are shown."""
+
+MOST_GROUPS: Final = 15
+MOST_FINDINGS: Final = 8
+
+_SEVERITY: Final = {"high": "bold red", "medium": "yellow", "low": "dim"}
+_STATE: Final = {"Stable": "green", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow", "Dead": "dim"}
+_OUTCOME: Final = {"completed": "green", "superseded": "yellow", "aborted": "red", "emptied": "dim"}
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Board:
+    """What is known. ``notes`` are for a while: a service that is down, tables being made."""
+
+    title: str
+    groups: dict[tuple[str, str, str, str], Row] = field(default_factory=dict)
+    last: deque[Row] = field(default_factory=lambda: deque(maxlen=LAST))
+    finished: int = 0
+    batch: int = -1
+    findings: Sequence[Row] = ()
+    facts: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def read_on(self, store: Store) -> list[Row]:
+        """Take in what the stream has committed since, and give the rebalances that were finished."""
+        until = store.committed("live")
+        done = [row for batch in range(self.batch + 1, until + 1) for row in self._take(store, batch)]
+        self.batch = max(self.batch, until)
+        return done
+
+    def _take(self, store: Store, batch: int) -> Iterator[Row]:
+        done: list[Row] = []
+        for path in sorted((store.live / f"batch_id={batch}").glob("*.parquet")):
+            for row in pq.ParquetFile(path).read().to_pylist():
+                if row["what"] == FINISHED:
+                    done.append(row)
+                else:
+                    self.groups[row["run_id"], row["group_id"], row["source"], row["node"]] = row
+        done.sort(key=lambda row: (row["ended_at_ms"], row["rebalance_id"]))
+        self.finished += len(done)
+        self.last.extend(done)
+        yield from done
+
+    def standing(self) -> list[Row]:
+        """One row for each group: what its newest coordinator says, the newest first."""
+        newest: dict[str, Row] = {}
+        for row in self.groups.values():
+            known = newest.get(row["group_id"])
+            if known is None or _newer(row) >= _newer(known):
+                newest[row["group_id"]] = row
+        return sorted(newest.values(), key=lambda row: (-(row["at_ms"] or 0), row["group_id"]))
+
+    def shown(self) -> RenderableType:
+        """All of it."""
+        parts: list[RenderableType] = [Text.assemble((self.title, "bold"), ("   " + self.facts, "dim"))]
+        parts += [Text(note, "yellow") for note in self.notes]
+        parts += ["", self._groups(), "", self._rebalances()]
+        if self.findings:
+            parts += ["", *self._findings()]
+        return Group(*parts)
+
+    def _groups(self) -> RenderableType:
+        table = _table("group", "state", "members", "generation", "since", "going on")
+        rows = self.standing()
+        for row in rows[:MOST_GROUPS]:
+            state = row["state"] or "?"
+            going_on = f"{row['cause']}, attempt {row['attempt']}" if row["rebalance_id"] else ""
+            table.add_row(
+                row["group_id"],
+                Text(state, _STATE.get(state, "")),
+                str(row["members"]),
+                _number(row["generation"]),
+                clock(row["since_ms"]),
+                going_on,
+            )
+        if not rows:
+            return Text("no group has told anything yet", "dim")
+        return Group(table, Text(f"and {len(rows) - MOST_GROUPS} more groups", "dim")) if rows[MOST_GROUPS:] else table
+
+    def _rebalances(self) -> RenderableType:
+        if not self.last:
+            return Text("no rebalance has ended yet", "dim")
+        table = _table("ended", "group", "why", "through", "took", "moved", "outcome")
+        for row in reversed(self.last):
+            table.add_row(
+                clock(row["ended_at_ms"]),
+                row["group_id"],
+                row["cause"],
+                through(row),
+                span(row["unavailable_ms"]),
+                _number(row["moved"]),
+                Text(row["outcome"], _OUTCOME.get(row["outcome"], "")),
+            )
+        more = self.finished - len(self.last)
+        return Group(table, Text(f"and {more} before", "dim")) if more else table
+
+    def _findings(self) -> Iterator[RenderableType]:
+        for row in self.findings[:MOST_FINDINGS]:
+            yield finding(row)
+        if self.findings[MOST_FINDINGS:]:
+            yield Text(f"and {len(self.findings) - MOST_FINDINGS} more findings", "dim")
+
+
+def finding(row: Row) -> RenderableType:
+    """A finding in a line, with the setting to change in another."""
+    head = Text.assemble(
+        (f"{row['severity']:<7}", _SEVERITY.get(row["severity"], "")), f"{row['group_id']}: {row['title']}"
+    )
+    if not row["setting"]:
+        return head
+    advice = Text.assemble(("→ ", "cyan"), (f"{row['setting']}  ", "cyan"), row["advice"] or "")
+    return Group(head, Padding(advice, (0, 0, 0, 7)))
+
+
+def line(row: Row) -> str:
+    """A finished rebalance in one line, for a terminal that is none."""
+    who = through(row)
+    took = f"took {span(row['unavailable_ms'])}"
+    moved = f", {row['moved']} moved" if row["moved"] is not None else ""
+    generation = f", generation {row['generation_to']}" if row["generation_to"] is not None else ""
+    return (
+        f"{clock(row['ended_at_ms'])}  {row['group_id']}  {row['cause']}{f' ({who})' if who else ''}: "
+        f"{row['outcome']}, {took}{moved}{generation}"
+    )
+
+
+def through(row: Row) -> str:
+    """Whoever made a rebalance begin, by the name a user knows."""
+    member = row["cause_member_id"] or ""
+    return row["cause_group_instance_id"] or row["cause_client_id"] or (member[:24] + "…" if member[24:] else member)
+
+
+def clock(at_ms: int | None) -> str:
+    """The time of day of an instant, UTC."""
+    return "" if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
+
+
+def plain(board: Board, console: Console) -> None:
+    """Print it once, as it is."""
+    console.print(board.shown())
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in names:
+        justify: Any = "right" if name in ("members", "generation", "took", "moved") else "left"
+        table.add_column(name, justify=justify, no_wrap=name not in ("group", "through", "going on"))
+    return table
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _newer(row: Row) -> tuple[int, int]:
+    return row["at_ms"] or 0, row["since_ms"] or 0

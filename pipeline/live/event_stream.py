@@ -1,0 +1,141 @@
+"""Facts as a stream: from running services or from journals, into a :class:`~rejoin.pipeline.live.store.Store`.
+
+Two queries. ``facts`` reads lines, tells facts from broken lines and writes both down. ``live`` follows the batches
+that ``facts`` has committed, so it never knows more than is on disk, and keeps the rebalances that go on as Spark's
+state. Everything else is made of all facts, by the same functions that a batch uses, whenever it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from rejoin.pipeline.live.rebalances import follow
+from rejoin.pipeline.live.source import MAX_ROWS, NAME, RejoinSource
+from rejoin.pipeline.live.store import AfterWrite, BatchesSource, Store, write_batch
+from rejoin.pipeline.reading.journals import parse
+from rejoin.pipeline.reading.text_lines import Piece, read_piece
+from rejoin.pipeline.schemas import LINES
+
+EVERY_SECONDS: Final = 1.0
+"""How often a stream looks for something new."""
+
+MAX_FILES: Final = 100
+"""Segments of a batch."""
+
+SETTINGS: Final = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings of a session that suit small batches, of which compiling the plan takes longer than running it.
+
+The first one stays with a checkpoint, whatever is set later.
+"""
+
+_TRIES: Final = 10
+_CLOSED: Final = "*-" + 12 * "[0-9]" + ".jsonl"
+"""A closed segment, as ``journal.journal`` names it. Nobody writes it any more; a file that grows would be read once
+and what came later never."""
+
+_FILES: Final = "path string, modificationTime timestamp, length long, content binary"
+
+
+def lines_of_services(
+    spark: SparkSession, urls: Sequence[str], *, max_rows: int = MAX_ROWS, down: str = "fail", lost: str = "skip"
+) -> DataFrame:
+    """The facts of running services as a stream of lines; options as in :mod:`rejoin.pipeline.live.source`."""
+    spark.dataSource.register(RejoinSource)
+    options = {"from": " ".join(urls), "maxRowsPerBatch": str(max_rows), "down": down, "lost": lost}
+    return spark.readStream.format(NAME).options(**options).load()
+
+
+def lines_of_journals(spark: SparkSession, folders: Iterable[Path], *, max_files: int = MAX_FILES) -> DataFrame:
+    """The closed segments below folders, each once, as a stream of lines; segments that are open are left alone."""
+    streams = [
+        spark.readStream.format("binaryFile")
+        .schema(_FILES)
+        .option("pathGlobFilter", _CLOSED)
+        .option("recursiveFileLookup", "true")
+        .option("maxFilesPerTrigger", max_files)
+        .load(os.path.realpath(folder))
+        .select("path", "length")
+        for folder in folders
+    ]
+    return reduce(DataFrame.unionAll, streams).mapInArrow(_read_segments, LINES)
+
+
+def keep_facts(
+    lines: DataFrame, store: Store, *, after_write: AfterWrite | None = None, every_seconds: float | None = None
+) -> StreamingQuery:
+    """Start the query that writes facts down. Without ``every_seconds`` it takes what is there and ends."""
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        write_batch(rows, store.facts, batch_id)
+        if after_write is not None:
+            after_write("facts", batch_id)
+
+    return _start(parse(lines), store, "facts", write, every_seconds)
+
+
+def keep_rebalances(
+    spark: SparkSession, store: Store, *, after_write: AfterWrite | None = None, every_seconds: float | None = None
+) -> StreamingQuery:
+    """Start the query that follows the groups. Without ``every_seconds`` it takes what is there and ends."""
+    spark.dataSource.register(BatchesSource)
+    checkpoint = str(store.checkpoint("facts"))
+    options = {"facts": str(store.facts), "checkpoint": checkpoint}
+    facts = spark.readStream.format(BatchesSource.name()).options(**options).load()
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        write_batch(rows, store.live, batch_id)
+        if after_write is not None:
+            after_write("live", batch_id)
+
+    return _start(follow(facts), store, "live", write, every_seconds)
+
+
+def drain(spark: SparkSession, lines: DataFrame, store: Store, *, after_write: AfterWrite | None = None) -> None:
+    """Take in what is there, and return."""
+    _to_its_end(partial(keep_facts, lines, store, after_write=after_write))
+    _to_its_end(partial(keep_rebalances, spark, store, after_write=after_write))
+
+
+def may_pass(problem: BaseException) -> bool:
+    """Whether a query failed over a machine that is too busy: Spark gives a new Python ten seconds to start."""
+    return "Python worker failed to connect back" in str(problem)
+
+
+def _to_its_end(start: Callable[[], StreamingQuery]) -> None:
+    for left in range(_TRIES, 0, -1):
+        try:
+            start().awaitTermination()
+            return
+        except StreamingQueryException as problem:
+            if left == 1 or not may_pass(problem):
+                raise
+
+
+def _start(rows: DataFrame, store: Store, name: str, write: Any, every_seconds: float | None) -> StreamingQuery:
+    writer = rows.writeStream.queryName(name).option("checkpointLocation", str(store.checkpoint(name)))
+    if every_seconds is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{every_seconds} seconds")
+    return writer.foreachBatch(write).start()
+
+
+def _read_segments(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            path = "/" + row["path"].removeprefix("file:").lstrip("/")
+            yield from read_piece(Piece(path, 0, row["length"], True))

@@ -1,0 +1,94 @@
+"""The tables of all facts that a stream has kept so far, made by the functions that a batch uses.
+
+They lie below ``OUT/tables`` as a report writes them. A table is written anew as a whole; which batches it holds is
+written down last, so that whatever interrupts this, it is made once more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from rejoin.pipeline import findings, schemas
+from rejoin.pipeline.live.store import Store, write_json
+from rejoin.pipeline.reading.journals import sort_out
+from rejoin.pipeline.report.run import all_tables
+
+WANTED: Final = (*findings.READS, "findings")
+"""Tables that are kept up to date."""
+
+_BY: Final = ("day", "group_id")
+_AS_OF: Final = "as_of.json"
+
+Row = dict[str, Any]
+
+
+class Made(NamedTuple):
+    """Tables of the facts up to and with a batch."""
+
+    batch: int
+    rebalances: int
+    quarantined: int
+    findings: list[Row]
+    """Rows of ``findings``, the worst first."""
+
+
+def make_tables(spark: SparkSession, store: Store, tell: Callable[[str], None] = lambda _: None) -> Made:
+    """Make the tables of all facts that are committed, unless they are there already."""
+    batch = store.committed("facts")
+    if _as_of(store.tables) != batch:
+        parsed = store.read_facts(spark).drop("batch_id").persist()
+        try:
+            _make(parsed, store.tables, tell)
+        finally:
+            parsed.unpersist()
+        write_json(store.tables / _AS_OF, {"batch": batch})
+    return _made(spark, store.tables, batch)
+
+
+def _make(parsed: DataFrame, folder: Path, tell: Callable[[str], None]) -> None:
+    bronze = sort_out(parsed)
+    events = _write(bronze.events, folder / "events", ("day",))
+    _write(bronze.quarantine, folder / "quarantine", ())
+    tables: dict[str, DataFrame] = {}
+    for name, make in all_tables():
+        if name in WANTED:
+            tell(name)
+            tables[name] = _write(make(events, tables), folder / name, _BY)
+
+
+def _write(table: DataFrame, folder: Path, by: tuple[str, ...]) -> DataFrame:
+    writer = table.write.mode("overwrite").option("partitionOverwriteMode", "static")
+    (writer.partitionBy(*by) if by else writer).parquet(str(folder))
+    return read_table(table.sparkSession, folder)
+
+
+def read_table(spark: SparkSession, folder: Path) -> DataFrame:
+    """A table that was written here, by the folder's name."""
+    own = {"events": schemas.EVENTS, "quarantine": schemas.QUARANTINE}
+    schema = own.get(folder.name) or schemas.TABLES[folder.name]
+    return spark.read.schema(schema).parquet(str(folder)).select(*schema.fieldNames())
+
+
+def _made(spark: SparkSession, folder: Path, batch: int) -> Made:
+    if batch < 0:
+        return Made(batch, 0, 0, [])
+    found = findings.ordered(read_table(spark, folder / "findings"))
+    return Made(
+        batch,
+        read_table(spark, folder / "rebalances").count(),
+        read_table(spark, folder / "quarantine").count(),
+        [row.asDict() for row in found.collect()],
+    )
+
+
+def _as_of(folder: Path) -> int | None:
+    try:
+        known: Mapping[str, int] = json.loads((folder / _AS_OF).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return known.get("batch")

@@ -1,0 +1,1 @@
+"""Reading input: journals, brokers' logs, request logs, Parquet."""

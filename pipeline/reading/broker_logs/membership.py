@@ -1,0 +1,324 @@
+"""The members of a group, from the lines that coordinators wrote about them.
+
+Names in events are those of the pipeline's events table. ``exact`` is what a line says in so many words, ``inferred``
+what follows from several of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, TypeAlias
+
+from rejoin.pipeline.reading.broker_logs.statements import Fact
+
+EXACT: Final = "exact"
+INFERRED: Final = "inferred"
+
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+)
+
+Event: TypeAlias = dict[str, Any]
+"""A row of the events table, less what is the same for a whole run; absent columns are null."""
+
+UUID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+"""What brokers put behind a client's id, or a static member's instance id, to make a member id."""
+
+
+class Membership:
+    """Who belongs to a group and who leads it, as far as lines tell, and the events that tell of it."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self._state: str | None = None
+        self._generation: int | None = None
+        self._members: dict[str, str | None] = {}
+        """Members that are known, with their instance ids."""
+        self._complete = False
+        """Whether these are all."""
+        self._handed_out: dict[str, None] = {}
+        self._joins_told = False
+        """Whether these brokers log who joins; they do since 2.5."""
+        self._returned: dict[str, str] = {}
+        """Instance ids of static members that came back under an id that no line has told yet; and their old ids."""
+        self._leader: str | None = None
+        self._leader_told = False
+        self._settled: list[str] | None = None
+        self._settled_leader: str | None = None
+        """Members and leader when the group was last Stable."""
+        self._replaced: Event | None = None
+        self._expired: Fact | None = None
+        self._removed: tuple[str | None, str | None, str | None] = (None, None, None)
+        """The member that went last, its instance id, and what it said."""
+        self._joined_in: tuple[str | None, str | None] = (None, None)
+        self._out: list[Event] = []
+
+    # --- telling
+
+    def _tell(self, fact: Fact, event: str, confidence: str = EXACT, **columns: Any) -> Event:
+        told: Event = {
+            "event": event,
+            "at_ms": fact.at_ms,
+            "order_ms": fact.order_ms,
+            "node": fact.node,
+            "file": fact.file,
+            "line": fact.line,
+            "confidence": confidence,
+            "group_id": self.group_id,
+        }
+        told |= {name: value for name, value in columns.items() if value is not None}
+        self._out.append(told)
+        return told
+
+    def _enter(self, fact: Fact, state: str, confidence: str = EXACT) -> None:
+        before, self._state = self._state, state
+        self._tell(
+            fact,
+            "group_state_changed",
+            confidence,
+            previous_state=before,
+            state=state,
+            generation=self._generation,
+        )
+
+    def _known_members(self) -> list[str] | None:
+        return list(self._members) if self._complete else None
+
+    # --- members
+
+    def _add(
+        self,
+        fact: Fact,
+        member: str,
+        instance: str | None,
+        confidence: str,
+        state: str | None,
+        client_reason: str | None = None,
+        **columns: Any,
+    ) -> None:
+        self._handed_out.pop(member, None)
+        self._members[member] = instance
+        client = UUID.sub("", member) if instance is None and UUID.search(member) else None
+        self._tell(
+            fact,
+            "member_joined",
+            confidence,
+            member_id=member,
+            group_instance_id=instance,
+            client_id=client,
+            state=state,
+            client_reason=client_reason,
+            **columns,
+        )
+
+    def _remove(
+        self,
+        fact: Fact,
+        member: str,
+        cause: str,
+        confidence: str,
+        state: str | None,
+        client_reason: str | None = None,
+        **columns: Any,
+    ) -> None:
+        instance = self._instance_of(member) or columns.pop("instance", None)
+        columns.pop("instance", None)
+        self._removed = (member, instance, client_reason)
+        if member in self._members:
+            del self._members[member]
+        elif instance is not None and instance in self._returned:
+            self._members.pop(self._returned.pop(instance), None)
+        elif self._complete:
+            self._complete = False
+        self._handed_out.pop(member, None)
+        if "client_id" not in columns and instance is None and UUID.search(member):
+            columns["client_id"] = UUID.sub("", member)
+        self._tell(
+            fact,
+            "member_removed",
+            confidence,
+            member_id=member,
+            group_instance_id=instance,
+            cause=cause,
+            state=state,
+            client_reason=client_reason,
+            **columns,
+        )
+        if self._leader == member and self._state != EMPTY:
+            # Kafka: another member leads at once, and who does is told with its assignment.
+            self._leader, self._leader_told = None, False
+
+    def _instance_of(self, member: str) -> str | None:
+        instance = self._members.get(member)
+        if instance is None and self._removed[0] == member:
+            return self._removed[1]
+        if instance is None:
+            bare = UUID.sub("", member)
+            # Kafka: the id of a static member begins with its instance id.
+            if bare != member and (bare in self._returned or bare in self._members.values()):
+                return bare
+        return instance
+
+    def _on_id_handed_out(self, fact: Fact, confidence: str = EXACT) -> None:
+        member, state = fact.values["member"], fact.values["state"]
+        self._see_state(fact, state)
+        self._joins_told = True
+        self._handed_out[member] = None
+        client = UUID.sub("", member) if UUID.search(member) else None
+        self._tell(fact, "member_id_handed_out", confidence, member_id=member, client_id=client)
+
+    def _on_id_created(self, fact: Fact) -> None:
+        self._on_id_handed_out(fact, INFERRED)
+
+    def _on_joined(self, fact: Fact) -> None:
+        member, state = fact.values["member"], fact.values.get("state")
+        self._joins_told = True
+        if state is not None:
+            self._see_state(fact, state)
+        instance = fact.values.get("instance")
+        if (state or self._state) == EMPTY and not self._members:
+            self._leader, self._leader_told = member, False
+        if (state or self._state) == EMPTY:
+            self._complete = True
+        self._add(fact, member, instance, EXACT, state or self._state)
+        self._joined_in = (member, state)
+
+    def _see_state(self, fact: Fact, state: str) -> None:
+        """A line tells the state in passing."""
+        if self._state is None:
+            self._state = state
+            if state == EMPTY:
+                self._members, self._complete = {}, True
+                if self._generation is None:
+                    self._tell(fact, "group_created", INFERRED, offsets_partition=fact.partition)
+
+    def _on_failed(self, fact: Fact) -> None:
+        self._expired = fact
+        self._remove(fact, fact.values["member"], "session-expiry", EXACT, self._state)
+
+    def _on_left(self, fact: Fact) -> None:
+        values = fact.values
+        more = {name: values.get(name) for name in ("client_id", "client_host", "instance", "protocols")}
+        for name in ("session_timeout_ms", "rebalance_timeout_ms"):
+            more[name] = int(values[name]) if name in values else None
+        told = {name: value for name, value in more.items() if value is not None}
+        self._remove(fact, values["member"], "left", EXACT, self._state, values.get("client_reason"), **told)
+
+    def _on_pending_left(self, fact: Fact) -> None:
+        self._handed_out.pop(fact.values["member"], None)
+        self._tell(
+            fact,
+            "pending_member_removed",
+            member_id=fact.values["member"],
+            cause="left",
+            client_reason=fact.values.get("client_reason"),
+        )
+
+    def _on_pending_expired(self, fact: Fact) -> None:
+        member = fact.values["member"]
+        self._handed_out.pop(member, None)
+        self._tell(fact, "pending_member_removed", member_id=member, cause="session-expiry")
+
+    def _on_leader_replaced(self, fact: Fact) -> None:
+        old, new = fact.values["old"], fact.values.get("member")
+        self._leader, self._leader_told = new, new is not None
+        self._tell(fact, "leader_changed", previous_leader=old, leader=new)
+
+    def _on_fenced(self, fact: Fact) -> None:
+        values = fact.values
+        current, instance = values["current"], values.get("instance")
+        if instance is not None and instance in self._returned:
+            self._rename(self._returned.pop(instance), current, instance)
+        self._tell(
+            fact,
+            "member_fenced",
+            member_id=values["member"],
+            group_instance_id=instance,
+            other_member_id=current,
+            api=values.get("operation"),
+        )
+
+    # --- static members
+
+    def _on_replaced(self, fact: Fact) -> None:
+        values = fact.values
+        old, new, instance = values["old"], values.get("member"), values["instance"]
+        state = values.get("state") or self._state
+        self._rename(old, new, instance)
+        self._replaced = self._tell(
+            fact,
+            "static_member_replaced",
+            EXACT if new is not None and "guessed" not in values else INFERRED,
+            group_instance_id=instance,
+            other_member_id=old,
+            member_id=new,
+            state=state,
+            rebalances=False if state in (PREPARING, EMPTY) else None,
+        )
+
+    def _rename(self, old: str, new: str | None, instance: str) -> None:
+        """A static member has another id; if no line tells it yet, it stays in its place under the old one."""
+        if new is None:
+            self._returned[instance] = old
+            if old not in self._members and not self._complete:
+                self._members[old] = instance
+            return
+        self._returned.pop(instance, None)
+        if old in self._members:
+            self._members = {
+                (new if each == old else each): (instance if each == old else how)
+                for each, how in self._members.items()
+            }
+        elif not self._complete:
+            self._members[new] = instance
+        if self._settled is not None:
+            self._settled = [new if each == old else each for each in self._settled]
+        if self._leader == old:
+            self._leader = new
+        if self._settled_leader == old:
+            self._settled_leader = new
+
+    def _attach_static(self, fact: Fact, cause: dict[str, Any]) -> None:
+        """A rebalance for a static member's return tells its new id."""
+        replaced, self._replaced = self._replaced, None
+        if replaced is None:
+            return
+        member = cause["cause_member_id"]
+        ours = (
+            cause["cause_group_instance_id"] == replaced.get("group_instance_id")
+            or (member is not None and member == replaced.get("member_id"))
+            or (member is not None and UUID.sub("", member) == replaced.get("group_instance_id"))
+        )
+        replaced["rebalances"] = ours
+        if ours and member is not None and "member_id" not in replaced:
+            replaced["member_id"] = member
+            self._rename(replaced["other_member_id"], member, replaced["group_instance_id"])
+        if ours and cause["cause"] == "rejoin-metadata":
+            # Kafka: before 2.5 the reason is the same as for dynamic members.
+            cause["cause"] = "static-metadata"
+            cause["cause_group_instance_id"] = replaced["group_instance_id"]
+
+    def _on_no_rebalance(self, fact: Fact) -> None:
+        if self._replaced is not None:
+            self._replaced["rebalances"] = False
+            self._replaced.setdefault("state", STABLE)
+            self._replaced = None
+
+    def _release_static(self) -> None:
+        self._replaced = None
+
+    def _on_restored(self, fact: Fact) -> None:
+        values = fact.values
+        self._rename(values["refused"], values["member"], values["instance"])
+        self._tell(
+            fact,
+            "static_member_restored",
+            group_instance_id=values["instance"],
+            member_id=values["member"],
+            other_member_id=values["refused"],
+            problem=values["error"],
+        )

@@ -1,0 +1,289 @@
+"""What one log file says of groups, line by line and in context: who said it, of which group, in which order.
+
+Some lines name no group (a static member that causes no rebalance, a fenced request); they are read from what stands
+near them and from the member ids met before. Lines of one broker are in the order in which things happened, whatever
+their times say; ``order_ms`` puts the lines of several brokers into one order and stays right when a clock is set back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
+from typing import Any, BinaryIO, Final
+
+from rejoin.pipeline.reading.broker_logs.lines import UNREAD, Broken, Lines, Read, Record
+from rejoin.pipeline.reading.broker_logs.messages import Message, of_a_coordinator, read_message, split_prefix
+from rejoin.pipeline.reading.broker_logs.reasons import instance, read_reason, several
+from rejoin.pipeline.reading.request_log import Exchange, is_request, read_exchange
+
+AHEAD: Final = 48
+"""Facts that are looked at before one is given out: to see a set clock, or which group a line was about."""
+
+SHUFFLED_MS: Final = 1_000
+"""Times this much before the latest one are no matter of threads: lines out of order, or a clock set back."""
+
+FAR_MS: Final = 3_600_000
+"""A single time this far ahead of all that follow is wrong."""
+
+MARKS: Final = (b"oordinator", b"GroupMetadata", b"Completed request:")
+"""One of these is in every line that is looked for: in its prefix, its logger, or its beginning."""
+
+KNOWN_MEMBERS: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something a coordinator said. ``values`` are what stands in the line; ``order_ms`` is its place among brokers."""
+
+    kind: str
+    group: str | None
+    at_ms: int
+    order_ms: int
+    node: str
+    file: str
+    line: int
+    text: str = ""
+    partition: int | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the lines of a file were."""
+
+    facts: int = 0
+    """A coordinator's lines that were understood."""
+    requests: int = 0
+    """Requests that are about groups."""
+    other: int = 0
+    """Records of other parts of the broker, or of other software."""
+    broken: int = 0
+    unknown: int = 0
+    """Lines of a group coordinator that no known version prints; they are among the broken ones, too."""
+    clock_set_back: int = 0
+
+
+class LogFile:
+    """Reads the lines of one file that are about groups: a coordinator's, a request log's, or both.
+
+    ``node`` stands for the broker until a line tells its id. A request log never does.
+    """
+
+    def __init__(self, file: str, node: str, zone: tzinfo = UTC) -> None:
+        self.file = file
+        self.counts = Counts()
+        self._lines = Lines(zone, MARKS)
+        self._default_node = node
+        self._nodes: dict[str, str] = {}
+        self._groups_of_members: dict[str, str] = {}
+        self._last_static: dict[tuple[str, int | None], Fact] = {}
+
+    @property
+    def node(self) -> str:
+        """The broker, as far as is known by now."""
+        return next(reversed(self._nodes.values()), self._default_node)
+
+    @property
+    def read(self) -> Read:
+        """What was met in the file, facts or not."""
+        return self._lines.read
+
+    def facts(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Fact | Exchange | Broken]:
+        """Every fact, every request and every broken line. Nothing that stands in a file makes this fail."""
+        window: deque[Fact] = deque()
+        order = _Order()
+        for found in self._found(file):
+            if isinstance(found, Broken):
+                self.counts.broken += 1
+                yield found
+                continue
+            if isinstance(found, Exchange):
+                self.counts.requests += 1
+                yield found
+                continue
+            window.append(found)
+            if len(window) > AHEAD:
+                yield self._give_out(window, order)
+        while window:
+            yield self._give_out(window, order)
+        self.counts.clock_set_back = order.steps
+
+    def _give_out(self, window: deque[Fact], order: _Order) -> Fact:
+        fact = window.popleft()
+        group = fact.group
+        if group is None and fact.kind in _OF_A_GROUP:
+            group = self._group_of(fact)
+            if group is None:
+                mentioned = {fact.values.get(name) for name in ("member", "old", "current")} - {None}
+                for later in window:
+                    if later.group is not None and mentioned & _mentioned(later):
+                        group = later.group
+                        break
+            if group is not None:
+                self._remember(replace(fact, group=group))
+        return replace(fact, group=group, order_ms=order.place(fact.at_ms, window))
+
+    # --- one record
+
+    def _found(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Fact | Exchange | Broken]:
+        for record in self._lines.records(file):
+            if isinstance(record, Broken):
+                yield record
+            elif record is UNREAD:
+                self.counts.other += 1
+            elif is_request(record):
+                found = read_exchange(record)
+                if found is None:
+                    self.counts.other += 1
+                else:
+                    yield found
+            elif not of_a_coordinator(record.logger, record.message):
+                self.counts.other += 1
+            else:
+                yield from self._read(record)
+
+    def _read(self, record: Record) -> Iterator[Fact | Broken]:
+        prefix = split_prefix(record.message)
+        if prefix.node is not None:
+            self._nodes[record.origin] = prefix.node
+        node = prefix.node or self._nodes.get(record.origin, self._default_node)
+        message = read_message(prefix.rest)
+        if message is None and record.more:
+            # A client's reason may hold a line end.
+            message = read_message("\n".join((prefix.rest, *record.more)))
+        if message is None:
+            if record.level in ("DEBUG", "TRACE"):
+                self.counts.other += 1
+                return
+            self.counts.unknown += 1
+            yield Broken(
+                record.line,
+                "a group coordinator's line that no known version prints, or one that is cut short",
+                record.message[:500],
+            )
+            return
+        self.counts.facts += 1
+        partition = prefix.partition
+        if "partition" in message.values:
+            partition = int(message.values["partition"])
+        for group, values in _opened(message):
+            fact = Fact(
+                message.kind,
+                group,
+                record.at_ms,
+                record.at_ms,
+                node,
+                self.file,
+                record.line,
+                prefix.rest,
+                partition,
+                values,
+            )
+            if fact.kind == "replaced":
+                self._last_static[node, prefix.partition] = fact
+            if fact.kind == "no_rebalance":
+                fact = self._about_the_static_member(fact, prefix.partition)
+            if fact.group is not None:
+                self._remember(fact)
+            yield fact
+
+    def _about_the_static_member(self, fact: Fact, partition: int | None) -> Fact:
+        """The line has neither group nor member: it is about the static member that came back just before."""
+        before = self._last_static.get((fact.node, partition))
+        if before is None or abs(fact.at_ms - before.at_ms) > 60_000:
+            return fact
+        values = {name: before.values[name] for name in ("instance", "member", "old") if name in before.values}
+        return replace(fact, group=before.group, values=fact.values | values)
+
+    # --- whose group
+
+    def _remember(self, fact: Fact) -> None:
+        assert fact.group is not None, "only what is known of a group is remembered"
+        if len(self._groups_of_members) > KNOWN_MEMBERS:
+            for member in list(self._groups_of_members)[: KNOWN_MEMBERS // 2]:
+                del self._groups_of_members[member]
+        for member in _mentioned(fact):
+            if member:
+                self._groups_of_members[member] = fact.group
+
+    def _group_of(self, fact: Fact) -> str | None:
+        for name in ("current", "old", "member"):
+            group = self._groups_of_members.get(fact.values.get(name) or "")
+            if group is not None:
+                return group
+        return None
+
+
+_OF_A_GROUP: Final = ("replaced", "no_rebalance", "fenced", "leader_replaced")
+"""Kinds that are about a group and may not name it."""
+
+
+def _mentioned(fact: Fact) -> set[str]:
+    names = ("member", "old", "current", "leader")
+    found = {str(fact.values[name]) for name in names if fact.values.get(name)}
+    return found.union(fact.values.get("members_named", ()))
+
+
+def _opened(message: Message) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """A message's group and values, with what stands inside them read; one for each group where it names several."""
+    values: dict[str, Any] = dict(message.values)
+    if "instance" in values:
+        values["instance"] = instance(values["instance"])
+    if values.get("client_reason") == "not provided":
+        del values["client_reason"]
+    if "protocols" in values:
+        values["protocols"] = values["protocols"].split(", ") if values["protocols"] else []
+    if "set" in values:
+        values["members_named"] = list(several(values.pop("set")))
+    if "reason" in values and message.kind == "preparing":
+        told = read_reason(values["reason"])
+        values |= {
+            "cause": told.cause,
+            "member": told.member_id,
+            "instance": told.group_instance_id,
+            "client_reason": told.client_reason,
+            "members_named": list(told.members),
+            "state_before": told.state,
+            "error": told.error,
+        }
+    if message.kind == "deleted":
+        listed = values.pop("list")
+        for group in re.split(r", ", listed) if listed else ():
+            yield group, values
+        return
+    yield message.group, values
+
+
+class _Order:
+    """Gives each fact of a file its place in time among those of other files."""
+
+    def __init__(self) -> None:
+        self._latest: int | None = None
+        self._behind = 0
+        self.steps = 0
+
+    def place(self, at_ms: int, ahead: Iterable[Fact]) -> int:
+        at, latest = at_ms + self._behind, self._latest
+        if latest is None:
+            if self._is_far_ahead(at, ahead):
+                return min((later.at_ms for later in ahead), default=at)
+            self._latest = at
+            return at
+        if at < latest - SHUFFLED_MS:
+            earlier = [later.at_ms + self._behind < latest - SHUFFLED_MS for later in ahead]
+            if not earlier or 2 * sum(earlier) <= len(earlier):
+                return at
+            self.steps += 1
+            self._behind += latest - at
+            return latest
+        if at > latest + FAR_MS and self._is_far_ahead(at, ahead):
+            return latest
+        self._latest = max(latest, at)
+        return self._latest
+
+    def _is_far_ahead(self, at: int, ahead: Iterable[Fact]) -> bool:
+        far = [later.at_ms + self._behind < at - FAR_MS for later in ahead]
+        return bool(far) and 2 * sum(far) > len(far)

@@ -1,0 +1,256 @@
+"""Brokers' logs as tables on Spark: one task reads a file, one task follows a group.
+
+Lines of a file must be read in order, so a file is one task, and a broker whose logs are rotated is as many as it has
+files. What was read is dealt out by group; a group's lines of all brokers lie in memory together, and only those that
+are about it. The same line twice, as in overlapping copies of a file, counts once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+import orjson
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from rejoin.pipeline.reading.broker_logs.lines import Broken
+from rejoin.pipeline.reading.broker_logs.membership import Event
+from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, tell_group
+from rejoin.pipeline.reading.broker_logs.requests import Asked, complete, request_event
+from rejoin.pipeline.reading.broker_logs.statements import Fact, LogFile
+from rejoin.pipeline.reading.inputs import Found
+from rejoin.pipeline.reading.request_log import Exchange
+from rejoin.pipeline.reading.text_lines import opened
+from rejoin.pipeline.schemas import BROKER_LOG, EVENTS, QUARANTINE, VERSION
+
+ROWS_AT_ONCE: Final = 5_000
+
+_STRING, _LONG = StringType(), LongType()
+PARSED: Final = StructType(
+    [
+        StructField("what", _STRING),
+        StructField("about", _STRING),
+        StructField("order_ms", _LONG),
+        StructField("node", _STRING),
+        StructField("file", _STRING),
+        StructField("line", _LONG),
+        StructField("body", _STRING),
+    ]
+)
+"""What a file holds: ``what`` is fact, request, broken or file; ``about`` is what its history is of: g: and a group, or
+p: and a node, for offsets partitions; ``body`` is JSON."""
+
+READ: Final = StructType(
+    [
+        StructField("file", _STRING, True, {"comment": "Path of the file."}),
+        StructField("lines", _LONG, True, {"comment": "Lines."}),
+        StructField("facts", _LONG, True, {"comment": "Lines of a group coordinator that were understood."}),
+        StructField("requests", _LONG, True, {"comment": "Requests about groups, with their answers."}),
+        StructField("other", _LONG, True, {"comment": "Lines that are not about groups, and empty ones."}),
+        StructField("continuations", _LONG, True, {"comment": "Lines of stack traces and the like."}),
+        StructField("broken", _LONG, True, {"comment": "Lines that are in the quarantine."}),
+        StructField("not_utf8", _LONG, True, {"comment": "Lines that are no UTF-8; they are read as Latin-1."}),
+        StructField("clock_steps", _LONG, True, {"comment": "How often the clock was set back."}),
+    ]
+)
+"""One row for each file: every line of it is in one of the counts."""
+
+_TOLD: Final = StructType([*EVENTS.fields, StructField("order_ms", _LONG), StructField("nth", _LONG)])
+_KINDS: Final = (
+    ("not JSON", "not-json"),
+    ("no JSON", "not-json"),
+    ("no request of a request log", "not-json"),
+    ("is missing", "half-line"),
+    ("cut short", "half-line"),
+    ("no text", "encoding"),
+    ("cannot be read to its end", "unreadable"),
+)
+_NODE: Final = re.compile(r"(?:broker|kafka|node|server)[-_.]?(\d+)", re.IGNORECASE)
+
+
+class Logs(NamedTuple):
+    """What logs say: events (:data:`EVENTS`), what is broken (:data:`QUARANTINE`), and counts by file (READ)."""
+
+    events: DataFrame
+    quarantine: DataFrame
+    files: DataFrame
+
+
+def read_logs(spark: SparkSession, files: Iterable[Found], *, run_id: str = "logs", timezone: str = "UTC") -> Logs:
+    """The events of brokers' logs and request logs. Files are read once and what they hold is kept until the end.
+
+    ``timezone``: that of the brokers, whose logs have local times; raises ``zoneinfo.ZoneInfoNotFoundError`` for one
+    that there is not.
+    """
+    parsed = parse(spark, files, timezone).persist()
+    return sort_out(parsed, run_id)
+
+
+def parse(spark: SparkSession, files: Iterable[Found], timezone: str = "UTC") -> DataFrame:
+    """What files hold, as :data:`PARSED`; the largest ones are begun with."""
+    ZoneInfo(timezone)
+    largest_first = sorted(files, key=lambda file: (-file.size, file.path))
+    paths = [(file.path, file.problem, timezone) for file in largest_first]
+    tasks = max(1, len(paths))
+    rows = spark.sparkContext.parallelize(paths, tasks)
+    table = spark.createDataFrame(rows, "path string, problem string, timezone string")
+    return table.mapInArrow(_read_files, PARSED)
+
+
+def sort_out(parsed: DataFrame, run_id: str) -> Logs:
+    """Events, quarantine and counts, from rows that are persisted or written: they are read several times."""
+    told = (
+        parsed.where("about IS NOT NULL")
+        .groupBy("about")
+        .applyInArrow(_follow, _TOLD)
+        .withColumn("schema_version", fn.lit(VERSION))
+        .withColumn("run_id", fn.lit(run_id))
+        .withColumn("day", fn.to_date(fn.timestamp_millis("at_ms")))
+    )
+    stream = Window.partitionBy("source", "node").orderBy("order_ms", "file", "line", "nth")
+    events = told.withColumn("seq", fn.row_number().over(stream).cast("long"))
+    broken = parsed.where("what = 'broken'")
+    reason = fn.get_json_object("body", "$.reason")
+    quarantine = broken.select(
+        "file",
+        fn.when(fn.col("line") > 0, fn.col("line")).alias("line"),
+        reason.alias("reason"),
+        _kind(reason).alias("kind"),
+        fn.get_json_object("body", "$.text").alias("text"),
+    )
+    counts = fn.from_json("body", READ).alias("counts")
+    files = parsed.where("what = 'file'").select(counts).select("counts.*")
+    return Logs(
+        events.select(*EVENTS.fieldNames()),
+        quarantine.select(*QUARANTINE.fieldNames()),
+        files,
+    )
+
+
+def _kind(reason: Any) -> Any:
+    kind = fn.lit("unknown-line")
+    for words, name in reversed(_KINDS):
+        kind = fn.when(reason.contains(words), name).otherwise(kind)
+    return kind
+
+
+# --- one file
+
+
+def _read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema = to_arrow_schema(PARSED)
+    for batch in batches:
+        for row in batch.to_pylist():
+            rows: list[dict[str, Any]] = []
+            for each in read_file(row["path"], row["problem"], row["timezone"]):
+                rows.append(each)
+                if len(rows) >= ROWS_AT_ONCE:
+                    yield pa.RecordBatch.from_pylist(rows, schema)
+                    rows = []
+            yield pa.RecordBatch.from_pylist(rows, schema)
+
+
+def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> Iterator[dict[str, Any]]:
+    """What one file holds, as rows of :data:`PARSED`; the last row has its counts. Never raises for what is in it."""
+    log = LogFile(path, node_of(path), ZoneInfo(timezone))
+    unreadable = 0
+    if problem is not None:
+        unreadable = 1
+        yield _broken(path, Broken(0, problem, ""))
+    else:
+        try:
+            with opened(path) as file:
+                for found in log.facts(file):
+                    yield _row(log, found)
+        except (OSError, EOFError) as trouble:
+            unreadable = 1
+            yield _broken(path, Broken(log.read.lines, f"cannot be read to its end: {trouble}", ""))
+    counts = {
+        "file": path,
+        "lines": log.read.lines,
+        "facts": log.counts.facts,
+        "requests": log.counts.requests,
+        "other": log.counts.other + log.read.strangers + log.read.blank,
+        "continuations": log.read.continuations,
+        "broken": log.counts.broken + unreadable,
+        "not_utf8": log.read.not_utf8,
+        "clock_steps": log.counts.clock_set_back,
+    }
+    yield {"what": "file", "file": path, "body": _json(counts)}
+
+
+def node_of(path: str) -> str:
+    """A broker's id where a file's name or that of its directory tells it; else its name less what rotation adds."""
+    place = Path(path)
+    for name in (place.name, place.parent.name):
+        match = _NODE.search(name)
+        if match is not None:
+            return match[1]
+    return re.sub(r"(?:\.log)?(?:[.-][\d-]+)*(?:\.gz)?$", "", place.name) or place.name
+
+
+def _row(log: LogFile, found: Fact | Exchange | Broken) -> dict[str, Any]:
+    if isinstance(found, Broken):
+        return _broken(log.file, found)
+    if isinstance(found, Exchange):
+        about = f"g:{found.group_id}" if found.group_id is not None else f"p:{log.node}"
+        row = {"what": "request", "about": about, "order_ms": found.answered_at_ms, "node": log.node}
+    else:
+        about = f"g:{found.group}" if found.group is not None else f"p:{found.node}"
+        row = {"what": "fact", "about": about, "order_ms": found.order_ms, "node": found.node}
+    return row | {"file": log.file, "line": found.line, "body": _json(asdict(found))}
+
+
+def _broken(path: str, found: Broken) -> dict[str, Any]:
+    body = _json({"reason": found.reason, "text": found.text})
+    return {"what": "broken", "file": path, "line": found.line, "body": body}
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+# --- one group
+
+
+def _follow(table: pa.Table) -> pa.Table:
+    columns = ["order_ms", "node", "file", "line"]
+    rows = table.sort_by([(name, "ascending") for name in columns]).select(["what", "about", "file", "node", "body"])
+    told = [_named(event, nth) for nth, event in enumerate(_events(rows))]
+    return pa.Table.from_pylist(told, to_arrow_schema(_TOLD))
+
+
+def _named(event: Event, nth: int) -> Event:
+    return {"source": BROKER_LOG} | event | {"nth": nth}
+
+
+def _events(rows: pa.Table) -> Iterator[Event]:
+    about = rows["about"][0].as_py()
+    asked: list[Asked] = []
+    facts = _facts(rows, asked)
+    if about.startswith("p:"):
+        yield from partition_events(facts)
+        yield from map(request_event, asked)
+        return
+    events = list(tell_group(about[2:], facts))
+    yield from complete(events, asked)
+    yield from map(request_event, asked)
+
+
+def _facts(rows: pa.Table, asked: list[Asked]) -> Iterator[Fact]:
+    """The facts of a table; its requests go to ``asked`` on the way."""
+    for batch in rows.to_batches(ROWS_AT_ONCE):
+        for row in batch.to_pylist():
+            body = orjson.loads(row["body"])
+            if row["what"] == "fact":
+                yield Fact(**body)
+            else:
+                asked.append(Asked(Exchange(**body), row["node"], row["file"]))

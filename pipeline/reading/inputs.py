@@ -1,0 +1,128 @@
+"""Which files there are, and what each of them is: a journal, Parquet, or a log of a broker."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from pyarrow import ArrowException, Schema, types
+from pyarrow.parquet import read_metadata
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import NullType, StructType
+
+from rejoin.pipeline.reading.journals import not_of_events
+
+Kind = Literal["journal", "parquet", "log"]
+"""journal: JSON lines of ours. parquet: a table of events. log: text of a broker, of whatever layout."""
+
+_OPEN: Final = ".open"
+_OURS: Final = (".jsonl", ".jsonl.gz", ".jsonl.open")
+_PARQUET: Final = ".parquet"
+_NO_INPUT: Final = (".lock", ".crc", ".yaml", ".yml", ".html", ".md")
+_PEEK_BYTES: Final = 4096
+_EVENTS: Final = "events"
+_OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "findings"}
+"""Folders of tables; where two of them lie side by side, a report or a watch has written them."""
+
+
+class Found(NamedTuple):
+    """A file to read. ``problem``: why it cannot be."""
+
+    path: str
+    size: int
+    kind: Kind
+    problem: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody still writes it, so that a half last line is no fault."""
+        return self.path.endswith(_OPEN)
+
+
+class NoInput(Exception):
+    """Nothing to read where something was to be; the text says where."""
+
+
+def find(paths: Iterable[str | os.PathLike[str]]) -> list[Found]:
+    """Every file that paths name, directories with all that is below them, by path; none is named twice.
+
+    Within directories, names that begin with a dot or an underscore, locks, and the tables of reports are passed over;
+    of tables that are named themselves, the events are taken. Raises :class:`NoInput` when a path does not exist, or
+    when there is not one file in all of them.
+    """
+    found: dict[str, Found] = {}
+    for given in paths:
+        path = Path(given)
+        if not path.exists():
+            raise NoInput(f"{path}: no such file or directory; give journals, logs, or directories of them")
+        for each in [path] if path.is_file() else _below(path):
+            name = os.path.realpath(each)
+            found[name] = _look(each, name)
+    if not found:
+        raise NoInput(
+            f"{', '.join(str(path) for path in paths)}: no files there; expected *.jsonl, *.parquet or logs. "
+            "Reports of ours are passed over: their facts are in tables/events"
+        )
+    return [found[name] for name in sorted(found)]
+
+
+def _below(directory: Path) -> list[Path]:
+    below: list[Path] = []
+    for place, folders, names in os.walk(directory):
+        folders[:] = [folder for folder in folders if not folder.startswith((".", "_"))]
+        if len(_OF_A_REPORT.intersection(folders)) > 1:
+            folders[:] = [_EVENTS] if Path(place) == directory and _EVENTS in folders else []
+            continue
+        below += [
+            Path(place, name)
+            for name in names
+            if not name.startswith((".", "_")) and not name.endswith(_NO_INPUT) and Path(place, name).is_file()
+        ]
+    return below
+
+
+def _look(path: Path, name: str) -> Found:
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(_PEEK_BYTES)
+    except OSError as problem:
+        return Found(name, 0, "log", f"cannot be read: {problem.strerror}")
+    if name.endswith(_PARQUET):
+        return as_parquet(Found(name, size, "parquet"))
+    if name.endswith(_OURS):
+        return Found(name, size, "journal")
+    if name.endswith(".gz"):
+        try:
+            with gzip.open(path) as unpacked:
+                head = unpacked.read(_PEEK_BYTES)
+        except (OSError, EOFError) as problem:
+            return Found(name, size, "log", f"not in the format of gzip: {problem}")
+    return Found(name, size, "journal" if b'"schema_version"' in head.split(b"\n", 1)[0] else "log")
+
+
+def as_parquet(found: Found) -> Found:
+    """The same file, taken for Parquet, with what keeps it from being a table of events."""
+    try:
+        metadata = read_metadata(found.path)
+        why = not_of_events(_columns(metadata.schema.to_arrow_schema()))
+    except (ArrowException, OSError) as problem:
+        return found._replace(kind="parquet", problem=f"cannot be read as Parquet: {problem}")
+    said = f"not a table of events, its {metadata.num_rows:,} rows are left out: {why}"
+    return found._replace(kind="parquet", problem=said if why else None)
+
+
+def _columns(schema: Schema) -> StructType:
+    """The columns as Spark reads them; a type that it does not know is none that events have."""
+    known = StructType()
+    for field in schema:
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        try:
+            known.add(field.name, from_arrow_type(kind))
+        except PySparkException:
+            known.add(field.name, NullType())
+    return known

@@ -1,0 +1,164 @@
+"""Files of text as a table of lines with their numbers.
+
+Spark's own reader of text gives no line numbers and does not say where bytes were no UTF-8. This one reads in Python,
+in parallel, large files in several pieces, and hands whole batches of lines to Spark as Arrow.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from typing import IO, Any, Final, NamedTuple, cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from rejoin.pipeline.reading.inputs import Found
+from rejoin.pipeline.schemas import LINES
+
+PIECE_BYTES: Final = 128 * 2**20
+"""Larger files are read by several tasks. Each counts the line ends before its piece, which is a matter of memchr."""
+
+_BATCH_BYTES: Final = 4 * 2**20
+_COUNT_BYTES: Final = 2**20
+_SCHEMA: Final = pa.schema(
+    [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("problem", pa.string())]
+)
+_PIECES: Final = "path string, start long, end long, closed boolean"
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Piece(NamedTuple):
+    """The lines that begin from ``start`` up to, and not including, ``end``, in bytes; all of a gzip file."""
+
+    path: str
+    start: int
+    end: int
+    closed: bool
+
+
+def pieces(files: Iterable[Found], piece_bytes: int = PIECE_BYTES) -> list[Piece]:
+    """What tasks read, the largest first so that none waits for the last."""
+    cut = [
+        Piece(
+            file.path, start, min(start + piece_bytes, file.size) if not _is_packed(file.path) else -1, not file.is_open
+        )
+        for file in files
+        if file.problem is None
+        for start in range(0, 1 if _is_packed(file.path) else max(file.size, 1), piece_bytes)
+    ]
+    return sorted(cut, key=lambda piece: (piece.start - piece.end, piece.path, piece.start))
+
+
+def read_lines(spark: SparkSession, files: Iterable[Found], *, piece_bytes: int = PIECE_BYTES) -> DataFrame:
+    """The lines of files, as :data:`pipeline.schemas.LINES`. A half last line is left out where a writer is at work."""
+    cut = pieces(files, piece_bytes)
+    tasks = max(1, min(len(cut), 4 * spark.sparkContext.defaultParallelism))
+    # Round robin by hand: Spark's own repartition would shuffle by a random start.
+    dealt = [cut[first::tasks] for first in range(tasks)]
+    rows = spark.sparkContext.parallelize(dealt, tasks).flatMap(lambda pieces: pieces)
+    return spark.createDataFrame(rows, _PIECES).mapInArrow(_read_all, LINES)
+
+
+def _read_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield from read_piece(Piece(**row))
+
+
+def read_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
+    """The lines of a piece; a file that breaks off ends with a row without line that says so."""
+    try:
+        with opened(piece.path) as file:
+            number = _lines_before(file, piece.start)
+            yield from _batches(file, piece, number)
+    except (OSError, EOFError) as problem:
+        yield _batch(piece.path, [None], [""], [f"cannot be read to its end: {problem}"])
+
+
+def _is_packed(path: str) -> bool:
+    return path.endswith(".gz")
+
+
+def opened(path: str) -> IO[bytes]:
+    """The file, unpacked if its name says that it is packed."""
+    return cast(IO[bytes], gzip.open(path, "rb")) if _is_packed(path) else open(path, "rb")
+
+
+def _lines_before(file: IO[bytes], start: int) -> int:
+    """How many lines begin before ``start``; the file is left where the next one begins."""
+    ends = 0
+    left = start
+    last = b"\n"
+    while left > 0 and (chunk := file.read(min(left, _COUNT_BYTES))):
+        ends += chunk.count(b"\n")
+        left -= len(chunk)
+        last = chunk[-1:]
+    if last == b"\n":
+        return ends
+    while chunk := file.readline(_COUNT_BYTES):
+        if chunk.endswith(b"\n"):
+            break
+    return ends + 1
+
+
+def _batches(file: IO[bytes], piece: Piece, before: int) -> Iterator[pa.RecordBatch]:
+    number = before
+    position = file.tell()
+    while piece.end < 0 or position < piece.end:
+        want = _BATCH_BYTES if piece.end < 0 else min(_BATCH_BYTES, piece.end - position)
+        chunk = file.read(want)
+        if not chunk:
+            return
+        if not chunk.endswith(b"\n"):
+            chunk += file.readline()
+        position += len(chunk)
+        ended = chunk.endswith(b"\n")
+        lines = chunk.split(b"\n")
+        last = lines.pop()
+        problems: list[str | None] = [None] * len(lines)
+        if not ended and piece.closed:
+            lines.append(last)
+            problems.append(None if _is_whole(last) else "a half line: the file breaks off within it")
+        if number == 0 and lines and lines[0].startswith(_BOM):
+            lines[0] = lines[0][len(_BOM) :]
+        if lines:
+            if b"\r" in chunk:
+                lines = [line.removesuffix(b"\r") for line in lines]
+            yield _batch(piece.path, list(range(number + 1, number + len(lines) + 1)), lines, problems)
+        number += len(lines)
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a last line without its end is all there; only of JSON can that be known."""
+    if not line.lstrip().startswith(b"{"):
+        return True
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _batch(path: str, numbers: list[Any], lines: list[Any], problems: list[str | None]) -> pa.RecordBatch:
+    try:
+        texts = pa.array(lines, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        decoded = [_decoded(line) for line in lines]
+        problems = [known or problem for known, (_, problem) in zip(problems, decoded, strict=True)]
+        texts = pa.array([text for text, _ in decoded], pa.string())
+    columns = [
+        pa.array([path] * len(lines), pa.string()),
+        pa.array(numbers, pa.int64()),
+        texts,
+        pa.array(problems, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def _decoded(line: bytes) -> tuple[str, str | None]:
+    try:
+        return line.decode(), None
+    except UnicodeDecodeError as problem:
+        return line.decode(errors="replace"), f"not UTF-8: byte 0x{line[problem.start]:02x} at {problem.start + 1}"

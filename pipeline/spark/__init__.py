@@ -1,0 +1,1 @@
+"""Starting Spark: Java, Python, settings."""

@@ -1,0 +1,325 @@
+"""The one place that starts Spark: Java, Python, settings, quiet logs, and our packages for the executors.
+
+Every session of a process runs in the JVM that the first one started, so settings of that JVM (memory, garbage
+collector, log file) are the first one's. The JVM writes into a file, never to the console; errors name it. Whatever
+Spark leaves behind (warehouse, shuffles, native libraries) lies in a folder of the session that goes with the process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import rejoin
+from rejoin.pipeline.spark.java import find_java
+
+try:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+except ImportError as missing:
+    raise ImportError(f"{missing}; the pipeline needs: pip install 'rejoin[pipeline]'") from missing
+
+MASTER: Final = "REJOIN_SPARK_MASTER"
+"""Environment variable with the master to use when none is given."""
+
+MEMORY: Final = "REJOIN_SPARK_MEMORY"
+"""Environment variable with the memory of the driver's JVM, such as 4g."""
+
+GOES_TOGETHER: Final = {"pyspark": ("4.3", "4.4"), "pandas": ("2.2", "3"), "pyarrow": ("18", ""), "protobuf": ("5", "")}
+"""Package to the first version that will do and the first that will not."""
+
+_PACKAGE: Final = Path(rejoin.__file__).parent
+_ROOT: Final = _PACKAGE.parent
+_LOGGING: Final = Path(__file__).resolve().with_name("log4j2.properties")
+
+_ALWAYS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # Compiled plans that are kept; one table of ours is up to a hundred, which is Spark's own number for all of them.
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+_FAST: Final = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.driver.memory": "1g",
+}
+_FAST_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
+
+class SparkTrouble(Exception):
+    """Spark did not start or did not do its work; the text names what was wrong and the log file."""
+
+
+@dataclass(slots=True)
+class _Folder:
+    """The session's folder. ``kept`` when an error named a file in it."""
+
+    path: Path
+    kept: bool = False
+
+
+_folder: _Folder | None = None
+
+
+def spark_session(
+    master: str | None = None,
+    *,
+    fast: bool = False,
+    settings: Mapping[str, str] | None = None,
+    app: str = "rejoin",
+) -> SparkSession:
+    """The running session, or else a new one.
+
+    ``master``: ``local[N]``, ``local-cluster[EXECUTORS,CORES,MB]`` or ``spark://HOST:PORT``; without it what
+    REJOIN_SPARK_MASTER says, or all cores of this machine. ``fast``: starts quickly and is good for small data only.
+    ``settings``: Spark's own, and they win. A session that runs already is returned as it is.
+
+    Raises :class:`pipeline.spark.java.NoJava`, and :class:`SparkTrouble` for whatever else keeps Spark from starting.
+    """
+    if SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()
+    _check_versions()
+    folder = _session_folder()
+    master = master or os.environ.get(MASTER) or f"local[{_cores()}]"
+    # Rows that come back as datetime are in the zone of the process; so that they mean the same everywhere, it is UTC.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    if _is_local(master) or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        context = _start(master, _settings(master, folder, fast) | dict(settings or {}), app, folder)
+        session = SparkSession.builder.getOrCreate()
+    except Exception as problem:
+        raise trouble(f"Spark did not start with master {master}", problem) from problem
+    if not master.startswith("local["):
+        _ship(context, folder)
+    return session
+
+
+@contextmanager
+def session(
+    master: str | None = None,
+    *,
+    fast: bool = False,
+    settings: Mapping[str, str] | None = None,
+    app: str = "rejoin",
+) -> Iterator[SparkSession]:
+    """:func:`spark_session` for a while: one that was started for it is stopped at the end."""
+    before = SparkContext._active_spark_context
+    spark = spark_session(master, fast=fast, settings=settings, app=app)
+    try:
+        yield spark
+    finally:
+        if before is None:
+            spark.stop()
+
+
+def stop_jvm() -> None:
+    """Stop the session that runs, if any, and its JVM, so that the next session gets a JVM of its own."""
+    running = SparkContext._active_spark_context
+    if running is not None:
+        running.stop()
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(timeout=60)
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+
+def log_file() -> Path:
+    """Where Spark, and the Python workers of a local master, write."""
+    return _session_folder() / "spark.log"
+
+
+def trouble(what: str, problem: BaseException) -> SparkTrouble:
+    """What to tell a user of an error of Spark's: its first line, and where the rest is. The log file is kept."""
+    global _folder  # noqa: PLW0602
+    log = log_file()
+    assert _folder is not None
+    _folder.kept = True
+    return SparkTrouble(f"{what}: {_first_line(problem, log)} (more in {log})")
+
+
+def java_environment(folder: Path) -> dict[str, str]:
+    """Environment variables under which Spark's own scripts run: Java found, loopback. Raises ``NoJava``."""
+    return {"JAVA_HOME": str(find_java().prepared(folder / "java")), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def package_zip(path: Path) -> Path:
+    """Write our packages, as they are here, into a zip that Python can import from."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        # The folders of a checkout are links, which rglob does not follow.
+        for entry in sorted(_PACKAGE.iterdir()):
+            for file in sorted(entry.rglob("*")) if entry.is_dir() else [entry]:
+                if file.is_file() and "__pycache__" not in file.parts:
+                    archive.write(file, file.relative_to(_ROOT).as_posix())
+    return path
+
+
+def _start(master: str, settings: dict[str, str], app: str, folder: Path) -> SparkContext:
+    conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app)
+    for key, value in settings.items():
+        conf.set(key, value)
+    gateway = SparkContext._gateway
+    if gateway is None:
+        environment = java_environment(folder)
+        if master.startswith("local-cluster"):
+            environment["SPARK_HOME"] = str(_home_of_a_cluster(folder))
+        if not _is_local(master) and not _is_loopback(master):
+            del environment["SPARK_LOCAL_IP"]
+        if master.startswith("local[") and _ROOT.name != "site-packages":
+            known = os.environ.get("PYTHONPATH")
+            environment["PYTHONPATH"] = str(_ROOT) if not known else f"{_ROOT}{os.pathsep}{known}"
+        with _environment(environment), log_file().open("ab") as log:
+            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+    return SparkContext(conf=conf, gateway=gateway)
+
+
+def _settings(master: str, folder: Path, fast: bool) -> dict[str, str]:
+    (folder / "tmp").mkdir(exist_ok=True)
+    java = [
+        f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        f"-Djava.io.tmpdir={folder / 'tmp'}",
+        f"-Dderby.system.home={folder}",
+        "-Duser.timezone=UTC",
+        "-XX:-UsePerfData",
+    ]
+    settings = _ALWAYS | {
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.driver.memory": os.environ.get(MEMORY) or _memory(),
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+    }
+    if _is_local(master):
+        settings["spark.local.dir"] = str(folder / "tmp")
+        settings["spark.sql.shuffle.partitions"] = str(2 * _cores())
+    if _is_local(master) or _is_loopback(master):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if fast:
+        settings |= _FAST
+        java.append(_FAST_JVM)
+    return settings | {"spark.driver.extraJavaOptions": " ".join(java)}
+
+
+def _ship(context: SparkContext, folder: Path) -> None:
+    before = list(sys.path)
+    context.addPyFile(str(package_zip(folder / "rejoin-packages.zip")))
+    # Spark puts the archive before our own packages, whose files beside the code an archive does not give.
+    sys.path[:] = before
+
+
+def _home_of_a_cluster(folder: Path) -> Path:
+    """A SPARK_HOME whose ``work``, where local-cluster writes, is not in the installed package."""
+    import pyspark  # noqa: PLC0415
+
+    home = folder / "spark"
+    home.mkdir(exist_ok=True)
+    for entry in sorted(Path(pyspark.__file__).parent.iterdir()):
+        if entry.name != "work" and not (home / entry.name).exists():
+            (home / entry.name).symlink_to(entry)
+    return home
+
+
+def _session_folder() -> Path:
+    global _folder  # noqa: PLW0603
+    if _folder is None:
+        _folder = _Folder(Path(tempfile.mkdtemp(prefix="rejoin-spark-")))
+        atexit.register(_remove, _folder, os.getpid())
+    return _folder.path
+
+
+def _remove(folder: _Folder, owner: int) -> None:
+    if os.getpid() != owner:
+        return
+    if not folder.kept:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        return
+    for entry in folder.path.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for what is started inside."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _check_versions() -> None:
+    for package, (first, ends) in GOES_TOGETHER.items():
+        wanted = f"{package}>={first}" + (f",<{ends}" if ends else "")
+        try:
+            there = version(package)
+        except PackageNotFoundError:
+            raise SparkTrouble(
+                f"{package} is not installed; the pipeline needs {wanted}: pip install 'rejoin[pipeline]'"
+            ) from None
+        if _number(there) < _number(first) or (ends and _number(there) >= _number(ends)):
+            raise SparkTrouble(
+                f"{package} {there} does not go with the rest; expected {wanted}: pip install '{wanted}'"
+            )
+
+
+def _number(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())
+
+
+def _first_line(problem: BaseException, log: Path) -> str:
+    if isinstance(problem, PySparkException) and problem.getCondition() == "JAVA_GATEWAY_EXITED":
+        written = log.read_text(encoding="utf-8", errors="replace").strip() if log.exists() else ""
+        return written.splitlines()[-1] if written else "Java ended at once"
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    if not lines:
+        return type(problem).__name__
+    # Of an error inside the JVM the first line says only that there was one.
+    return lines[1].removeprefix(": ") if lines[0].startswith("An error occurred while") and lines[1:] else lines[0]
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _is_loopback(master: str) -> bool:
+    return urlsplit(master).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _memory() -> str:
+    """A quarter of this machine's memory, from 1 to 8 GB."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(8192, max(1024, total // 4 >> 20))}m"

@@ -1,0 +1,1 @@
+"""Bytes inside messages whose format is a client's affair: the consumer protocol."""

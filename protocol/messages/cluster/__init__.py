@@ -1,0 +1,1 @@
+"""The cluster: API versions, coordinators, metadata."""

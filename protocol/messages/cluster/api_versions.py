@@ -1,0 +1,49 @@
+"""ApiVersions (key 18): which requests are understood, in which versions."""
+
+from typing import Annotated
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import In, Int16, Int32, Int64, Request, Response, Struct
+
+
+class ApiVersionsRequest(Request):
+    """Ask for the supported versions; from v3 on the client introduces itself."""
+
+    client_software_name: Annotated[str, In(3, needed=True)] = ""
+    client_software_version: Annotated[str, In(3, needed=True)] = ""
+
+
+class ApiVersion(Struct):
+    """The versions of one API."""
+
+    api_key: Int16 = 0
+    min_version: Int16 = 0
+    max_version: Int16 = 0
+
+
+class SupportedFeatureKey(Struct):
+    """A feature that this node supports."""
+
+    name: str = ""
+    min_version: Int16 = 0
+    max_version: Int16 = 0
+
+
+class FinalizedFeatureKey(Struct):
+    """A feature that the cluster has agreed on."""
+
+    name: str = ""
+    max_version_level: Int16 = 0
+    min_version_level: Int16 = 0
+
+
+class ApiVersionsResponse(Response):
+    """The supported versions of each API."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    api_keys: tuple[ApiVersion, ...] = ()
+    throttle_time_ms: Annotated[Int32, In(1)] = 0
+    supported_features: Annotated[tuple[SupportedFeatureKey, ...], In(3)] = ()
+    finalized_features_epoch: Annotated[Int64, In(3)] = -1
+    finalized_features: Annotated[tuple[FinalizedFeatureKey, ...], In(3)] = ()
+    zk_migration_ready: Annotated[bool, In(3)] = False

@@ -1,0 +1,65 @@
+"""Metadata (key 3): the nodes, the topics and their partitions. v4 adds automatic topic creation, v10 topic ids."""
+
+from typing import Annotated
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import ZERO_UUID, In, Int32, KafkaUuid, Request, Response, Struct
+
+
+class MetadataRequestTopic(Struct):
+    """A topic, by name or by id."""
+
+    topic_id: Annotated[KafkaUuid, In(10, needed=True)] = ZERO_UUID
+    name: Annotated[str | None, In(0, nullable=10)]
+
+
+class MetadataRequest(Request):
+    """Describe topics; null means all of them (v0: an empty list does)."""
+
+    topics: Annotated[tuple[MetadataRequestTopic, ...] | None, In(0, nullable=1)]
+    allow_auto_topic_creation: Annotated[bool, In(4)] = True
+    include_cluster_authorized_operations: Annotated[bool, In(8, 10, needed=True)] = False
+    include_topic_authorized_operations: Annotated[bool, In(8, needed=True)] = False
+
+
+class MetadataResponseBroker(Struct):
+    """A node."""
+
+    node_id: Int32 = 0
+    host: str = ""
+    port: Int32 = 0
+    rack: Annotated[str | None, In(1)] = None
+
+
+class MetadataResponsePartition(Struct):
+    """A partition with its leader and replicas."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    partition_index: Int32 = 0
+    leader_id: Int32 = 0
+    leader_epoch: Annotated[Int32, In(7)] = -1
+    replica_nodes: tuple[Int32, ...] = ()
+    isr_nodes: tuple[Int32, ...] = ()
+    offline_replicas: Annotated[tuple[Int32, ...], In(5)] = ()
+
+
+class MetadataResponseTopic(Struct):
+    """A topic."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    name: str | None = ""
+    topic_id: Annotated[KafkaUuid, In(10)] = ZERO_UUID
+    is_internal: Annotated[bool, In(1)] = False
+    partitions: tuple[MetadataResponsePartition, ...] = ()
+    topic_authorized_operations: Annotated[Int32, In(8)] = -2147483648
+
+
+class MetadataResponse(Response):
+    """The cluster as this node knows it."""
+
+    throttle_time_ms: Annotated[Int32, In(3)] = 0
+    brokers: tuple[MetadataResponseBroker, ...] = ()
+    cluster_id: Annotated[str | None, In(2)] = None
+    controller_id: Annotated[Int32, In(1)] = -1
+    topics: tuple[MetadataResponseTopic, ...] = ()
+    cluster_authorized_operations: Annotated[Int32, In(8, 10)] = -2147483648

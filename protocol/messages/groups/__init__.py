@@ -1,0 +1,1 @@
+"""Classic groups: joining, syncing, heartbeats, leaving; describing, listing and deleting groups."""

@@ -1,0 +1,41 @@
+"""LeaveGroup (key 13): remove members at once, without waiting for their sessions to end.
+
+v3 replaces the single member by a batch with one result each, v5 adds a reason for each (KIP-800).
+"""
+
+from typing import Annotated
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import In, Int32, Request, Response, Struct
+
+
+class MemberIdentity(Struct):
+    """Who shall be removed: by member id, or by instance id with an empty member id."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    reason: Annotated[str | None, In(5)] = None
+
+
+class LeaveGroupRequest(Request):
+    """Remove one member (up to v2) or several."""
+
+    group_id: str
+    member_id: Annotated[str, In(0, 2, needed=True)] = ""
+    members: Annotated[tuple[MemberIdentity, ...], In(3, needed=True)] = ()
+
+
+class LeaveGroupResponseMember(Struct):
+    """What became of one entry of the batch."""
+
+    member_id: str = ""
+    group_instance_id: str | None = ""
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class LeaveGroupResponse(Response):
+    """Up to v2 the member's error is the top-level one."""
+
+    throttle_time_ms: Annotated[Int32, In(1)] = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    members: Annotated[tuple[LeaveGroupResponseMember, ...], In(3)] = ()

@@ -1,0 +1,38 @@
+"""SyncGroup (key 14): the leader hands in everybody's assignment, each member fetches its own.
+
+v3 adds the group instance id, v5 protocol type and name, both mandatory there (KIP-559).
+"""
+
+from typing import Annotated
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import Bytes, In, Int32, Request, Response, Struct
+
+
+class SyncGroupRequestAssignment(Struct):
+    """What one member shall get. The coordinator does not look inside."""
+
+    member_id: str
+    assignment: Bytes
+
+
+class SyncGroupRequest(Request):
+    """Fetch the assignment of this generation; the leader's request carries everybody's."""
+
+    group_id: str
+    generation_id: Int32
+    member_id: str
+    group_instance_id: Annotated[str | None, In(3)] = None
+    protocol_type: Annotated[str | None, In(5)] = None
+    protocol_name: Annotated[str | None, In(5)] = None
+    assignments: tuple[SyncGroupRequestAssignment, ...]
+
+
+class SyncGroupResponse(Response):
+    """This member's assignment, exactly the bytes the leader sent for it."""
+
+    throttle_time_ms: Annotated[Int32, In(1)] = 0
+    error_code: ErrorCode = ErrorCode.NONE
+    protocol_type: Annotated[str | None, In(5)] = None
+    protocol_name: Annotated[str | None, In(5)] = None
+    assignment: Bytes = b""

@@ -1,0 +1,59 @@
+"""OffsetCommit (key 8): remember how far a group has read.
+
+v1 adds generation and member id, and a timestamp for each partition in v1 alone; v2 to v4 carry a retention time,
+v6 adds the leader epoch, v7 the group instance id.
+"""
+
+from typing import Annotated
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import In, Int32, Int64, Request, Response, Struct
+
+
+class OffsetCommitRequestPartition(Struct):
+    """The next offset to read from one partition."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, In(6)] = -1
+    commit_timestamp: Annotated[Int64, In(1, 1)] = -1
+    committed_metadata: str | None
+
+
+class OffsetCommitRequestTopic(Struct):
+    """Partitions of one topic."""
+
+    name: str
+    partitions: tuple[OffsetCommitRequestPartition, ...]
+
+
+class OffsetCommitRequest(Request):
+    """Commit offsets. Generation -1 without a member is a commit from outside the group."""
+
+    group_id: str
+    generation_id_or_member_epoch: Annotated[Int32, In(1)] = -1
+    member_id: Annotated[str, In(1, needed=True)] = ""
+    group_instance_id: Annotated[str | None, In(7)] = None
+    retention_time_ms: Annotated[Int64, In(2, 4)] = -1
+    topics: tuple[OffsetCommitRequestTopic, ...]
+
+
+class OffsetCommitResponsePartition(Struct):
+    """The result for one partition."""
+
+    partition_index: Int32 = 0
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class OffsetCommitResponseTopic(Struct):
+    """Partitions of one topic."""
+
+    name: str = ""
+    partitions: tuple[OffsetCommitResponsePartition, ...] = ()
+
+
+class OffsetCommitResponse(Response):
+    """A result for each partition; errors of the group stand on every one."""
+
+    throttle_time_ms: Annotated[Int32, In(3)] = 0
+    topics: tuple[OffsetCommitResponseTopic, ...] = ()

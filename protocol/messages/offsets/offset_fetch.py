@@ -1,0 +1,93 @@
+"""OffsetFetch (key 9): read committed offsets.
+
+v2 allows null topics (all of the group) and adds a top-level error, v5 the leader epoch, v7 ``requireStable``
+(KIP-447), v8 several groups in one request (KIP-709).
+"""
+
+from typing import Annotated
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import In, Int32, Int64, Request, Response, Struct
+
+
+class OffsetFetchRequestTopic(Struct):
+    """Partitions of one topic (up to v7)."""
+
+    name: str
+    partition_indexes: tuple[Int32, ...]
+
+
+class OffsetFetchRequestTopics(Struct):
+    """Partitions of one topic (from v8)."""
+
+    name: str
+    partition_indexes: tuple[Int32, ...]
+
+
+class OffsetFetchRequestGroup(Struct):
+    """What to fetch for one group; null topics mean all. Member id and epoch are not looked at for classic groups."""
+
+    group_id: str
+    member_id: Annotated[str | None, In(9)] = None
+    member_epoch: Annotated[Int32, In(9)] = -1
+    topics: tuple[OffsetFetchRequestTopics, ...] | None
+
+
+class OffsetFetchRequest(Request):
+    """Fetch offsets of one group (up to v7) or of several."""
+
+    group_id: Annotated[str, In(0, 7, needed=True)] = ""
+    topics: Annotated[tuple[OffsetFetchRequestTopic, ...] | None, In(0, 7, needed=True, nullable=2)] = ()
+    groups: Annotated[tuple[OffsetFetchRequestGroup, ...], In(8, needed=True)] = ()
+    require_stable: Annotated[bool, In(7)] = False
+
+
+class OffsetFetchResponsePartition(Struct):
+    """A committed offset (up to v7); -1 when there is none."""
+
+    partition_index: Int32 = 0
+    committed_offset: Int64 = 0
+    committed_leader_epoch: Annotated[Int32, In(5)] = -1
+    metadata: str | None = ""
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class OffsetFetchResponseTopic(Struct):
+    """Partitions of one topic (up to v7)."""
+
+    name: str = ""
+    partitions: tuple[OffsetFetchResponsePartition, ...] = ()
+
+
+class OffsetFetchResponsePartitions(Struct):
+    """A committed offset (from v8); -1 when there is none."""
+
+    partition_index: Int32 = 0
+    committed_offset: Int64 = 0
+    committed_leader_epoch: Int32 = -1
+    metadata: str | None = ""
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class OffsetFetchResponseTopics(Struct):
+    """Partitions of one topic (from v8)."""
+
+    name: str = ""
+    partitions: tuple[OffsetFetchResponsePartitions, ...] = ()
+
+
+class OffsetFetchResponseGroup(Struct):
+    """The offsets of one group, or its error."""
+
+    group_id: str = ""
+    topics: tuple[OffsetFetchResponseTopics, ...] = ()
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+class OffsetFetchResponse(Response):
+    """Offsets by topic (up to v7) or by group and topic."""
+
+    throttle_time_ms: Annotated[Int32, In(3)] = 0
+    topics: Annotated[tuple[OffsetFetchResponseTopic, ...], In(0, 7)] = ()
+    error_code: Annotated[ErrorCode, In(2, 7)] = ErrorCode.NONE
+    groups: Annotated[tuple[OffsetFetchResponseGroup, ...], In(8)] = ()

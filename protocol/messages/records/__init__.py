@@ -1,0 +1,1 @@
+"""Topic partitions and their records."""

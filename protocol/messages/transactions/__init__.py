@@ -1,0 +1,1 @@
+"""Transactions, as far as groups take part in them."""

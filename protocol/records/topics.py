@@ -1,0 +1,71 @@
+"""The records of the topics log: Kafka's metadata records, as far as there is something here for them to say.
+
+Source: Kafka's ``TopicRecord``, ``PartitionRecord`` and ``RemoveTopicRecord``, in the JSON that its log dump prints.
+There are no replicas here, so a partition is the instant from which its synthetic log grows and the records that were
+there then; one record may stand for many partitions in a row. The last record of a partition wins.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, TypeAdapter
+
+from rejoin.protocol.types import Int32, Int64, Struct
+
+
+class TopicData(Struct):
+    """A topic. ``records_per_second`` is for each partition."""
+
+    name: str
+    topic_id: str
+    records_per_second: float
+
+
+class PartitionData(Struct):
+    """``partitions`` partitions from ``partition_id`` on: ``base_offset`` records were there at ``started_at`` (ms)."""
+
+    topic_id: str
+    partition_id: Int32
+    partitions: Int32 = 1
+    started_at: Int64
+    base_offset: Int64 = 0
+
+
+class RemoveTopicData(Struct):
+    """The topic that is gone."""
+
+    topic_id: str
+
+
+class TopicRecord(Struct):
+    """A topic is there, still without partitions."""
+
+    type: Literal["TOPIC_RECORD"] = "TOPIC_RECORD"
+    version: Literal[0] = 0
+    data: TopicData
+
+
+class PartitionRecord(Struct):
+    """Partitions of a topic, new or changed."""
+
+    type: Literal["PARTITION_RECORD"] = "PARTITION_RECORD"
+    version: Literal[0] = 0
+    data: PartitionData
+
+
+class RemoveTopicRecord(Struct):
+    """A topic and its partitions are gone."""
+
+    type: Literal["REMOVE_TOPIC_RECORD"] = "REMOVE_TOPIC_RECORD"
+    version: Literal[0] = 0
+    data: RemoveTopicData
+
+
+TopicsRecord = Annotated[TopicRecord | PartitionRecord | RemoveTopicRecord, Field(discriminator="type")]
+"""One entry of the topics log."""
+
+TOPICS_RECORDS: Final[TypeAdapter[tuple[TopicRecord | PartitionRecord | RemoveTopicRecord, ...]]] = TypeAdapter(
+    tuple[TopicsRecord, ...]
+)
+"""Reads and writes what one change wrote, as a JSON array."""

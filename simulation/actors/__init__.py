@@ -1,0 +1,1 @@
+"""Who takes part: nodes, consumers, and clients that misbehave."""

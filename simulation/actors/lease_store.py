@@ -1,0 +1,100 @@
+"""What the leases need of a store, in memory: what ``Beat``, ``Take`` and ``GiveBack`` promise, by its own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rejoin.coordinator.core.inputs import Broker
+from rejoin.coordinator.leadership.leases import Beat, Beaten, GiveBack, Given, Happening, Refused, Request, Take, Taken
+from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
+
+
+@dataclass
+class Row:
+    """A node's or a lease's row; a lease that was given back has no end."""
+
+    node_id: int
+    incarnation: str
+    expires_at: float | None
+    epoch: int = -1
+
+
+class LeaseStore:
+    """Nodes and leases. ``now`` is given with each request, in ms."""
+
+    def __init__(self, partitions: int, lease_ms: int, broker_of: Callable[[int], Broker]) -> None:
+        self.lease_ms = lease_ms
+        self.partitions = partitions
+        self.broker_of = broker_of
+        self.nodes: dict[int, Row] = {}
+        self.leases: dict[int, Row] = {}
+
+    def carry_out(self, request: Request, node_id: int, incarnation: str, now: float) -> Happening:
+        match request:
+            case Beat():
+                return self._beat(request, node_id, incarnation, now)
+            case Take():
+                return self._take(request, node_id, incarnation, now)
+            case GiveBack():
+                return self._give(request, node_id, incarnation)
+
+    def _beat(self, request: Beat, node_id: int, incarnation: str, now: float) -> Happening:
+        row = self.nodes.get(node_id)
+        if row is not None and row.incarnation != incarnation and (row.expires_at or 0) > now:
+            return Refused(self._node(row, now))
+        self.nodes[node_id] = Row(node_id, incarnation, now + self.lease_ms)
+        renewed = []
+        for partition, epoch in request.held.items():
+            lease = self.leases[partition]
+            if lease.incarnation == incarnation and lease.epoch == epoch and self._live(lease, now):
+                lease.expires_at = now + self.lease_ms
+                renewed.append(partition)
+        return Beaten(tuple(renewed), self.view(now))
+
+    def _take(self, request: Take, node_id: int, incarnation: str, now: float) -> Happening:
+        epochs = {}
+        for partition in request.partitions:
+            lease = self.leases.get(partition)
+            if lease is not None and self._live(lease, now) and lease.incarnation != incarnation:
+                continue
+            epochs[partition] = 0 if lease is None else lease.epoch + 1
+            self.leases[partition] = Row(node_id, incarnation, now + self.lease_ms, epochs[partition])
+        return Taken(epochs)
+
+    def _give(self, request: GiveBack, node_id: int, incarnation: str) -> Happening:
+        for partition, lease in self.leases.items():
+            if lease.incarnation == incarnation and (request.leave or request.held.get(partition) == lease.epoch):
+                lease.expires_at = None
+        if request.leave and node_id in self.nodes and self.nodes[node_id].incarnation == incarnation:
+            del self.nodes[node_id]
+        return Given()
+
+    @staticmethod
+    def _live(lease: Row, now: float) -> bool:
+        return lease.expires_at is not None and lease.expires_at > now
+
+    def view(self, now: float) -> View:
+        return View(
+            tuple(self._node(row, now) for row in self.nodes.values()),
+            tuple(
+                LeaseSeen(
+                    partition,
+                    row.epoch,
+                    row.node_id,
+                    row.incarnation,
+                    None if row.expires_at is None else int(row.expires_at - now),
+                )
+                for partition, row in sorted(self.leases.items())
+            ),
+        )
+
+    def leader(self, partition: int, now: float) -> int | None:
+        """The id of the node that has a partition, if any has."""
+        lease = self.leases.get(partition)
+        return lease.node_id if lease is not None and self._live(lease, now) else None
+
+    def _node(self, row: Row, now: float) -> NodeSeen:
+        assert row.expires_at is not None, "a node's row has an end"
+        broker = self.broker_of(row.node_id)
+        return NodeSeen(row.node_id, row.incarnation, broker.host, broker.port, int(row.expires_at - now))

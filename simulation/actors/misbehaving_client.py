@@ -1,0 +1,82 @@
+"""Somebody who asks what nobody should be given: late, mistaken or made-up requests, as old processes send them."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from rejoin.coordinator.core.inputs import Context, Received
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rejoin.protocol.types import Request
+from rejoin.simulation.network import Exchange
+from rejoin.simulation.world import Millis
+
+if TYPE_CHECKING:
+    from rejoin.simulation.actors.consumers import ConsumerParty
+    from rejoin.simulation.lab import Lab
+
+
+class Stranger:
+    """Takes a member's name and a generation that is over, or a name that nobody has, every so often."""
+
+    def __init__(self, lab: Lab, every_ms: Millis, until: Millis) -> None:
+        self.lab = lab
+        self.every_ms = every_ms
+        self.until = until
+        self.random = Random(lab.world.random.getrandbits(64))
+        lab.world.control(every_ms, self._ask)
+
+    def _ask(self, _: object) -> None:
+        world = self.lab.world
+        for group_id in self.lab.scenario.groups:
+            consumers = [each for each in self.lab.consumers.values() if each.core is not None]
+            node = self.lab.cluster.leader_of(group_id)
+            group = None if node is None else node.group(group_id)
+            if not consumers or node is None or not node.is_up or group is None or not group.members:
+                continue
+            member_id = self.random.choice([*group.members, "nobody-1"])
+            member = group.members.get(member_id)
+            generation = group.generation - (1 if member is not None else 0)
+            instance_id = None if member is None else member.group_instance_id
+            request, version = self._request(group_id, member_id, instance_id, generation)
+            exchange = voided(consumers[0], node.index, request, version, world.now)
+            node.hand_in(Received(exchange, request, Context(version, "stranger")))
+        if world.now < self.until:
+            world.control(world.now + self.every_ms, self._ask)
+
+    def _request(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> tuple[Request, int]:
+        kind = self.random.randrange(3)
+        if kind == 0:
+            return HeartbeatRequest(
+                group_id=group_id, generation_id=generation, member_id=member_id, group_instance_id=instance_id
+            ), 4
+        if kind == 1:
+            return SyncGroupRequest(
+                group_id=group_id,
+                generation_id=generation,
+                member_id=member_id,
+                group_instance_id=instance_id,
+                protocol_type="consumer",
+                protocol_name=None,
+                assignments=(),
+            ), 4
+        topic = self.lab.scenario.groups[group_id].topics[0]
+        entry = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata="")
+        return OffsetCommitRequest(
+            group_id=group_id,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            topics=(OffsetCommitRequestTopic(name=topic, partitions=(entry,)),),
+        ), 8
+
+
+def voided(client: ConsumerParty, node: int, request: Request, version: int, now: Millis) -> Exchange:
+    """A token whose answer goes nowhere."""
+    return Exchange(client.connection_to(node, 1), -1, -1, request, version, now, now)

@@ -1,0 +1,202 @@
+"""``rejoin simulate``: play a scenario, search for mistakes, look at the gallery."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import cyclopts
+from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rejoin.journal.journal import JournalError
+from rejoin.simulation.output import compare as comparing
+from rejoin.simulation.output.page import Marks, render
+from rejoin.simulation.output.summary import show
+from rejoin.simulation.output.timeline import clock
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import BadScenario, read_scenario
+from rejoin.simulation.search.search import BadRange, SearchReport, parse_seeds, search_seeds
+from rejoin.simulation.world import Millis
+
+GALLERY: Final = Path(__file__).parent / "gallery"
+BAR_AFTER_S: Final = 2.0
+
+gallery_app: Final = cyclopts.App(name="gallery", help="Scenarios that come along, each named for what it answers.")
+
+
+def run(
+    file: Path,
+    *,
+    seed: int | None = None,
+    html: Path | None = None,
+    journal: Path | None = None,
+    compare: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True)] = (),
+    quiet: bool = False,
+    plain: bool = False,
+) -> int:
+    """Play a scenario: its timeline, and a summary.
+
+    Parameters
+    ----------
+    file
+        A scenario, or the name of one in the gallery.
+    seed
+        Another seed than the scenario's own.
+    html
+        Write a page with a chart of who owned what.
+    journal
+        Write the facts that a service would write: a file that ends in .jsonl, or a directory.
+    compare
+        Play variants and show what differs: KEY=VALUE,VALUE of a group, as in assignor=range,cooperative-sticky. May be
+        given often; several assignors of one variant are joined with a plus.
+    quiet
+        Only the summary.
+    plain
+        Play every heartbeat, also those that change nothing.
+    """
+    try:
+        scenario = read_scenario(_found(file))
+        if compare:
+            axes = [comparing.parse_axis(text, scenario) for text in compare]
+            Console().print(comparing.table(axes, comparing.compare(scenario, axes, seed)))
+            return 0
+        story: list[str] = []
+        marks = Marks()
+
+        def tell(line: str) -> None:
+            story.append(line)
+            if not quiet:
+                print(line)
+
+        if scenario.question and not quiet:
+            print(f"{scenario.question}\n")
+        with _progress(scenario.horizon) as tell_progress:
+            lab, summary = play(
+                scenario,
+                seed,
+                skip=not plain,
+                tell=tell,
+                journal=journal,
+                keep=html is not None,
+                listeners=[marks.hear],
+                tell_progress=tell_progress,
+            )
+        if html is not None:
+            html.write_text(render(lab, summary, marks, file.stem.replace("_", " "), story), encoding="utf-8")
+        if not quiet:
+            print()
+        print("\n".join(show(summary)))
+    except BrokenPipeError:
+        # Whoever read this has seen enough. Python would complain once more when it closes standard output.
+        sys.stdout = None
+        return 1
+    except (BadScenario, JournalError, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    return 1 if summary.core_failures else 0
+
+
+def search(
+    *,
+    seeds: str = "0:200",
+    schedule: Literal["faults", "failovers"] = "faults",
+    minutes: float | None = None,
+    shrink: bool = True,
+    into: Path | None = None,
+) -> int:
+    """Play random scenarios with random faults, and check what must never happen.
+
+    Parameters
+    ----------
+    seeds
+        Which seeds: A:B is from A up to, and not including, B; one number is one seed.
+    schedule
+        What is played: faults of every kind, or above all nodes that lose what they lead.
+    minutes
+        Stop after so long.
+    shrink
+        Make a failure as small as possible before it is shown.
+    into
+        Directory for the scenario and the transcript of a failure; otherwise they are only printed.
+    """
+    try:
+        first, last = parse_seeds(seeds)
+    except BadRange as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    with _progress(last - first) as tell_progress:
+        report = search_seeds(
+            first, last, schedule=schedule, minutes=minutes, shrink=shrink, tell_progress=tell_progress
+        )
+    return _report(report, into)
+
+
+def _report(report: SearchReport, into: Path | None) -> int:
+    if report.failure is None:
+        print(
+            f"{report.played} seeds, {clock(report.virtual_ms)} of virtual time, {report.steps} steps, "
+            f"{report.faults} faults: nothing found"
+        )
+        return 0
+    failure = report.failure
+    print(failure.tell())
+    if into is not None:
+        into.mkdir(parents=True, exist_ok=True)
+        (into / f"seed_{failure.seed}.yaml").write_text(failure.scenario_text(), encoding="utf-8")
+        (into / f"seed_{failure.seed}.txt").write_text(failure.transcript, encoding="utf-8")
+        print(f"written to {into}")
+    return 1
+
+
+@gallery_app.command(name="list")
+def list_gallery() -> None:
+    """Name every scenario of the gallery with its question."""
+    for path in sorted(GALLERY.glob("*.yaml")):
+        print(f"{path.stem}\n    {read_scenario(path).question}")
+
+
+@gallery_app.command
+def answer(name: str) -> int:
+    """Show the question and the answer of one scenario."""
+    try:
+        scenario = read_scenario(_found(Path(name)))
+    except BadScenario as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    print(f"{scenario.question}\n\n{' '.join(scenario.answer.split())}")
+    return 0
+
+
+def _found(file: Path) -> Path:
+    """The file, or the scenario of the gallery that is called so. Raises :class:`BadScenario` if there is neither."""
+    in_gallery = GALLERY / f"{file.name}.yaml"
+    if file.exists() or file.parent != Path():
+        return file
+    if in_gallery.exists():
+        return in_gallery
+    known = sorted(path.stem for path in GALLERY.glob("*.yaml"))
+    near = get_close_matches(file.stem, known, n=1)
+    hint = f"is it {near[0]}?" if near else f"it has {', '.join(known)}"
+    raise BadScenario(str(file), None, f"cannot be read: there is no such file, and none in the gallery; {hint}")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[Millis], None]]:
+    """A bar on standard error for whatever takes longer than two seconds."""
+    began = time.monotonic()
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("playing", total=total, visible=False)
+
+        def tell(done: int) -> None:
+            progress.update(task, completed=done, visible=time.monotonic() - began > BAR_AFTER_S)
+
+        yield tell

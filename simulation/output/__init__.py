@@ -1,0 +1,1 @@
+"""What a run shows: timeline, summary, comparison, page, transcript."""

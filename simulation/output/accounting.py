@@ -1,0 +1,114 @@
+"""What became of the records, kept while the world goes on: processed, processed again, late, lost.
+
+A partition's log is counted from the first position any consumer of the group started at. What was never processed but
+lies before what was committed or processed is lost: somebody committed past it. The numbers are those of
+:mod:`rejoin.client.workload.accounting`, which counts them from journals afterwards.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rejoin.journal.events.client import CommitSucceeded, PositionsFound, RecordsProcessed
+from rejoin.simulation.world import Hears, Millis
+
+
+class Span(NamedTuple):
+    """Offsets from ``start`` up to, and not including, ``end``."""
+
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Ledger:
+    """One partition of one group. ``spans`` are what was processed, in order and never touching."""
+
+    first: int | None = None
+    committed: int | None = None
+    spans: list[Span] = field(default_factory=list)
+    processed: int = 0
+    twice: int = 0
+    late: int = 0
+
+    def process(self, start: int, end: int) -> list[Span]:
+        """Take a piece down; returns what of it is new."""
+        fresh: list[Span] = []
+        at = start
+        touched: list[Span] = []
+        for span in reversed(self.spans):
+            if span.end < start:
+                break
+            if span.start <= end:
+                touched.append(span)
+        for span in reversed(touched):
+            if at < span.start:
+                fresh.append(Span(at, min(span.start, end)))
+            at = max(at, span.end)
+        if at < end:
+            fresh.append(Span(at, end))
+        new = sum(each.end - each.start for each in fresh)
+        self.processed += new
+        self.twice += end - start - new
+        for span in touched:
+            self.spans.remove(span)
+        insort(self.spans, Span(min([start, *(s.start for s in touched)]), max([end, *(s.end for s in touched)])))
+        return fresh
+
+    def lost(self) -> list[Span]:
+        """What nobody processed though somebody went past it."""
+        reached = self.first if self.first is not None else (self.spans[0].start if self.spans else 0)
+        if self.spans:
+            reached = min(reached, self.spans[0].start)
+        gaps = []
+        for span in self.spans:
+            if span.start > reached:
+                gaps.append(Span(reached, span.start))
+            reached = max(reached, span.end)
+        if self.committed is not None and self.committed > reached:
+            gaps.append(Span(reached, self.committed))
+        return gaps
+
+
+class Accounting:
+    """The ledgers of all groups. ``written_by`` gives the end of a partition's log at an instant."""
+
+    def __init__(self, written_by: Callable[[str, int, Millis], int], late_ms: Millis) -> None:
+        self._written_by = written_by
+        self._late_ms = late_ms
+        self.ledgers: dict[tuple[str, str, int], Ledger] = {}
+        self.hears: Hears = {
+            RecordsProcessed: self._processed,
+            PositionsFound: self._found,
+            CommitSucceeded: self._committed,
+        }
+        """What to do with a fact, by its class; others are of no interest."""
+
+    def _processed(self, fact: RecordsProcessed, now: Millis) -> None:
+        for done in fact.ranges:
+            ledger = self._ledger(fact.group_id, done.topic, done.partition)
+            late = self._written_by(done.topic, done.partition, now - self._late_ms)
+            for span in ledger.process(done.start, done.end):
+                ledger.late += max(0, min(span.end, late) - span.start)
+
+    def _found(self, fact: PositionsFound, _: Millis) -> None:
+        for topic, offsets in fact.offsets.items():
+            for partition, offset in offsets.items():
+                ledger = self._ledger(fact.group_id, topic, partition)
+                ledger.first = offset if ledger.first is None else min(ledger.first, offset)
+
+    def _committed(self, fact: CommitSucceeded, _: Millis) -> None:
+        for topic, offsets in fact.offsets.items():
+            for partition, offset in offsets.items():
+                ledger = self._ledger(fact.group_id, topic, partition)
+                ledger.committed = max(offset, ledger.committed or 0)
+
+    def _ledger(self, group_id: str | None, topic: str, partition: int) -> Ledger:
+        key = (group_id or "", topic, partition)
+        found = self.ledgers.get(key)
+        if found is None:
+            found = self.ledgers[key] = Ledger()
+        return found

@@ -1,0 +1,158 @@
+"""Who owned what and when, as the consumers themselves believed, and when nobody did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rejoin.journal.events.client import PartitionsAssigned, PartitionsLost, PartitionsRevoked
+from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
+from rejoin.simulation.world import Hears, Millis
+
+
+class Place(NamedTuple):
+    """A partition as one group reads it."""
+
+    group_id: str
+    topic: str
+    partition: int
+
+
+class Held(NamedTuple):
+    """A consumer owned a partition from ``start`` to ``end``."""
+
+    place: Place
+    client_id: str
+    start: Millis
+    end: Millis
+
+
+@dataclass(slots=True)
+class PlaceState:
+    """A partition: who owns it, in the order in which they got it, and how long nobody did."""
+
+    owners: dict[str, Millis] = field(default_factory=dict)
+    free_since: Millis | None = 0
+    unowned_ms: Millis = 0
+    worst_ms: Millis = 0
+
+
+@dataclass(slots=True)
+class ClientState:
+    """A consumer: what it owns, and since when it has stood still for a rebalance."""
+
+    group_id: str
+    owned: dict[Place, None] = field(default_factory=dict)
+    stopped_since: Millis | None = None
+    had_any: bool = False
+
+
+class Ownership:
+    """Follows the facts. ``keep``: remember every single ownership, for the chart."""
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self.places: dict[Place, PlaceState] = {}
+        self.clients: dict[str, ClientState] = {}
+        self.stopped_ms: dict[str, Millis] = {}
+        """By group: consumer-milliseconds in which a consumer that had owned something waited for a rebalance."""
+        self.held: list[Held] = []
+        self.closed_gaps: list[tuple[Place, Millis]] = []
+        """Partitions that found an owner again since somebody last took this list, and how long they had none."""
+        self._keep = keep
+        self.hears: Hears = {
+            PartitionsAssigned: self._assigned,
+            PartitionsRevoked: self._given_up,
+            PartitionsLost: self._given_up,
+            ConsumerStarted: self._begun,
+            ConsumerCrashed: self._ended,
+            ConsumerStopped: self._ended,
+            ConsumerFailed: self._ended,
+        }
+        """What to do with a fact, by its class; others are of no interest."""
+
+    def expect(self, group_id: str, topic: str, partitions: int, now: Millis) -> None:
+        """From now on these partitions should be owned by somebody in the group."""
+        for index in range(partitions):
+            place = Place(group_id, topic, index)
+            if place not in self.places:
+                self.places[place] = PlaceState(free_since=now)
+
+    def _assigned(self, fact: PartitionsAssigned, now: Millis) -> None:
+        client = self._client(fact.client_id, fact.group_id)
+        if client.stopped_since is not None:
+            self._stopped(client, now)
+        for topic, indexes in fact.partitions.items():
+            for index in indexes:
+                self._take(Place(client.group_id, topic, index), fact.client_id, client, now)
+        client.had_any = client.had_any or bool(client.owned)
+
+    def _given_up(self, fact: PartitionsRevoked | PartitionsLost, now: Millis) -> None:
+        client = self._client(fact.client_id, fact.group_id)
+        for topic, indexes in fact.partitions.items():
+            for index in indexes:
+                self._release(Place(client.group_id, topic, index), fact.client_id, client, now)
+        if client.had_any and not client.owned and client.stopped_since is None:
+            client.stopped_since = now
+
+    def _begun(self, fact: ConsumerStarted, _: Millis) -> None:
+        self.clients[fact.client_id] = ClientState(fact.group_id)
+
+    def _ended(self, fact: ConsumerCrashed | ConsumerStopped | ConsumerFailed, now: Millis) -> None:
+        self._gone(fact.client_id, now)
+
+    def finish(self, now: Millis) -> None:
+        """The end: close what is open."""
+        for client_id in list(self.clients):
+            self._gone(client_id, now)
+        for state in self.places.values():
+            if state.free_since is not None:
+                self._count_gap(state, now)
+                state.free_since = now
+
+    def _client(self, client_id: str, group_id: str | None) -> ClientState:
+        found = self.clients.get(client_id)
+        if found is None:
+            found = self.clients[client_id] = ClientState(group_id or "")
+        return found
+
+    def _stopped(self, client: ClientState, now: Millis) -> None:
+        assert client.stopped_since is not None
+        spent = now - client.stopped_since
+        self.stopped_ms[client.group_id] = self.stopped_ms.get(client.group_id, 0) + spent
+        client.stopped_since = None
+
+    def _gone(self, client_id: str, now: Millis) -> None:
+        client = self.clients.pop(client_id, None)
+        if client is None:
+            return
+        if client.stopped_since is not None:
+            self._stopped(client, now)
+        for place in list(client.owned):
+            self._release(place, client_id, client, now)
+
+    def _take(self, place: Place, client_id: str, client: ClientState, now: Millis) -> None:
+        state = self.places.setdefault(place, PlaceState(free_since=now))
+        client.owned[place] = None
+        if state.free_since is not None:
+            self.closed_gaps.append((place, now - state.free_since))
+            self._count_gap(state, now)
+            state.free_since = None
+        state.owners[client_id] = now
+
+    def _release(self, place: Place, client_id: str, client: ClientState, now: Millis) -> None:
+        state = self.places.get(place)
+        client.owned.pop(place, None)
+        if state is None or client_id not in state.owners:
+            return
+        since = state.owners.pop(client_id)
+        if self._keep and now > since:
+            self.held.append(Held(place, client_id, since, now))
+        if not state.owners:
+            state.free_since = now
+
+    @staticmethod
+    def _count_gap(state: PlaceState, now: Millis) -> None:
+        assert state.free_since is not None
+        gap = now - state.free_since
+        state.unowned_ms += gap
+        state.worst_ms = max(state.worst_ms, gap)

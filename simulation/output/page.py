@@ -1,0 +1,107 @@
+"""One self-contained HTML page of a run: partitions by time, coloured by owner, rebalances marked with their cause."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import Any
+
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import PollTimeoutExceeded
+from rejoin.journal.events.coordinator import RebalanceCompleted, RebalanceStarted
+from rejoin.journal.events.simulation import Done
+from rejoin.journal.formatting import why
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.output.summary import ROWS, Summary
+from rejoin.simulation.output.timeline import clock, short
+from rejoin.simulation.world import Millis, Party
+
+
+@dataclass(slots=True)
+class Mark:
+    """A rebalance of a group, from its first beginning to its end."""
+
+    group: str
+    start: Millis
+    end: Millis
+    cause: str
+    text: str
+
+
+class Marks:
+    """Listens for rebalances and for what was done from outside."""
+
+    def __init__(self) -> None:
+        self.rebalances: list[Mark] = []
+        self.done: list[tuple[Millis, str]] = []
+        self._open: dict[str, Mark] = {}
+
+    def hear(self, _: Party, fact: Event, now: Millis) -> None:
+        """Take a fact in."""
+        match fact:
+            case RebalanceStarted():
+                if fact.group_id not in self._open:
+                    mark = Mark(fact.group_id, now, now, fact.cause.cause, short(why(fact.cause)))
+                    self._open[fact.group_id] = mark
+                    self.rebalances.append(mark)
+            case RebalanceCompleted():
+                mark_or_none = self._open.pop(fact.group_id, None)
+                if mark_or_none is not None:
+                    mark_or_none.end = now
+            case Done():
+                self.done.append((now, fact.what))
+            case PollTimeoutExceeded():
+                self.done.append((now, f"{fact.client_id} did not poll in time"))
+            case _:
+                pass
+
+    def finish(self, now: Millis) -> None:
+        """The end of the run: what is still going on lasts until here."""
+        for mark in self._open.values():
+            mark.end = now
+
+
+def render(lab: Lab, summary: Summary, marks: Marks, title: str, story: list[str]) -> str:
+    """The page."""
+    marks.finish(summary.horizon_ms)
+    owners: dict[str, int] = {}
+    rows: dict[Any, int] = {}
+    for place in sorted(lab.ownership.places):
+        rows[place] = len(rows)
+    for name in sorted(lab.consumers, key=lambda each: (each.rpartition("-")[0], len(each), each)):
+        owners[name] = len(owners)
+    data = {
+        "horizon": summary.horizon_ms,
+        "rows": [[place.group_id, place.topic, place.partition] for place in rows],
+        "owners": list(owners),
+        "held": [[rows[held.place], owners[held.client_id], held.start, held.end] for held in lab.ownership.held],
+        "marks": [asdict(mark) for mark in marks.rebalances],
+        "done": marks.done,
+    }
+    # Nothing in the data can end the script that carries it.
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    template = files("rejoin.simulation.output").joinpath("page.html").read_text(encoding="utf-8")
+    scenario = lab.scenario
+    return (
+        template.replace("@@TITLE@@", html.escape(title))
+        .replace("@@QUESTION@@", html.escape(scenario.question))
+        .replace("@@ANSWER@@", html.escape(scenario.answer))
+        .replace("@@RUN@@", html.escape(f"{clock(summary.horizon_ms)} of virtual time, seed {summary.seed}"))
+        .replace("@@SUMMARY@@", _summary(summary))
+        .replace("@@STORY@@", html.escape("\n".join(story)))
+        .replace("@@DATA@@", text)
+    )
+
+
+def _summary(summary: Summary) -> str:
+    groups = list(summary.groups.values())
+    head = "".join(f"<th>{html.escape(group.group_id)}</th>" for group in groups)
+    body = "".join(
+        f"<tr><th>{html.escape(name.strip())}</th>"
+        + "".join(f"<td>{html.escape(str(value(group)))}</td>" for group in groups)
+        + "</tr>"
+        for name, value in ROWS
+    )
+    return f"<table><tr><th></th>{head}</tr>{body}</table>"

@@ -1,0 +1,160 @@
+"""The answer of a run in numbers: rebalances by cause, partitions without an owner, consumers that stood still, records
+late, twice or lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import (
+    CoreFailed,
+    MemberFenced,
+    MemberRemoved,
+    RebalanceCompleted,
+    RebalanceStarted,
+    StaticMemberReplaced,
+)
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.output.timeline import span
+from rejoin.simulation.world import Millis, Party
+
+
+@dataclass(slots=True)
+class GroupSummary:
+    """One group. Lengths in ms; the causes are those of the coordinator's events."""
+
+    group_id: str
+    rebalances: dict[str, int] = field(default_factory=dict)
+    """How often a rebalance began, by cause."""
+    completed: int = 0
+    longest_rebalance_ms: Millis = 0
+    rebalancing_ms: Millis = 0
+    moved: int = 0
+    removed: dict[str, int] = field(default_factory=dict)
+    static_returns: int = 0
+    fenced: int = 0
+    unowned_ms: Millis = 0
+    worst_unowned_ms: Millis = 0
+    stopped_ms: Millis = 0
+    first_owned_ms: Millis = 0
+    processed: int = 0
+    late: int = 0
+    twice: int = 0
+    lost: int = 0
+    behind: int = 0
+
+    @property
+    def started(self) -> int:
+        """Rebalances of every cause."""
+        return sum(self.rebalances.values())
+
+
+@dataclass(slots=True)
+class Summary:
+    """All groups of a run, and the run itself."""
+
+    horizon_ms: Millis
+    seed: int
+    groups: dict[str, GroupSummary]
+    core_failures: int = 0
+    steps: int = 0
+
+
+class Counter:
+    """Listens, and counts what the coordinator tells."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, GroupSummary] = {}
+        self.core_failures = 0
+
+    def group(self, group_id: str) -> GroupSummary:
+        found = self.groups.get(group_id)
+        if found is None:
+            found = self.groups[group_id] = GroupSummary(group_id)
+        return found
+
+    def hear(self, _: Party, fact: Event, now: Millis) -> None:
+        """Take a fact in."""
+        match fact:
+            case RebalanceStarted():
+                causes = self.group(fact.group_id).rebalances
+                causes[fact.cause.cause] = causes.get(fact.cause.cause, 0) + 1
+            case RebalanceCompleted():
+                group = self.group(fact.group_id)
+                group.first_owned_ms = group.first_owned_ms or now
+                group.completed += 1
+                group.moved += fact.moved
+                group.rebalancing_ms += fact.rebalance_ms
+                group.longest_rebalance_ms = max(group.longest_rebalance_ms, fact.rebalance_ms)
+            case MemberRemoved():
+                removed = self.group(fact.group_id).removed
+                removed[fact.cause] = removed.get(fact.cause, 0) + 1
+            case StaticMemberReplaced():
+                self.group(fact.group_id).static_returns += 1
+            case MemberFenced():
+                self.group(fact.group_id).fenced += 1
+            case CoreFailed():
+                self.core_failures += 1
+            case _:
+                pass
+
+
+def summarise(lab: Lab, counter: Counter) -> Summary:
+    """The numbers of a run that has ended."""
+    now = lab.world.now
+    for group_id in lab.scenario.groups:
+        group = counter.group(group_id)
+        group.stopped_ms = lab.ownership.stopped_ms.get(group_id, 0)
+    for place, state in lab.ownership.places.items():
+        group = counter.group(place.group_id)
+        group.unowned_ms += state.unowned_ms
+        group.worst_unowned_ms = max(group.worst_unowned_ms, state.worst_ms)
+    for (group_id, topic, partition), ledger in lab.accounting.ledgers.items():
+        group = counter.group(group_id)
+        group.processed += ledger.processed
+        group.twice += ledger.twice
+        group.late += ledger.late
+        group.lost += sum(gap.end - gap.start for gap in ledger.lost())
+        reached = ledger.spans[-1].end if ledger.spans else (ledger.first or 0)
+        group.behind += max(0, lab.cluster.topics[topic].end(partition, now) - reached)
+    ordered = {group_id: counter.group(group_id) for group_id in lab.scenario.groups}
+    return Summary(now, lab.seed, ordered, counter.core_failures, lab.world.steps)
+
+
+ROWS: tuple[tuple[str, Callable[[GroupSummary], Any]], ...] = (
+    ("rebalances", lambda group: group.started),
+    ("  by cause", lambda group: causes(group.rebalances)),
+    ("members removed", lambda group: causes(group.removed)),
+    ("static members back", lambda group: group.static_returns),
+    ("requests fenced", lambda group: group.fenced),
+    ("longest rebalance", lambda group: span(group.longest_rebalance_ms)),
+    ("partition-seconds unowned", lambda group: f"{group.unowned_ms / 1_000:.1f}"),
+    ("longest without an owner", lambda group: span(group.worst_unowned_ms)),
+    ("consumer-seconds stopped", lambda group: f"{group.stopped_ms / 1_000:.1f}"),
+    ("partitions moved", lambda group: group.moved),
+    ("records processed", lambda group: group.processed),
+    ("  late", lambda group: group.late),
+    ("  twice", lambda group: group.twice),
+    ("  lost", lambda group: group.lost),
+    ("  still to come", lambda group: group.behind),
+)
+"""The lines of a summary: what they are called, and their value."""
+
+
+def causes(counts: dict[str, int]) -> str:
+    """Counts by name, most first: ``join-new 3, leave 1``."""
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda e: (-e[1], e[0]))) or "none"
+
+
+def show(summary: Summary) -> list[str]:
+    """The summary as lines."""
+    lines = []
+    for group_id, group in summary.groups.items():
+        lines.append(f"{group_id}, {span(summary.horizon_ms)}, seed {summary.seed}")
+        lines += [f"  {name:<26} {value(group)}" for name, value in ROWS]
+    if summary.core_failures:
+        lines.append(f"  the core failed {summary.core_failures} times: that is a bug, please report it")
+    return lines

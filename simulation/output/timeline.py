@@ -1,0 +1,149 @@
+"""The timeline: what happened, in lines that people can read aloud."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from rejoin.journal.events import client as consumer
+from rejoin.journal.events import coordinator as coordinator
+from rejoin.journal.events import simulation as lab
+from rejoin.journal.events.base import Event
+from rejoin.journal.formatting import owned, tell, why
+from rejoin.simulation.output.ownership import Ownership
+from rejoin.simulation.world import Millis, Party
+
+UUID: Final = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TWICE: Final = re.compile(r"\b(\S+) \(\1\)")
+NOTABLE_GAP_MS: Final = 1_000
+"""Partitions that had no owner for less are not mentioned."""
+
+LOST_AGAIN_MS: Final = 30_000
+"""A consumer that loses its coordinator again within this is not mentioned again."""
+
+MANY: Final = 12
+"""More members than this are counted instead of named."""
+
+
+def short(text: str) -> str:
+    """Member ids without the part that nobody can remember; a name is not said twice."""
+    return _TWICE.sub(r"\1", UUID.sub("", text))
+
+
+def clock(at: Millis) -> str:
+    """An instant: ``0:05:30.250``, or with days in front."""
+    seconds, ms = divmod(at, 1_000)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    return f"{f'{days}d ' if days else ''}{hour}:{minute:02}:{second:02}.{ms:03}"
+
+
+def span(ms: Millis) -> str:
+    """A length as a story tells it."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    if ms < 120_000:
+        return f"{ms / 1_000:.1f} s"
+    return f"{ms / 60_000:.1f} min"
+
+
+class Story:
+    """Listens, and says each line to ``out``."""
+
+    def __init__(self, out: Callable[[str], None], ownership: Callable[[], Ownership]) -> None:
+        self._out = out
+        self._ownership = ownership
+        self._gaps_at: Millis = 0
+        self._lost_at: dict[str, Millis] = {}
+
+    def hear(self, _: Party, fact: Event, now: Millis) -> None:
+        """Take a fact in."""
+        line = words(fact)
+        if isinstance(fact, consumer.CoordinatorLost):
+            # It is looked for every 100 ms; once is enough to know.
+            if now - self._lost_at.get(fact.client_id, -LOST_AGAIN_MS) < LOST_AGAIN_MS:
+                line = None
+            self._lost_at[fact.client_id] = now
+        if line is not None:
+            self.flush()
+            self._out(f"{clock(now):>12}  {short(line)}")
+        if isinstance(fact, consumer.PartitionsAssigned):
+            self._gaps_at = now
+
+    def flush(self) -> None:
+        """Say which partitions have found an owner again."""
+        gaps = self._ownership().closed_gaps
+        if not gaps:
+            return
+        notable: dict[str, list[int]] = {}
+        worst = 0
+        for place, gap in gaps:
+            if gap >= NOTABLE_GAP_MS:
+                notable.setdefault(place.topic, []).append(place.partition)
+                worst = max(worst, gap)
+        gaps.clear()
+        if notable:
+            self._out(f"{clock(self._gaps_at):>12}      {owned(notable)} have an owner again after up to {span(worst)}")
+
+
+def words(fact: Event) -> str | None:
+    """A fact as the story tells it, or none when it is too small."""
+    match fact:
+        case coordinator.RebalanceStarted():
+            kind = "first rebalance" if fact.initial else "rebalance"
+            return f"{fact.group_id}  {kind}: {why(fact.cause)}"
+        case coordinator.RebalanceCompleted():
+            moved = f", {fact.moved} partition{'s'[: fact.moved - 1]} moved" if fact.moved else ""
+            attempts = f" in {fact.attempts} attempts" if fact.attempts > 1 else ""
+            shares = [f"{member_id} {_sum(topics)}" for member_id, topics in fact.owned_after.items()]
+            who = "; ".join(shares) if len(shares) <= MANY else f"{len(shares)} members"
+            return (
+                f"{fact.group_id}  generation {fact.generation} after {span(fact.rebalance_ms)}{attempts}{moved}: {who}"
+            )
+        case (
+            coordinator.MemberRemoved()
+            | coordinator.StaticMemberRestored()
+            | coordinator.GroupLoaded()
+            | coordinator.GroupEmptied()
+            | coordinator.AssignmentStoreFailed()
+            | coordinator.JoinPhaseRepeated()
+            | coordinator.AppendFailed()
+            | coordinator.CoreFailed()
+            | coordinator.TopicGrown()
+            | coordinator.TopicDeleted()
+        ):
+            return tell(fact)
+        case coordinator.StaticMemberReplaced():
+            effect = "" if fact.rebalance or fact.state == "PreparingRebalance" else ", without a rebalance"
+            return f"{fact.group_id}  {fact.group_instance_id} is back under a new member id{effect}"
+        case coordinator.MemberFenced():
+            return f"{fact.group_id}  somebody older that calls itself {fact.group_instance_id} is fenced ({fact.api})"
+        case lab.Done():
+            return f"* {fact.what}"
+        case lab.ConsumerStarted():
+            return f"* {fact.client_id} starts" + (" again" if fact.life > 1 else "")
+        case lab.ConsumerStopped():
+            return f"* {fact.client_id} has stopped"
+        case lab.ConsumerCrashed():
+            return f"* {fact.client_id} is killed"
+        case lab.ConsumerFailed():
+            return f"* {fact.client_id} dies: {fact.problem}"
+        case consumer.PollTimeoutExceeded():
+            return f"{fact.client_id} did not poll for {span(fact.max_poll_interval_ms)} and gives up its place"
+        case consumer.PartitionsLost():
+            return f"{fact.client_id} learns that it has lost {_sum(fact.partitions)}"
+        case consumer.CoordinatorLost():
+            return f"{fact.client_id} lost the coordinator ({fact.cause})"
+        case consumer.AssignorFailed():
+            return f"{fact.client_id}  assignor {fact.assignor} failed: {fact.problem}"
+        case _:
+            return None
+
+
+def _sum(topics: dict[str, list[int]]) -> str:
+    shown = owned(topics)
+    if len(shown) <= 60:
+        return shown
+    return f"{sum(len(indexes) for indexes in topics.values())} partitions of {len(topics)} topics"

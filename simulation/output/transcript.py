@@ -1,0 +1,380 @@
+"""Writes down what a run asked of the coordinator, as commands of the transcripts in ``tests/transcripts``.
+
+A transcript has one node, which plays all those that led its group's offsets partition one after the other, and names
+its members a, b, c. What was asked of a node that did not lead, or led no more, is left out; so are heartbeats that
+changed nothing, as long as the member could not have lost its session by that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any, Final
+
+from rejoin.coordinator.core.effects import Append, Effect, Reply
+from rejoin.coordinator.core.inputs import Elapsed, Elected, Input, LogRead, Received, Stored
+from rejoin.journal.events.coordinator import MemberIdHandedOut, MemberJoined, MemberRemoved, StaticMemberReplaced
+from rejoin.protocol.embedded.consumer_protocol import decode_assignment, subscription_topics
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
+from rejoin.simulation.actors.cluster import NodeParty, Watcher
+from rejoin.simulation.disk import key_of
+from rejoin.simulation.network import Exchange
+from rejoin.simulation.output.timeline import short
+from rejoin.simulation.world import Millis
+from rejoin.transcript.remembered import Remembered
+
+if TYPE_CHECKING:
+    from rejoin.simulation.lab import Lab
+    from rejoin.simulation.search.evidence import Violation
+
+STRANGER: Final = "stranger"
+_BLOCK_MS: Final = 2_000
+"""A pause of so long begins another block."""
+
+_MAY_BE_COMMITS: Final = ("commit", "log", "memory", "core", "answered")
+"""Words in the names of checks that commits may have broken; transcripts of others do without them."""
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(slots=True)
+class Line:
+    """A command. What is not ``kept`` is not told.
+
+    ``still_since``: a timer of the node was due by then and had not rung; this is when the node did something last.
+    """
+
+    at: Millis
+    text: str
+    still_since: Millis | None = None
+    about_offsets: bool = False
+    kept: bool = True
+
+
+class Transcript(Watcher):
+    """Watches the nodes of a lab and keeps the commands of one group."""
+
+    def __init__(self, lab: Lab, group_id: str) -> None:
+        self.lab = lab
+        self.group_id = group_id
+        self.partition = lab.cluster.partition_of(self.group_id)
+        self.lines: list[Line] = []
+        self._letters: dict[str, str] = {}
+        self._owners: dict[str, str] = {}
+        """By member id: the letter of the member that it was handed to last."""
+        self._known: dict[str, Remembered] = {}
+        self._pretty: dict[str, tuple[str, str]] = {}
+        """By the UUID in it: a member id and the one that a transcript has for it."""
+        self._beats: dict[str, tuple[Millis, Line]] = {}
+        """By member: when the last heartbeat was that is kept, and the last one that may be left out."""
+        self._appends: list[tuple[int, int, bool]] = []
+        self._written: set[tuple[int, int, int]] = set()
+        self._topics = {name: topic.partitions for name, topic in lab.scenario.topics.items()}
+        self._said: dict[str, str] = {}
+        self._metadata: dict[tuple[str, str, str], list[bytes]] = {}
+        self._leader: tuple[NodeParty, int] | None = None
+        self._led_at: Millis = 0
+        self._led_before: Millis = 0
+        self._overdue = False
+        lab.disk.told_written.append(self._wrote)
+        for node in lab.cluster.nodes:
+            node.watchers.append(self)
+
+    def leads(self, node: NodeParty) -> bool:
+        """Whether the transcript's node is this one by now."""
+        return self._leader == (node, node.life)
+
+    def before(self, node: NodeParty, what: Input) -> None:
+        """See whether a timer is late: because the node stood still, or because what comes first wins."""
+        if self.leads(node) and node.core is not None:
+            due = node.core.next_deadline()
+            now = self.lab.world.now
+            self._overdue = due is not None and (due < now if isinstance(what, Elapsed) else due <= now)
+
+    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
+        """Turn a step into commands, and remember what its answers tell."""
+        if isinstance(what, Received) and isinstance(what.request, CreatePartitionsRequest):
+            self._see_topics()
+        elif isinstance(what, Elected) and what.partition == self.partition:
+            self._elected(node, what)
+        elif self.leads(node):
+            self._led(what, effects)
+
+    def _elected(self, node: NodeParty, what: Elected) -> None:
+        if not self.leads(node):
+            # One node plays them all: it gives up what the old one had, as soon as that did no more, and reads the log
+            # as the new one.
+            self.lines.append(Line(self._led_at, "resign writing" if self._appends else "resign"))
+            self.lines += [Line(self._led_at, self._ended(*append[:2])) for append in self._appends]
+            self._appends.clear()
+            self._see_topics()
+        self._say("elect hold")
+        self._leader = (node, node.life)
+        self._led_at = self.lab.world.now
+
+    def _led(self, what: Input, effects: list[Effect]) -> None:
+        self._led_before, self._led_at = self._led_at, self.lab.world.now
+        text = self._command(what, effects)
+        about_offsets = isinstance(what, Received) and isinstance(what.request, OffsetCommitRequest)
+        if text is not None:
+            self._say(text, about_offsets)
+        elif isinstance(what, Elapsed) and self._overdue:
+            self._say("")
+        for effect in effects:
+            match effect:
+                case Append() if text is not None or self._is_ours(effect):
+                    self._appends.append((effect.epoch, effect.append_id, about_offsets))
+                case MemberIdHandedOut() | MemberJoined() | StaticMemberReplaced() if effect.group_id == self.group_id:
+                    self._made(what, effect.member_id, getattr(effect, "group_instance_id", None))
+                case MemberRemoved() if effect.group_id == self.group_id:
+                    beat = self._beats.pop(self._owners.get(effect.member_id, STRANGER), None)
+                    if beat is not None:
+                        beat[1].kept = True
+                case Reply(token=Exchange() as exchange, response=JoinGroupResponse() as answer):
+                    if isinstance(exchange.request, JoinGroupRequest) and exchange.request.group_id == self.group_id:
+                        name = self._letter(exchange.connection.client.name)
+                        self._known[name].remember(answer)
+                        self._owners[answer.member_id] = name
+                case _:
+                    pass
+
+    def _see_topics(self) -> None:
+        """Say which topics have grown; a node that was down hears of it when it comes back."""
+        for name, topic in self.lab.cluster.topics.items():
+            if len(topic.partitions) > self._topics[name]:
+                self._topics[name] = len(topic.partitions)
+                self._say(f"topic {name} to {self._topics[name]}")
+
+    def _ended(self, epoch: int, append_id: int) -> str:
+        """What has become of an append that its node did not hear of any more."""
+        written = (self.partition, epoch, append_id) in self._written
+        return "stored" if written else f"stored {ErrorCode.NOT_LEADER_OR_FOLLOWER.name}"
+
+    def _wrote(self, append: Append) -> None:
+        self._written.add((append.partition, append.epoch, append.append_id))
+
+    def _is_ours(self, append: Append) -> bool:
+        return any(key_of(record)[:1] == (self.group_id,) for record in append.records)
+
+    def _say(self, text: str, about_offsets: bool = False) -> Line:
+        line = Line(self.lab.world.now, text, self._led_before if self._overdue else None, about_offsets)
+        self.lines.append(line)
+        self._overdue = False
+        return line
+
+    # -- the whole
+
+    def text(self, violation: Violation | None) -> str:
+        """The transcript: its claim, its settings, and the commands in blocks."""
+        for _, beat in self._beats.values():
+            beat.kept = True
+        about_offsets = violation is None or any(word in violation.check for word in _MAY_BE_COMMITS)
+        lines = [short(f"# {violation or 'Nothing was found.'}"), "", *self._beginning(), "log hold", "----", ""]
+        at: Millis = 0
+        told = sorted(self.lines, key=lambda line: line.at)
+        for line in told[_loaded_at_once(told) :]:
+            if not line.kept or (line.about_offsets and not about_offsets):
+                continue
+            if line.at - at >= _BLOCK_MS:
+                lines += ["----", ""] if lines[-1] else []
+            still = line.still_since is not None and line.at > at
+            if still and line.still_since is not None:
+                if line.still_since > at:
+                    lines.append(f"advance {line.still_since - at}")
+                    at = line.still_since
+                lines.append("pause")
+            if line.at > at:
+                lines.append(f"advance {line.at - at}")
+                at = line.at
+            if still:
+                lines.append("resume")
+            if line.text:
+                lines.append(line.text)
+        if violation is not None:
+            # At least a moment, for what is due at once.
+            lines.append(f"advance {max(1, violation.at - at)}")
+        return "\n".join([*lines, "----"] if lines[-1] else lines[:-1]) + "\n"
+
+    def _beginning(self) -> Iterator[str]:
+        """Settings, topics, and what each member joins with."""
+        scenario = self.lab.scenario
+        group = scenario.groups[self.group_id]
+        if scenario.coordinator.settings:
+            yield "set " + " ".join(f"{name}={value}" for name, value in scenario.coordinator.settings.items())
+        for name, topic in scenario.topics.items():
+            yield f"topic {name} {topic.partitions}"
+        yield f"group {self.group_id}"
+        for client, letter in self._letters.items():
+            instance_id = self.lab.consumers[client].config.group_instance_id
+            instance = f" instance={instance_id}" if instance_id is not None else ""
+            yield f"{letter} is session={group.session_timeout} rebalance={group.max_poll_interval}{instance}"
+
+    # -- names
+
+    def _letter(self, client: str) -> str:
+        if client not in self._letters:
+            count = len(self._letters)
+            letter = ascii_lowercase[count % 26] * (1 + count // 26)
+            self._letters[client] = letter
+            self._known[letter] = Remembered()
+        return self._letters[client]
+
+    def _made(self, what: Input, member_id: str, instance_id: str | None) -> None:
+        """Count ids as they are made, as the player of transcripts does."""
+        found = _UUID.search(member_id)
+        if found is None or found[0] in self._pretty:
+            return
+        asked = isinstance(what, Received) and isinstance(what.token, Exchange)
+        prefix = instance_id or (self._letter(what.token.connection.client.name) if asked else STRANGER)  # type: ignore[union-attr]
+        self._pretty[found[0]] = (member_id, f"{prefix}-{len(self._pretty) + 1}")
+
+    def pretty(self, text: str) -> str:
+        """A text with the member ids that the transcript has."""
+        for uuid in dict.fromkeys(_UUID.findall(text)):
+            if uuid in self._pretty:
+                text = text.replace(*self._pretty[uuid])
+        return text
+
+    # -- commands
+
+    def _command(self, what: Input, effects: list[Effect]) -> str | None:
+        match what:
+            case Stored() if what.partition == self.partition:
+                return self._stored(what)
+            case LogRead() if what.partition == self.partition and what.end:
+                return "load"
+            case Received() if isinstance(what.token, Exchange):
+                request: Any = what.request
+                if getattr(request, "group_id", None) != self.group_id:
+                    return None
+                if what.token.serial >= 0:
+                    name = self._letter(what.token.connection.client.name)
+                else:
+                    name = self._owners.get(request.member_id, STRANGER)
+                return self._request(name, request, effects)
+        return None
+
+    def _stored(self, what: Stored) -> str | None:
+        for index, (epoch, append_id, about_offsets) in enumerate(self._appends):
+            if (epoch, append_id) == (what.epoch, what.append_id):
+                del self._appends[index]
+                text = "stored" if what.error is ErrorCode.NONE else f"stored {what.error.name}"
+                if not about_offsets:
+                    return text
+                self._say(text, about_offsets=True)
+                return None
+        return None
+
+    def _request(self, name: str, request: Any, effects: list[Effect]) -> str | None:
+        match request:
+            case JoinGroupRequest():
+                return self._join(name, request)
+            case SyncGroupRequest():
+                given = " ".join(
+                    f"{self._to_whom(each.member_id)}={self._share(each.assignment)}" for each in request.assignments
+                )
+                give = f" give {given}" if given else ""
+                spoken = f" protocol={request.protocol_name}" if self._differs(name, request) else ""
+                version = " v=4" if request.protocol_name is None else ""
+                return f"{name} sync{self._odd(name, request, request.generation_id)}{spoken}{version}{give}"
+            case HeartbeatRequest():
+                return self._beat(name, request, effects)
+            case LeaveGroupRequest(members=(leaving,)):
+                reason = f" reason={self._phrase(leaving.reason)}" if leaving.reason else ""
+                return f"{name} leave{self._odd(name, leaving, None)}{reason}"
+            case OffsetCommitRequest():
+                places = " ".join(
+                    f"{topic.name}:{partition.partition_index}={partition.committed_offset}"
+                    for topic in request.topics
+                    for partition in topic.partitions
+                )
+                return f"{name} commit {places}{self._odd(name, request, request.generation_id_or_member_epoch)}"
+            case _:
+                return None
+
+    def _join(self, name: str, request: JoinGroupRequest) -> str:
+        known = self._known[name]
+        verb, odd = "join", ""
+        if not request.member_id and known.member_id:
+            verb = "restarts"
+            known.forget()
+        elif request.member_id != known.member_id:
+            odd = f" id={self.pretty(request.member_id)}"
+        protocols = self._protocols(name, request)
+        changed = f" protocols={protocols}" if protocols != self._said.get(name) else ""
+        self._said[name] = protocols
+        reason = f" reason={self._phrase(request.reason)}" if request.reason else ""
+        return f"{name} {verb}{odd}{changed}{reason}"
+
+    def _protocols(self, name: str, request: JoinGroupRequest) -> str:
+        """What a member speaks. Other bytes for the same topics, as of who owns what, are told by a number."""
+        shown = []
+        for protocol in request.protocols:
+            topics = "+".join(subscription_topics(protocol.metadata) or ())
+            seen = self._metadata.setdefault((name, protocol.name, topics), [])
+            if protocol.metadata not in seen:
+                seen.append(protocol.metadata)
+            number = seen.index(protocol.metadata)
+            shown.append(f"{protocol.name}:{topics}" + (f"/{number}" if number else ""))
+        return ",".join(shown)
+
+    def _beat(self, name: str, request: HeartbeatRequest, effects: list[Effect]) -> str | None:
+        fine = any(
+            isinstance(effect, Reply)
+            and isinstance(effect.response, HeartbeatResponse)
+            and effect.response.error_code is ErrorCode.NONE
+            for effect in effects
+        )
+        odd = self._odd(name, request, request.generation_id)
+        if not fine or odd:
+            return f"{name} beat{odd}"
+        now = self.lab.world.now
+        kept_at, last = self._beats.get(name, (0, None))
+        if last is not None and now - kept_at >= self.lab.scenario.groups[self.group_id].session_timeout // 2:
+            last.kept = True
+            kept_at = last.at
+        line = self._say(f"{name} beat")
+        line.kept = False
+        self._beats[name] = (kept_at, line)
+        return None
+
+    def _odd(self, name: str, said: Any, generation: int | None) -> str:
+        """An id or a generation that is not the one the member was told last must be said."""
+        known = self._known.get(name, Remembered())
+        member_id = f" id={self.pretty(said.member_id)}" if said.member_id != known.member_id else ""
+        return member_id + (f" generation={generation}" if generation not in (None, known.generation) else "")
+
+    def _differs(self, name: str, request: SyncGroupRequest) -> bool:
+        known = self._known.get(name, Remembered())
+        return request.protocol_name is not None and request.protocol_name != known.protocol
+
+    def _to_whom(self, member_id: str) -> str:
+        name = self._owners.get(member_id)
+        if name is not None and self._known[name].member_id == member_id:
+            return name
+        return f"id:{self.pretty(member_id)}"
+
+    def _phrase(self, text: str) -> str:
+        return "_".join(self.pretty(text).replace("_", "__").split())
+
+    @staticmethod
+    def _share(data: bytes) -> str:
+        if not data:
+            return ""
+        topics: dict[str, list[int]] = {}
+        for topic, partition in decode_assignment(data).partitions:
+            topics.setdefault(topic, []).append(partition)
+        return "+".join(f"{topic}:{','.join(map(str, indexes))}" for topic, indexes in topics.items()) or "-"
+
+
+def _loaded_at_once(lines: list[Line]) -> int:
+    """How many lines at the beginning only say that the log was read before anything was asked."""
+    return 3 if [line.text for line in lines[:3]] == ["resign", "elect hold", "load"] else 0

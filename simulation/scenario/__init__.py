@@ -1,0 +1,1 @@
+"""Scenarios: their model, how they are read, and what happens in them."""

@@ -1,0 +1,215 @@
+"""Reads a scenario from YAML. What is wrong is told with file, line, key and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from rejoin.coordinator.config import Settings
+from rejoin.simulation.scenario.model import Scenario, ScenarioMistake
+
+Path_ = tuple[str | int, ...]
+Model = TypeVar("Model", bound=BaseModel)
+
+_A_FEW: Final = 3
+_FEW_ENOUGH: Final = 25
+"""So many known keys are still read when they are listed."""
+_LIMITS: Final = {
+    "greater_than_equal": ("ge", "at least"),
+    "greater_than": ("gt", "more than"),
+    "less_than_equal": ("le", "at most"),
+    "less_than": ("lt", "less than"),
+}
+_EXPECTED: Final = {
+    "bool_parsing": "expected true or false",
+    "bool_type": "expected true or false",
+    "dict_type": "expected a name for each, with keys below it",
+    "float_parsing": "expected a number",
+    "float_type": "expected a number",
+    "int_from_float": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_parsing_size": "expected a smaller number",
+    "int_type": "expected a whole number",
+    "list_type": "expected a list",
+    "string_type": "expected text; put a number in quotes",
+    "too_short": "expected at least one",
+    "tuple_type": "expected a list",
+}
+"""What was expected, by the type of pydantic's error."""
+
+
+class BadScenario(Exception):
+    """A scenario that cannot be read; the text names file, line and key."""
+
+    def __init__(self, where: str, line: int | None, problem: str) -> None:
+        place = where if line is None else f"{where}, line {line}"
+        super().__init__(f"{place}: {problem}")
+        self.line = line
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a scenario file. Raises :class:`BadScenario`."""
+    try:
+        text = path.read_text()
+    except OSError as problem:
+        raise BadScenario(str(path), None, f"cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise BadScenario(str(path), None, f"is not UTF-8 text: {problem.reason}") from None
+    return scenario_from(text, str(path))
+
+
+def scenario_from(text: str, where: str = "scenario") -> Scenario:
+    """Read a scenario from text. Raises :class:`BadScenario`."""
+    data, lines = keys_of(text, where, "topics, groups and horizon")
+    return checked(Scenario, data, lines, where)
+
+
+def keys_of(text: str, where: str, expected: str) -> tuple[dict[str, Any], dict[Path_, int]]:
+    """The keys of a YAML text, and the line of each by its path. Raises :class:`BadScenario`."""
+    try:
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        if tree is None:
+            raise BadScenario(where, None, f"is empty; expected {expected}")
+        lines = dict(_lines(tree, (), where))
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as problem:
+        line = problem.problem_mark.line + 1 if problem.problem_mark else None
+        raise BadScenario(where, line, f"not YAML: {problem.problem}") from None
+    except (yaml.YAMLError, RecursionError) as problem:
+        raise BadScenario(where, None, f"not YAML: {problem}") from None
+    if not isinstance(data, dict):
+        raise BadScenario(where, 1, f"expected keys such as {expected}")
+    return data, lines
+
+
+def checked(model: type[Model], data: Any, lines: dict[Path_, int], where: str, under: Path_ = ()) -> Model:
+    """The data as a model. ``under``: the path at which they stand in the file. Raises :class:`BadScenario`."""
+    try:
+        found = model.model_validate(data)
+        if isinstance(found, Scenario):
+            found.check_as_written()
+        return found
+    except ScenarioMistake as mistake:
+        raise BadScenario(where, *_place(mistake, lines, under)) from None
+    except ValidationError as problem:
+        errors = problem.errors(include_url=False)
+        # A key that is misspelt is missing under its right name, too; the misspelling is what helps.
+        error = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+        raise BadScenario(where, *_explain(error, lines, model, under)) from None
+
+
+def _lines(node: yaml.Node, path: Path_, where: str) -> Iterator[tuple[Path_, int]]:
+    """Every key with its line. Raises :class:`BadScenario` for a key that is there twice."""
+    yield path, node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        seen: dict[Any, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if key.value in seen:
+                raise BadScenario(where, line, f"{key.value} is there twice; first in line {seen[key.value]}")
+            seen[key.value] = line
+            yield from _lines(value, (*path, key.value), where)
+            yield (*path, key.value), line
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _lines(value, (*path, index), where)
+
+
+def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under: Path_) -> tuple[int | None, str]:
+    mistake = mistake_of(error)
+    if mistake is not None:
+        return _place(mistake, lines, under)
+    path = tuple(error["loc"])
+    if path[-1:] == ("[key]",):
+        path = (*path[:-2], str(path[-2]))
+    line = _line_of(under + path, lines)
+    key = ".".join(str(part) for part in under + path)
+    match error["type"]:
+        case "extra_forbidden":
+            there = _keys_at(model, path[:-1])
+            near = get_close_matches(str(path[-1]), there, n=1)
+            known = f"; known are {', '.join(there)}" if len(there) <= _FEW_ENOUGH else ""
+            return line, f"{key}: there is no such key{f'; is it {near[0]}?' if near else known}"
+        case "missing":
+            return line, f"{key}: is missing"
+        case "model_type" | "model_attributes_type":
+            there = _keys_at(model, path)
+            message = f"expected keys such as {', '.join(there[:_A_FEW])}"
+        case _:
+            message = plain(error)
+    given = "" if isinstance(error["input"], (dict, list, BaseModel)) else f", not {_shown(error['input'])}"
+    return line, f"{key}: {message}{given}" if key else message
+
+
+def plain(error: Any) -> str:
+    """What was expected, in words that need no knowledge of Python."""
+    kind, limits = error["type"], error.get("ctx", {})
+    if kind in _LIMITS:
+        name, words = _LIMITS[kind]
+        return f"expected {words} {limits[name]:g}"
+    if kind == "literal_error":
+        return f"expected one of {limits['expected']}".replace("'", "")
+    if error["loc"][-1:] == ("[key]",):
+        return "expected text for a name; put it in quotes"
+    return _EXPECTED.get(kind, str(error["msg"]).removeprefix("Value error, "))
+
+
+def mistake_of(error: Any) -> ScenarioMistake | None:
+    """The mistake that a scenario found in itself, if that is the error."""
+    found = error.get("ctx", {}).get("error")
+    return found if isinstance(found, ScenarioMistake) else None
+
+
+def _place(mistake: ScenarioMistake, lines: dict[Path_, int], under: Path_) -> tuple[int | None, str]:
+    prefix = "".join(f"{part}: " for part in under)
+    return _line_of(under + mistake.path, lines), f"{prefix}{mistake}"
+
+
+def _line_of(path: Path_, lines: dict[Path_, int]) -> int | None:
+    """The line of a key, or else of the nearest above it."""
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path)
+
+
+def _shown(value: Any) -> str:
+    """A value as YAML has it."""
+    if value is None:
+        return "nothing"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _keys_at(whole: type[BaseModel], path: Path_) -> list[str]:
+    """The keys that a part may have."""
+    model: Any = whole
+    if path[-1:] == ("settings",):
+        return [str(field.alias) for field in Settings.model_fields.values()]
+    for part in path:
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            model = _inner(model)
+            continue
+        field = model.model_fields.get(str(part))
+        if field is None:
+            return []
+        model = field.annotation
+        if not (isinstance(model, type) and issubclass(model, BaseModel)) and not _is_keyed(model):
+            model = _inner(model)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        model = _inner(model)
+    return [info.alias or name for name, info in model.model_fields.items()] if model is not None else []
+
+
+def _is_keyed(annotation: Any) -> bool:
+    return getattr(annotation, "__origin__", None) in (dict, tuple)
+
+
+def _inner(annotation: Any) -> Any:
+    for argument in getattr(annotation, "__args__", ()):
+        if isinstance(argument, type) and issubclass(argument, BaseModel):
+            return argument
+    return None

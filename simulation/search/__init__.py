@@ -1,0 +1,1 @@
+"""Random scenarios, the checks they are held against, and how a failure is made small."""

@@ -1,0 +1,60 @@
+"""A lab under the eyes of the checks."""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.effects import Effect
+from rejoin.coordinator.core.inputs import Elected, Input
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import PartitionsAssigned
+from rejoin.simulation.actors.cluster import NodeParty, Watcher
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.search import checks
+from rejoin.simulation.search.evidence import Evidence, Step, Violation
+from rejoin.simulation.world import Millis, Party
+
+
+class CheckedLab(Watcher):
+    """Looks at every step of every node, and at everybody now and then; raises :class:`Violation`."""
+
+    def __init__(self, lab: Lab, every_ms: Millis = 1_000) -> None:
+        self.lab = lab
+        self.evidence = Evidence(lab)
+        self.every_ms = every_ms
+        self._epoch_before = -1
+        for node in lab.cluster.nodes:
+            node.watchers.append(self)
+        lab.world.listeners.append(self._hear)
+        lab.world.control(every_ms, self._look)
+
+    def before(self, node: NodeParty, what: Input) -> None:
+        if isinstance(what, Elected) and node.core is not None:
+            shard = node.core._shards.by_partition.get(what.partition)
+            self._epoch_before = -1 if shard is None else shard.epoch
+        self.evidence.before(node, what)
+
+    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
+        step = Step(node, what, effects, self.lab.world.now, self._epoch_before)
+        for check in checks.EACH_STEP:
+            for problem in check(self.evidence, step):
+                raise Violation(check.__name__, step.now, problem)
+        self.evidence.after(step)
+
+    def _hear(self, _: Party, fact: Event, now: Millis) -> None:
+        if isinstance(fact, PartitionsAssigned) and fact.partitions:
+            check = checks.a_partition_is_handed_over_that_was_not_given_up
+            for problem in check(self.evidence, fact):
+                raise Violation(check.__name__, now, problem)
+
+    def _look(self, _: object) -> None:
+        self._whole(checks.NOW_AND_THEN)
+        self.lab.world.control(self.lab.world.now + self.every_ms, self._look)
+
+    def at_the_end(self) -> None:
+        """The faults have been over for long enough."""
+        self._whole(checks.NOW_AND_THEN)
+        self._whole(checks.AT_THE_END)
+
+    def _whole(self, all_checks: tuple[checks.WholeCheck, ...]) -> None:
+        for check in all_checks:
+            for problem in check(self.evidence):
+                raise Violation(check.__name__, self.lab.world.now, problem)

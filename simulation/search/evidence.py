@@ -1,0 +1,322 @@
+"""What the checks remember of a run, and how they look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from rejoin.client.assignors.cooperative_sticky import CooperativeStickyAssignor
+from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.classic.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
+from rejoin.coordinator.core.inputs import Elected, Input, Received
+from rejoin.coordinator.core.runtime.shard import Shard, ShardState
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import (
+    AppendFailed,
+    GroupLoaded,
+    JoinPhaseEnded,
+    JoinPhaseRepeated,
+    MemberJoined,
+    MemberRemoved,
+    PendingMemberRemoved,
+    RebalanceCompleted,
+    RebalanceStarted,
+    StaticMemberReplaced,
+    StaticMemberRestored,
+)
+from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.records.consumer_offsets import GroupRecord
+from rejoin.protocol.types import Request, Response
+from rejoin.simulation.actors.cluster import NodeParty
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.network import Exchange
+from rejoin.simulation.output.ownership import Place
+from rejoin.simulation.world import Millis
+
+NEW_MEMBER_MS = 300_000
+
+F = TypeVar("F", bound=Event)
+Q = TypeVar("Q", bound=Request)
+A = TypeVar("A", bound=Response)
+Load: TypeAlias = tuple[str, int, int, str]
+"""Node, its life, the epoch of the offsets partition, group: one stretch of memory in which generations count up."""
+
+
+class Violation(Exception):
+    """Something happened that must never happen."""
+
+    def __init__(self, check: str, at: Millis, text: str) -> None:
+        super().__init__(f"{check.replace('_', ' ')}: {text}")
+        self.check = check
+        self.at = at
+        self.text = text
+
+
+def request_of(exchange: Exchange, kind: type[Q]) -> Q:
+    """The request that is answered."""
+    assert isinstance(exchange.request, kind), f"a {kind.__name__} is answered, not a {type(exchange.request).__name__}"
+    return exchange.request
+
+
+@dataclass(slots=True)
+class Step:
+    """One step of a node."""
+
+    node: NodeParty
+    what: Input
+    effects: list[Effect]
+    now: Millis
+    epoch_before: int = -1
+    """Of the offsets partition that was elected, if one was: the epoch in which this node led it until then."""
+
+    def facts(self, kind: type[F]) -> Iterator[F]:
+        return (effect for effect in self.effects if isinstance(effect, kind))
+
+    def replies(self, kind: type[A]) -> Iterator[tuple[Exchange, A]]:
+        for effect in self.effects:
+            if isinstance(effect, Reply) and isinstance(effect.response, kind) and isinstance(effect.token, Exchange):
+                yield effect.token, effect.response
+
+    def received(self, kind: type[Q]) -> Q | None:
+        if isinstance(self.what, Received) and isinstance(self.what.request, kind):
+            return self.what.request
+        return None
+
+    def group(self, group_id: str) -> ClassicGroup | None:
+        return self.node.group(group_id)
+
+    def groups(self) -> Iterator[ClassicGroup]:
+        for shard in shards_of(self.node):
+            yield from shard.groups.values()
+
+    def serves(self, group_id: str) -> bool:
+        shard = shard_of(self.node, group_id)
+        return shard is not None and shard.state is ShardState.ACTIVE
+
+    def place(self, group_id: str) -> Load:
+        """Where an answer was given. With an election only late timers answer anybody well; these come before it."""
+        shard = shard_of(self.node, group_id)
+        if isinstance(self.what, Elected) and self.what.partition == self.node.cluster.partition_of(group_id):
+            epoch = self.epoch_before
+        else:
+            epoch = -1 if shard is None else shard.epoch
+        return (self.node.name, self.node.life, epoch, group_id)
+
+
+def shards_of(node: NodeParty) -> list[Shard]:
+    """The shards of a node that is up, by partition."""
+    return [] if node.core is None else [shard for _, shard in sorted(node.core._shards.by_partition.items())]
+
+
+def shard_of(node: NodeParty, group_id: str) -> Shard | None:
+    """The shard of a group, if the node has it."""
+    if node.core is None:
+        return None
+    return node.core._shards.by_partition.get(node.cluster.partition_of(group_id))
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The memory of the checks."""
+
+    lab: Lab
+    generations: dict[tuple[str, str], int] = field(default_factory=dict)
+    completed: dict[str, int] = field(default_factory=dict)
+    leaders: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    owners: dict[tuple[Any, ...], dict[TopicPartition, str]] = field(default_factory=dict)
+    given: dict[tuple[Any, ...], dict[str, bytes]] = field(default_factory=dict)
+    open: dict[Exchange, tuple[NodeParty, int, Millis]] = field(default_factory=dict)
+    commit_verdicts: dict[Exchange, ErrorCode] = field(default_factory=dict)
+    beats: dict[tuple[str, int, str, str], Millis] = field(default_factory=dict)
+    """When a heartbeat of a member was taken well."""
+    signs: dict[tuple[str, int, str, str], Millis] = field(default_factory=dict)
+    """When a member's session was restarted by anything."""
+    repeated: dict[tuple[str, str], Millis] = field(default_factory=dict)
+    join_ended: dict[tuple[str, str], Millis] = field(default_factory=dict)
+    initial: dict[tuple[str, str], tuple[Millis | None, bool]] = field(default_factory=dict)
+    failed_appends: dict[int, Millis] = field(default_factory=dict)
+    returned: set[str] = field(default_factory=set)
+    """Groups to which a static member came back without a rebalance, and that have not completed one since."""
+
+    # -- taking in
+
+    def before(self, node: NodeParty, what: Input) -> None:
+        """Judge what must be judged before it changes anything."""
+        if not isinstance(what, Received) or not isinstance(what.token, Exchange):
+            return
+        self.open[what.token] = (node, node.life, self.lab.world.now)
+        if isinstance(what.request, OffsetCommitRequest):
+            request = what.request
+            verdict = self.commit_verdicts[what.token] = self._commit_verdict(node, request)
+            if verdict is ErrorCode.NONE:
+                # Kafka: OffsetMetadataManager restarts the session when the commit comes, not when it is stored.
+                key = (node.name, node.life, request.group_id, request.member_id)
+                self.signs[key] = max(self.lab.world.now, self.signs.get(key, 0))
+
+    def after(self, step: Step) -> None:
+        """Remember a step that the checks have seen."""
+        for effect in step.effects:
+            if isinstance(effect, Reply):
+                if isinstance(effect.token, Exchange):
+                    self.open.pop(effect.token, None)
+                    self._sign_of_life(step, effect.token, effect.response)
+            elif isinstance(effect, Event):
+                self._remember(step, effect)
+
+    def _sign_of_life(self, step: Step, exchange: Exchange, response: Response) -> None:
+        request = exchange.request
+        who = (step.node.name, step.node.life)
+        if isinstance(request, HeartbeatRequest) and isinstance(response, HeartbeatResponse):
+            if response.error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+                self.beats[*who, request.group_id, request.member_id] = step.now
+                self.signs[*who, request.group_id, request.member_id] = step.now
+        elif isinstance(request, (JoinGroupRequest, SyncGroupRequest, OffsetCommitRequest)):
+            key = (*who, request.group_id, request.member_id)
+            self.signs[key] = max(step.now, self.signs.get(key, 0))
+
+    def _remember(self, step: Step, fact: Event) -> None:
+        node = step.node
+        who = (node.name, node.life)
+        match fact:
+            case MemberJoined():
+                self.signs[*who, fact.group_id, fact.member_id] = step.now + NEW_MEMBER_MS
+            case StaticMemberReplaced() | StaticMemberRestored():
+                self.returned.add(fact.group_id)
+                self.signs[*who, fact.group_id, fact.member_id] = step.now
+            case GroupLoaded():
+                for member_id in fact.members:
+                    self.signs[*who, fact.group_id, member_id] = step.now
+                    # What was heard in an earlier term does not count any more.
+                    self.beats.pop((*who, fact.group_id, member_id), None)
+            case JoinPhaseEnded():
+                self.join_ended[node.name, fact.group_id] = step.now
+                for member_id in fact.members:
+                    self.signs[*who, fact.group_id, member_id] = step.now
+            case JoinPhaseRepeated():
+                self.repeated[node.name, fact.group_id] = step.now
+            case RebalanceStarted():
+                self.initial[node.name, fact.group_id] = (step.now if fact.initial else None, False)
+            case MemberRemoved() | PendingMemberRemoved():
+                if fact.cause == "session-expiry" and (node.name, fact.group_id) in self.initial:
+                    self.initial[node.name, fact.group_id] = (self.initial[node.name, fact.group_id][0], True)
+            case RebalanceCompleted():
+                self.returned.discard(fact.group_id)
+                self.failed_appends.pop(self.lab.cluster.partition_of(fact.group_id), None)
+            case AppendFailed():
+                self.failed_appends[fact.partition] = step.now
+            case _:
+                pass
+
+    # -- judging
+
+    def was_answered(self, token: object) -> bool:
+        return isinstance(token, Exchange) and token.answers > 0
+
+    def _commit_verdict(self, node: NodeParty, request: OffsetCommitRequest) -> ErrorCode:
+        """Whether a commit may be taken, as the specification says it (14.1)."""
+        shard = shard_of(node, request.group_id)
+        if shard is None or shard.state is not ShardState.ACTIVE:
+            return ErrorCode.NOT_COORDINATOR
+        group = shard.groups.get(request.group_id)
+        generation = request.generation_id_or_member_epoch
+        if group is None:
+            return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+        if generation < 0 and group.state is EMPTY:
+            return ErrorCode.NONE
+        error = self._identity(group, request.member_id, request.group_instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        if generation != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else ErrorCode.NONE
+
+    def expected_heartbeat(self, step: Step, request: HeartbeatRequest) -> ErrorCode:
+        """The answer to a heartbeat, as the specification says it (11)."""
+        group = step.group(request.group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = self._identity(group, request.member_id, request.group_instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        if request.generation_id != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE
+
+    @staticmethod
+    def _identity(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
+        if instance_id is not None:
+            owner = [each for each in group.members.values() if each.group_instance_id == instance_id]
+            if not owner:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            return ErrorCode.NONE if owner[0].member_id == member_id else ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    # -- looking
+
+    def session_timeout(self, group_id: str) -> Millis:
+        return self.lab.scenario.groups[group_id].session_timeout
+
+    def rebalance_timeout(self, group_id: str) -> Millis:
+        return self.lab.scenario.groups[group_id].max_poll_interval
+
+    def newest_group(self, group_id: str) -> GroupRecord | None:
+        return self.lab.disk.log(self.lab.cluster.partition_of(group_id)).groups.get(group_id)
+
+    def written(self, group_id: str, topic: str, partition: int) -> tuple[int, ...]:
+        log = self.lab.disk.log(self.lab.cluster.partition_of(group_id))
+        return tuple(log.newest.get((group_id, topic, str(partition)), ()))
+
+    def active_groups(self) -> Iterator[tuple[NodeParty, ClassicGroup]]:
+        """Groups that are served by a node that is up and whose clock goes."""
+        for node in self.lab.cluster.nodes:
+            if node.is_up and node.paused_until <= self.lab.world.now:
+                for shard in shards_of(node):
+                    if shard.state is ShardState.ACTIVE:
+                        for group in shard.groups.values():
+                            yield node, group
+
+    def resumed(self, node: NodeParty) -> Millis:
+        """When the clock of a node last began to go again."""
+        return node.paused_until
+
+    def is_parked(self, node: NodeParty, exchange: Exchange) -> bool:
+        """Whether a request waits in its group for a good reason."""
+        group = node.group(getattr(exchange.request, "group_id", ""))
+        return group is not None and any(
+            (member.parked_join is not None and member.parked_join.token is exchange) or member.parked_sync is exchange
+            for member in group.members.values()
+        )
+
+    def may_be_overlooked(self, place: Place) -> bool:
+        """Whether nobody in a group of static members may notice that nobody has a partition.
+
+        Kafka: a static leader that comes back (KIP-814) takes the topics as it finds them for those that the assignment
+        was made from. If a topic grew just before, nobody rejoins for that. And a static member that comes back with
+        another subscription makes no rebalance as long as the protocol is the same. Nor does one that has given
+        partitions up for the second of two cooperative rebalances, and is restarted before it has asked for that one.
+        """
+        group = self.lab.scenario.groups[place.group_id]
+        newer = place.partition >= self.lab.scenario.topics[place.topic].partitions
+        given_up = CooperativeStickyAssignor.name in group.assignor and place.group_id in self.returned
+        return group.static and (newer or place.topic not in group.topics or given_up)
+
+    def leads_in_truth(self, node: NodeParty, group_id: str) -> bool:
+        """Whether nobody has been elected after this node."""
+        shard = shard_of(node, group_id)
+        return shard is not None and shard.epoch == self.lab.disk.log(shard.partition).epoch
+
+    def is_quiet(self, node: NodeParty, group: ClassicGroup) -> bool:
+        """Whether nothing of this group's offsets partition is on its way, and the node leads it in truth."""
+        shard = shard_of(node, group.group_id)
+        return shard is not None and not shard.in_flight and self.leads_in_truth(node, group.group_id)
+
+    def lost_group_record(self, group: ClassicGroup) -> bool:
+        """Whether an append failed since the group was last Stable: then the log may be behind, as in Kafka."""
+        return group.partition in self.failed_appends

@@ -1,0 +1,217 @@
+"""Plays random scenarios with random faults under the checks, and makes a failure as small as it can."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+from pydantic import ValidationError
+
+from rejoin.simulation.actors.misbehaving_client import Stranger
+from rejoin.simulation.lab import Lab
+from rejoin.simulation.output.transcript import Transcript
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.search.checked import CheckedLab
+from rejoin.simulation.search.evidence import Violation
+from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
+from rejoin.simulation.search.schedules import random_scenario as random_scenario
+from rejoin.simulation.world import Millis
+
+SHRINK_TRIES: Final = 300
+FIRST_SCHEDULE: Final = next(iter(SCHEDULES))
+
+
+class BadRange(ValueError):
+    """A range of seeds that cannot be read."""
+
+
+def parse_seeds(text: str) -> tuple[int, int]:
+    """``A:B`` or one number. Raises :class:`BadRange` saying what was expected."""
+    first, colon, last = text.partition(":")
+    try:
+        begin = int(first)
+        end = int(last) if colon else begin + 1
+    except ValueError:
+        raise BadRange(f"--seeds {text}: expected A:B, such as 0:1000, or one number") from None
+    if begin < 0 or end <= begin:
+        raise BadRange(f"--seeds {text}: expected at least one seed from 0 on, such as 0:1000")
+    return begin, end
+
+
+# --- playing
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One seed, played to its end or to a violation."""
+
+    violation: Violation | None
+    steps: int
+    virtual_ms: Millis
+    transcript: str
+
+
+def play_checked(data: dict[str, Any], *, transcript: bool = False) -> Outcome:
+    """Play a scenario under the checks."""
+    scenario = Scenario.model_validate(data)
+    lab = Lab(scenario, skip=False)
+    # The recorder comes first: it must have seen the step that breaks a rule.
+    recorders = [Transcript(lab, group_id) for group_id in scenario.groups] if transcript else []
+    checked = CheckedLab(lab)
+    Stranger(lab, 7_000, FAULTS_MS)
+    violation: Violation | None = None
+    try:
+        lab.run_to_horizon()
+        checked.at_the_end()
+    except Violation as found:
+        violation = found
+    told = _concerned(recorders, violation).text(violation) if recorders else ""
+    return Outcome(violation, lab.world.steps, lab.world.now, told)
+
+
+def _concerned(recorders: list[Transcript], violation: Violation | None) -> Transcript:
+    """The transcript of the group that a violation is about: the one that it names, or whose members it names."""
+    text = "" if violation is None else violation.text
+    return next((each for each in recorders if re.search(rf"\b{each.group_id}\b", text)), recorders[0])
+
+
+# --- failures
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A seed that fails, and the smallest scenario found that fails in the same way."""
+
+    schedule: str
+    seed: int
+    violation: Violation
+    data: dict[str, Any]
+    transcript: str
+
+    def scenario_text(self) -> str:
+        """The scenario as YAML."""
+        text: str = yaml.safe_dump(self.data, sort_keys=False, width=110)
+        return text
+
+    def tell(self) -> str:
+        """What was found, how to see it again, and the transcript."""
+        schedule = "" if self.schedule == FIRST_SCHEDULE else f"--schedule {self.schedule} "
+        return (
+            f"seed {self.seed}, at {self.violation.at} ms: {self.violation}\n"
+            f"again: rejoin search {schedule}--seeds {self.seed}\n\n"
+            f"the smallest scenario that still fails:\n\n{self.scenario_text()}\n"
+            f"as a transcript for tests/transcripts (--rewrite fills in what comes out):\n\n{self.transcript}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReport:
+    """What a search has seen."""
+
+    played: int
+    steps: int
+    virtual_ms: Millis
+    faults: int
+    failure: Failure | None
+
+
+def search_seeds(
+    first: int,
+    last: int,
+    *,
+    schedule: str = FIRST_SCHEDULE,
+    minutes: float | None = None,
+    shrink: bool = True,
+    tell_progress: Callable[[int], None] | None = None,
+) -> SearchReport:
+    """Play seeds until one fails, all are played, or the time is over."""
+    began = time.monotonic()
+    played = steps = faults = 0
+    virtual_ms = 0
+    for seed in range(first, last):
+        if minutes is not None and time.monotonic() - began > 60 * minutes:
+            break
+        data = SCHEDULES[schedule](seed)
+        outcome = play_checked(data)
+        played += 1
+        steps += outcome.steps
+        virtual_ms += outcome.virtual_ms
+        faults += len(data["events"])
+        if outcome.violation is not None:
+            failure = explain(schedule, seed, data, outcome.violation, shrink=shrink)
+            return SearchReport(played, steps, virtual_ms, faults, failure)
+        if tell_progress is not None:
+            tell_progress(played)
+    return SearchReport(played, steps, virtual_ms, faults, None)
+
+
+def explain(schedule: str, seed: int, data: dict[str, Any], violation: Violation, *, shrink: bool) -> Failure:
+    """Make a failure small and write it down."""
+    if shrink:
+        data, violation = shrunken(data, violation)
+    outcome = play_checked(data, transcript=True)
+    return Failure(schedule, seed, outcome.violation or violation, data, outcome.transcript)
+
+
+def shrunken(data: dict[str, Any], violation: Violation) -> tuple[dict[str, Any], Violation]:
+    """The smallest scenario found by leaving out one thing after the other that breaks the same check."""
+    tries = 0
+    smaller = True
+    while smaller and tries < SHRINK_TRIES:
+        smaller = False
+        for candidate in _smaller(data, violation):
+            tries += 1
+            try:
+                found = play_checked(candidate).violation
+            except ValidationError:
+                continue  # what was left out was needed by something that is still there
+            if found is not None and found.check == violation.check:
+                data, violation, smaller = candidate, found, True
+                break
+            if tries >= SHRINK_TRIES:
+                break
+    return data, violation
+
+
+def _smaller(data: dict[str, Any], violation: Violation) -> Iterator[dict[str, Any]]:
+    """Scenarios with one thing less."""
+    horizon = int(data["horizon"].removesuffix("ms"))
+    if violation.at + 1_000 < horizon:
+        # What comes after the failure is of no interest.
+        later = [event for event in data["events"] if int(str(event["at"]).removesuffix("ms")) <= violation.at]
+        yield {**data, "events": later, "horizon": f"{violation.at + 1_000}ms"}
+    for index in range(len(data["events"])):
+        yield {**data, "events": data["events"][:index] + data["events"][index + 1 :]}
+    used = str(data["events"])
+    for group_id, group in data["groups"].items():
+        others = {name: each for name, each in data["groups"].items() if name != group_id}
+        if others and f"'{group_id}'" not in used and f"{group_id}-" not in used and f"of-{group_id}" not in used:
+            yield {**data, "groups": others}
+        size = group["consumers"]
+        if size > 1 and f"{group_id}-{size}'" not in used:
+            yield {**data, "groups": {**data["groups"], group_id: {**group, "consumers": size - 1}}}
+        for key, plain in (
+            ("commit", "after"),
+            ("static", False),
+            ("assignor", "range"),
+            ("revoke", 0),
+            ("processing", "1ms"),
+            ("start", {"every": 0}),
+            ("topics", ["t"]),
+        ):
+            if group[key] != plain:
+                yield {**data, "groups": {**data["groups"], group_id: {**group, key: plain}}}
+    if data["coordinator"]["nodes"] > 1 and "node-2" not in used:
+        yield {**data, "coordinator": {**data["coordinator"], "nodes": 1}}
+    for part, key, plain in (("coordinator", "log_latency", "exp(2ms)"), ("network", "latency", "exp(2ms)")):
+        if data[part][key] != plain:
+            yield {**data, part: {**data[part], key: plain}}
+    topic = data["topics"]["t"]
+    if topic["records_per_second"]:
+        yield {**data, "topics": {**data["topics"], "t": {**topic, "records_per_second": 0}}}
+    if topic["partitions"] > 1:
+        yield {**data, "topics": {**data["topics"], "t": {**topic, "partitions": topic["partitions"] - 1}}}

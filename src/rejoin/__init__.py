@@ -1,0 +1,6 @@
+"""Rejoin: Kafka's group coordinator as a service, consumers that join it, a virtual clock for both, and a pipeline that
+explains what happened.
+
+The top-level folders of the repository are its packages: ``protocol``, ``journal``, ``transcript``,
+``rejoin.coordinator``, ``rejoin.client``, ``rejoin.simulation`` and ``rejoin.pipeline``.
+"""

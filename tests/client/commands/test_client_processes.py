@@ -1,0 +1,152 @@
+"""`rejoin consume`: consumers as real processes, signals, and what their journals say afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rejoin.__main__ import main
+from rejoin.client.commands.consume import WrongOption, settings_from
+from rejoin.client.workload.accounting import account
+from rejoin.coordinator.core.views import GroupView
+from rejoin.coordinator.service.app import App
+from rejoin.journal.events.client import FACTS
+from rejoin.journal.journal import JournalSchema, read_journal
+from tests.client.conftest import Serve
+
+Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
+QUICK = ("--session-timeout-ms", "1000", "--heartbeat-interval-ms", "100", "--log-level", "error")
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Start]:
+    """Starts ``rejoin consume`` with some arguments; kills whatever is left at the end."""
+    started: list[asyncio.subprocess.Process] = []
+
+    async def run(*arguments: str) -> asyncio.subprocess.Process:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "rejoin", *arguments, stdout=asyncio.subprocess.PIPE
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def until(app: App, reached: Callable[[GroupView], bool], seconds: float = 20.0) -> GroupView:
+    """Wait until the group ``g`` is so."""
+    async with asyncio.timeout(seconds):
+        while True:
+            runtime = app.runtime
+            group = runtime.node.describe_group("g", runtime.clock.now())
+            if group is not None and reached(group):
+                return group
+            await asyncio.sleep(0.02)
+
+
+def members(count: int) -> Callable[[GroupView], bool]:
+    return lambda group: group.state == "Stable" and len(group.members) == count
+
+
+async def test_consumers_in_several_processes_leave_on_sigterm(serve: Serve, start: Start, tmp_path: Path) -> None:
+    app = await serve({"orders": 6}, group_min_session_timeout_ms=500)
+    process = await start(
+        "--group", "g", "--topic", "orders", "--consumers", "2", "--processes", "2", "--bootstrap", app.url,
+        "--assignor", "cooperative-sticky", "--journal", str(tmp_path), "--commit", "sync", *QUICK,
+    )  # fmt: skip
+    group = await until(app, members(4))
+    assert sorted(member.client_id for member in group.members) == ["g-1", "g-2", "g-3", "g-4"]
+    await asyncio.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    group = await until(app, lambda group: group.state == "Empty", seconds=5)
+    assert await process.wait() == 0
+    said = [json.loads(line) for line in (await process.communicate())[0].splitlines()]
+    assert [each["event"] for each in said] == ["process_started"] * 2 + ["process_ended"] * 2
+    accounts = account(row.fact for row in read_journal(tmp_path, JournalSchema(FACTS), source="client"))
+    assert sum(each.processed for each in accounts) > 0
+    assert sum(each.lost for each in accounts) == 0
+    assert all(each.committed is not None for each in accounts)
+
+
+async def test_a_killed_process_is_replaced_and_nothing_is_lost(serve: Serve, start: Start, tmp_path: Path) -> None:
+    app = await serve({"orders": 4}, rate=500.0, group_min_session_timeout_ms=500)
+    arguments = ("--group", "g", "--topic", "orders", "--bootstrap", app.url, "--journal", str(tmp_path), *QUICK)
+    doomed = await start(*arguments, "--client-id", "doomed", "--processing-time", "500us")
+    await until(app, members(1))
+    await asyncio.sleep(1.0)
+    doomed.send_signal(signal.SIGKILL)
+    heir = await start(*arguments, "--client-id", "heir")
+    group = await until(app, lambda group: members(1)(group) and group.members[0].client_id.startswith("heir"))
+    assert group.members[0].client_id == "heir-1"
+    await asyncio.sleep(1.0)
+    heir.send_signal(signal.SIGTERM)
+    assert await heir.wait() == 0
+    accounts = account(row.fact for row in read_journal(tmp_path, JournalSchema(FACTS), source="client"))
+    assert sum(each.lost for each in accounts) == 0
+    assert sum(each.duplicated for each in accounts) > 0, "what was processed after the last commit"
+
+
+async def test_a_stopped_process_loses_its_place_and_comes_back(serve: Serve, start: Start) -> None:
+    app = await serve(group_min_session_timeout_ms=500)
+    arguments = ("--group", "g", "--topic", "orders", "--bootstrap", app.url, *QUICK)
+    first = await start(*arguments, "--client-id", "first")
+    await start(*arguments, "--client-id", "second")
+    await until(app, members(2))
+    first.send_signal(signal.SIGSTOP)
+    await until(app, members(1))
+    first.send_signal(signal.SIGCONT)
+    group = await until(app, members(2))
+    assert group.generation >= 3
+
+
+async def test_children_leave_when_their_parent_is_killed(serve: Serve, start: Start) -> None:
+    app = await serve(group_min_session_timeout_ms=500)
+    parent = await start(
+        "--group", "g", "--topic", "orders", "--processes", "2", "--bootstrap", app.url, *QUICK, "--static"
+    )
+    group = await until(app, members(2))
+    assert sorted(member.group_instance_id or "" for member in group.members) == ["g-1", "g-2"]
+    parent.send_signal(signal.SIGKILL)
+    await until(app, lambda group: group.state == "Empty")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--group", "g"), "say what to read"),
+        (("--group", "g", "--topic", "t", "--consumers", "0"), "at least 1"),
+        (("--group", "g", "--topic", "t", "--processing-time", "long"), "expected a time"),
+        (("--group", "g", "--topic", "t", "-c", "sesion.timeout.ms=1"), "is it session.timeout.ms?"),
+        (("--group", "g", "--topic", "t", "--heartbeat-interval-ms", "99999"), "must be lower"),
+        (("--group", "g", "--topic", "t", "--log-level", "loud"), "expected one of"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["consume", *arguments])
+    assert end.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_settings_by_kafkas_names_win_over_options() -> None:
+    given: dict[str, Any] = {"group_id": "g", "session_timeout_ms": 10_000}
+    assert settings_from(["session.timeout.ms=20000", "enable.auto.commit=false"], given) == {
+        "group_id": "g",
+        "session_timeout_ms": 20_000,
+        "enable_auto_commit": False,
+    }
+    with pytest.raises(WrongOption, match="expected NAME=VALUE"):
+        settings_from(["session.timeout.ms"], given)

@@ -1,0 +1,84 @@
+"""Options that cannot work are refused in one line, before anything starts."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rejoin.client.commands.consume import _without_processes
+from rejoin.journal.journal import JournalWriter
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--assignor", "stiky"], "unknown assignor 'stiky'; known are range, roundrobin"),
+        (["--pattern", "("], "--pattern (: not a regular expression"),
+        (["--bootstrap-server", "localhost:abc"], "not a server: 'localhost:abc'; expected HOST:PORT"),
+        (["--bootstrap-server", "localhost:99999"], "not a server: 'localhost:99999'"),
+        (["--bootstrap-server", "ftp://x", "--processes", "2"], "not a server: 'ftp://x'"),
+        (["-c", "bootstrap.servers=http://[::1"], "not a server: 'http://[::1'"),
+        (["--duration", "-1"], "--duration -1: expected a number of seconds, 0 or more"),
+        (["--duration", "nan"], "--duration nan: expected a number of seconds"),
+        (["--processing-time", "uniform(9,1)"], "'uniform(9,1)': expected the shorter time before the longer one"),
+        (["--journal", __file__], f"{__file__}: this is no directory; expected a directory to write the journal to"),
+        (["--journal", __file__, "--processes", "2"], f"{__file__}: this is no directory"),
+        (["--journal", "/proc/journal"], "/proc/journal: cannot be used: "),
+    ],
+)
+def test_is_refused_in_one_line(options: list[str], said: str) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "rejoin",
+        "consume",
+        "--group",
+        "g",
+        *([] if "--pattern" in options else ["--topic", "t"]),
+    ]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_journal_that_somebody_else_writes_is_refused_in_one_line(tmp_path: Path) -> None:
+    with contextlib.closing(JournalWriter(tmp_path, "run", "client", "g-1")):
+        command = [
+            sys.executable,
+            "-m",
+            "rejoin",
+            "consume",
+            "--group",
+            "g",
+            "--topic",
+            "t",
+            "--journal",
+            str(tmp_path),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert "another process writes this stream" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("form", [["--processes", "2"], ["--processes=2"], ["-p", "2"], ["-p2"], ["-p=2"]])
+def test_a_child_is_not_told_to_start_processes(form: list[str]) -> None:
+    others = ["--group", "g", "--pattern", "p.*", "-c", "fetch.max.wait.ms=100"]
+    assert _without_processes([*others, *form]) == others
+    assert _without_processes([*form, *others]) == others
+
+
+def test_the_console_script_finds_an_assignor_in_the_current_directory(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from rejoin.client.assignors.range import RangeAssignor\n\n\nclass Mine(RangeAssignor):\n    name = 'mine'\n"
+    )
+    script = "import sys; sys.path[:] = [p for p in sys.path if p]; from rejoin.__main__ import main; main()"
+    command = [sys.executable, "-c", script, "assign", "--topics", "t:2", "--members", "a,b", "--assignor", "mine:Mine"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1 each" in done.stdout

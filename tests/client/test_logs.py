@@ -1,0 +1,66 @@
+"""Every fact of a consumer can be logged, on a terminal and as JSON, at every level."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any, get_args
+
+import pytest
+import structlog
+
+from rejoin.client.logs import configure, tell
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import FACTS
+
+SAMPLES: dict[str, Any] = {
+    "Offsets": {"orders": {0: 5, 11: 7}},
+    "Partitions": {"orders": [0, 1, 2]},
+}
+
+
+def sample(fact: type[Event]) -> Event:
+    """A fact with something in every field."""
+    values: dict[str, Any] = {}
+    for name, info in fact.model_fields.items():
+        kind = info.annotation
+        choices = [choice for choice in get_args(kind) if isinstance(choice, str)]
+        text = str(kind)
+        if choices:
+            values[name] = choices[0]
+        elif "dict[int, int]" in text:
+            values[name] = SAMPLES["Offsets"]
+        elif "dict[str, list[int]]" in text:
+            values[name] = SAMPLES["Partitions"]
+        elif "Range" in text:
+            values[name] = [{"topic": "orders", "partition": 0, "start": 1, "end": 3}]
+        elif "list" in text:
+            values[name] = ["orders"]
+        elif kind is bool:
+            values[name] = True
+        elif kind is int or "int" in text:
+            values[name] = 1
+        else:
+            values[name] = "x"
+    return fact.model_validate(values)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: str(fact.name))
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_every_fact_can_be_logged(fact: type[Event], stream: type[io.StringIO]) -> None:
+    out = stream()
+    configure("debug", out)
+    try:
+        tell(structlog.get_logger(), sample(fact))
+    finally:
+        structlog.reset_defaults()
+    assert fact.name in out.getvalue()
+    if stream is io.StringIO:
+        assert json.loads(out.getvalue())["event"] == fact.name

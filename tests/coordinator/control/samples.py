@@ -1,0 +1,114 @@
+"""A request of each API that does something in a Stable group of one member, and ways to get there without HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, cast
+
+from rejoin.coordinator.testing import GroupCoordinator
+from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
+from rejoin.protocol.registry import BY_NAME
+from rejoin.protocol.types import Request
+from tests.coordinator.service.helpers import create_topics, join, sync
+
+GROUP = "g"
+
+
+def sample(api: str, member_id: str) -> Request:
+    """A request of the newest version."""
+    place = {"name": "orders", "partitions": [{"partitionIndex": 0, "committedOffset": 5, "committedMetadata": None}]}
+    who = {"groupId": GROUP, "memberId": member_id, "groupInstanceId": None}
+    bodies: dict[str, dict[str, Any]] = {
+        "ListOffsets": {
+            "replicaId": -1,
+            "isolationLevel": 0,
+            "timeoutMs": 1_000,
+            "topics": [
+                {"name": "orders", "partitions": [{"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}]}
+            ],
+        },
+        "Metadata": {
+            "topics": [{"topicId": "A" * 22, "name": "orders"}],
+            "allowAutoTopicCreation": False,
+            "includeTopicAuthorizedOperations": False,
+        },
+        "OffsetCommit": {**who, "generationIdOrMemberEpoch": 1, "topics": [place]},
+        "OffsetFetch": {
+            "groups": [{"groupId": GROUP, "topics": [{"name": "orders", "partitionIndexes": [0]}]}],
+            "requireStable": False,
+        },
+        "FindCoordinator": {"keyType": 0, "coordinatorKeys": [GROUP]},
+        "JoinGroup": join(GROUP, member_id),
+        "Heartbeat": {**who, "generationId": 1},
+        "LeaveGroup": {"groupId": GROUP, "members": [{"memberId": member_id, "groupInstanceId": None, "reason": None}]},
+        "SyncGroup": sync(GROUP, member_id, 1, {member_id: {"orders": [0]}}),
+        "DescribeGroups": {"groups": [GROUP], "includeAuthorizedOperations": False},
+        "ListGroups": {"statesFilter": [], "typesFilter": []},
+        "ApiVersions": {"clientSoftwareName": "test", "clientSoftwareVersion": "1"},
+        "CreateTopics": create_topics("more", 1),
+        "DeleteTopics": {"topics": [{"name": "orders", "topicId": "A" * 22}], "timeoutMs": 1_000},
+        "WriteTxnMarkers": {
+            "markers": [
+                {
+                    "producerId": 7,
+                    "producerEpoch": 0,
+                    "transactionResult": True,
+                    "topics": [{"name": "__consumer_offsets", "partitionIndexes": [3]}],
+                    "coordinatorEpoch": 0,
+                }
+            ]
+        },
+        "TxnOffsetCommit": {
+            **who,
+            "transactionalId": "t",
+            "producerId": 7,
+            "producerEpoch": 0,
+            "generationId": 1,
+            "topics": [place],
+        },
+        "CreatePartitions": {
+            "topics": [{"name": "orders", "count": 5, "assignments": None}],
+            "timeoutMs": 1_000,
+            "validateOnly": False,
+        },
+        "DeleteGroups": {"groupsNames": [GROUP]},
+        "OffsetDelete": {"groupId": GROUP, "topics": [{"name": "orders", "partitions": [{"partitionIndex": 0}]}]},
+    }
+    return parse(api, bodies[api])
+
+
+def parse(api: str, body: dict[str, Any], version: int | None = None) -> Request:
+    """A request from its JSON."""
+    found = BY_NAME[api]
+    return found.request.parse(json.dumps(body), found.max_version if version is None else version)
+
+
+async def joined(
+    coordinator: GroupCoordinator, group: str = GROUP, client_id: str = "app", **fields: Any
+) -> asyncio.Task[JoinGroupResponse]:
+    """A new dynamic member whose JoinGroup waits, or has been answered already."""
+    version = fields.pop("version", None)
+    first = await coordinator.call(parse("JoinGroup", join(group, **fields), version), version, client_id)
+    member_id = cast(JoinGroupResponse, first).member_id
+    task = asyncio.ensure_future(
+        coordinator.call(parse("JoinGroup", join(group, member_id, **fields), version), version, client_id)
+    )
+    await asyncio.sleep(0)
+    return cast("asyncio.Task[JoinGroupResponse]", task)
+
+
+async def stable(coordinator: GroupCoordinator, group: str = GROUP, client_id: str = "app", **fields: Any) -> str:
+    """A group of one dynamic member, Stable in generation 1, with all of ``orders``; its member id."""
+    joining = await joined(coordinator, group, client_id, **fields)
+    await coordinator.advance(3_000)
+    answer = await joining
+    assert answer.generation_id == 1
+    body = sync(group, answer.member_id, 1, {answer.member_id: {"orders": [0, 1, 2]}})
+    assert cast(SyncGroupResponse, await coordinator.call(parse("SyncGroup", body), None, client_id)).error_code == 0
+    return answer.member_id
+
+
+def beat(member_id: str, generation: int = 1, group: str = GROUP) -> Request:
+    return parse("Heartbeat", {"groupId": group, "generationId": generation, "memberId": member_id})

@@ -1,0 +1,141 @@
+"""The control API itself: it says what it can do, keeps out who may not use it, and refuses what makes no sense."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from rejoin.__main__ import main
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service.app import App, ControlOptions, Options, StartFailed
+from tests.coordinator.control.conftest import Start
+from tests.coordinator.control.helpers import Controlled
+from tests.coordinator.service.conftest import Serve, serve
+
+__all__ = ["serve"]
+
+
+async def test_it_describes_itself(node: Controlled) -> None:
+    answer = await node.control("GET", "")
+    assert (answer["clock"], answer["faults"]) == ("virtual", 0)
+    told = {(each["method"], each["path"]): each for each in answer["operations"]}
+    assert {"advance_ms", "until"} <= told["POST", "/control/clock"]["body"]["properties"].keys()
+    rule = told["POST", "/control/faults"]["body"]["properties"]
+    fields = "keys group member instance client_id node topic partitions version count when error latency_ms pause seed"
+    assert list(rule) == fields.split()
+    assert all(each["does"] for each in answer["operations"])
+    assert all(field.get("description") for field in rule.values())
+
+
+async def test_every_operation_that_is_described_is_there(node: Controlled) -> None:
+    for each in (await node.control("GET", ""))["operations"]:
+        path = each["path"].replace("{id}", "7")
+        answered = await node.request(each["method"], path, {"no-such-field": 1} if each.get("body") else None)
+        assert "unknown-route" not in answered.body.decode()
+        assert answered.status in {200, 400, 404}, answered.body
+
+
+async def test_it_is_off_unless_asked_for(serve: Serve) -> None:
+    node = await serve()
+    for method, path in (("GET", "/control"), ("POST", "/control/clock"), ("GET", "/control/anything")):
+        answered = await node.request(method, path)
+        assert answered.status == 404
+        assert answered.json["detail"] == "/control is off; start the coordinator with --control"
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [(None, 401), ("Bearer wrong", 401), ("Basic secret", 401), ("secret", 401), ("Bearer secret", 200)],
+)
+async def test_with_a_token_only_who_shows_it_comes_in(start: Start, given: str | None, status: int) -> None:
+    node = await start(token="secret")
+    headers = {} if given is None else {"Authorization": given}
+    assert (await node.request("GET", "/control", **headers)).status == status
+    assert (await node.request("GET", "/groups")).status == 200, "looking around needs no token"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+async def test_beyond_this_machine_it_is_never_without_a_token(host: str) -> None:
+    with pytest.raises(StartFailed, match="expected a --control-token too"):
+        App(Options(host=host, port=0, control=ControlOptions()))
+    App(Options(host=host, port=0, control=ControlOptions(token="secret")))
+    App(Options(host=host, port=0))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.0.0.7"])
+async def test_on_this_machine_it_may_be_without_one(host: str) -> None:
+    App(Options(host=host, port=0, control=ControlOptions()))
+
+
+@pytest.mark.parametrize("token", ["", "two\nlines", "ü"])
+async def test_a_token_that_no_header_can_carry_is_refused(token: str) -> None:
+    with pytest.raises(StartFailed, match="printable ASCII"):
+        App(Options(port=0, control=ControlOptions(token=token)))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "words"),
+    [
+        ("GET", "/controls", 404, "there is no /controls"),
+        ("GET", "/control/clok", 404, "the nearest is /control/clock"),
+        ("PUT", "/control/clock", 405, "/control/clock takes GET, POST, not PUT"),
+        ("GET", "/control/faults/9", 404, "there is no fault '9'"),
+        ("POST", "/control/faults/9/release", 404, "there is no fault '9'"),
+        ("POST", "/control/clock?advance_ms=1", 400, "takes no parameters"),
+    ],
+)
+async def test_what_is_not_there_is_told(node: Controlled, method: str, path: str, status: int, words: str) -> None:
+    answered = await node.request(method, path)
+    assert (answered.status, words in answered.json["detail"]) == (status, True), answered.body
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{", "application/json", 400),
+        (b"[]", "application/json", 400),
+        (b"{}", "text/plain", 415),
+        (b"\xff", "application/json", 400),
+    ],
+)
+async def test_a_body_that_is_no_json_object_is_refused(node: Controlled, body: bytes, kind: str, status: int) -> None:
+    answered = await node.request("POST", "/control/clock", body, Content_Type=kind)
+    assert answered.status == status
+    assert answered.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--clock", "virtual"], "--clock virtual: expected --control too"),
+        (["--control-token", "x"], "--control-token: there is nothing to protect without --control"),
+        (["--control", "--clock", "slow"], "--clock slow: expected real, virtual, or fast:SPEED"),
+        (["--control", "--host", "0.0.0.0"], "expected a --control-token too"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_told(
+    arguments: list[str], words: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["rejoin", "serve", "--log-level", "critical", "--port", "0", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert words in capfd.readouterr().err
+
+
+async def test_snapshots_need_a_log_in_memory(serve: Serve) -> None:
+    node = await serve({"clock": None, "control": ControlOptions(clock="virtual")}, group_max_size=5)
+    for path, body in (("snapshot", b"{}"), ("reset", b"{}")):
+        answered = await node.request("POST", f"/control/{path}", body)
+        assert (answered.status, "offsets log in memory" in answered.json["detail"]) == (409, True)
+
+
+async def test_the_recording_is_in_the_answers_head(node: Controlled) -> None:
+    answered: Any = await node.request("GET", "/control/transcript")
+    assert answered.headers["Kafka-Control-Mark"] == "1"
+
+
+def test_settings_are_not_touched_by_the_control() -> None:
+    assert "control" not in " ".join(Settings.model_fields)

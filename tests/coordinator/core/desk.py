@@ -1,0 +1,177 @@
+"""A node on a desk: ask it something, let time pass, look at what it said. Appends end at once unless they are held."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.inputs import (
+    Broker,
+    ClusterSeen,
+    Context,
+    Elapsed,
+    Elected,
+    Input,
+    LogRead,
+    Millis,
+    Received,
+    Resigned,
+    Stored,
+)
+from rejoin.coordinator.core.node import Node
+from rejoin.journal.events.base import Event
+from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import Request, Response
+
+START = 1_700_000_000_000
+GROUP = "g"
+TOPIC = "t"
+
+
+class Desk:
+    """One node with one offsets partition, number 0, and one topic ``t`` of one partition."""
+
+    def __init__(self, *, leads: bool = True, knows_cluster: bool = True, **settings: Any) -> None:
+        self.now: Millis = START
+        self.ids = 0
+        self.requests = 0
+        self.replies: dict[int, Response] = {}
+        self.events: list[Event] = []
+        self.log: list[Record] = []
+        self.holds = False
+        self.held: deque[Append] = deque()
+        self.epoch = 0
+        self.node = Node(Settings.model_validate({"offsets_topic_num_partitions": 1} | settings), self._new_id)
+        if knows_cluster:
+            self.step(ClusterSeen((Broker(1, "node-1", 9095),), {0: 1}))
+            self.ask(CreateTopicsRequest(topics=(topic(TOPIC, 1),)), 7, principal="User:setup")
+        if leads:
+            self.step(Elected(0, self.epoch))
+
+    def _new_id(self) -> str:
+        self.ids += 1
+        return f"{self.ids:032x}"
+
+    # --- driving
+
+    def step(self, what: Input) -> None:
+        for effect in self.node.step(what, self.now):
+            self._take(effect)
+
+    def _take(self, effect: Effect) -> None:
+        match effect:
+            case Reply(token=int(token), response=response):
+                assert token not in self.replies, "a request is answered once"
+                self.replies[token] = response
+            case Append() if self.holds:
+                self.held.append(effect)
+            case Append():
+                self.end(effect)
+            case ReadLog():
+                self.step(LogRead(0, effect.epoch, tuple(self.log), True))
+            case Event():
+                self.events.append(effect)
+
+    def end(self, append: Append, error: ErrorCode = ErrorCode.NONE) -> None:
+        """An append ends."""
+        if error is ErrorCode.NONE:
+            self.log.extend(append.records)
+        self.step(Stored(0, append.epoch, append.append_id, error))
+
+    def send(self, request: Request, version: int, *, principal: str = "User:ANONYMOUS") -> int:
+        """Send a request, which must be one of this version; returns the number under which it is answered."""
+        request.check_version(version)
+        self.requests += 1
+        self.step(Received(self.requests, request, Context(version, "client", "/127.0.0.1", principal)))
+        return self.requests
+
+    def ask(self, request: Request, version: int, *, principal: str = "User:ANONYMOUS") -> Any:
+        """The answer, or none when the request waits."""
+        return self.replies.get(self.send(request, version, principal=principal))
+
+    def elapse(self, length_ms: Millis) -> None:
+        """Let time pass, with each timer at its own time."""
+        until = self.now + length_ms
+        while (due := self.node.next_deadline()) is not None and due <= until:
+            self.now = max(self.now, due)
+            self.step(Elapsed())
+        self.now = until
+
+    def resign(self) -> None:
+        self.held.clear()
+        self.step(Resigned(0))
+
+    def elect(self) -> None:
+        self.epoch += 1
+        self.step(Elected(0, self.epoch))
+
+    # --- looking
+
+    @property
+    def group(self) -> ClassicGroup | None:
+        return self.node._shards.group(GROUP)
+
+    def said(self, kind: type[Event]) -> list[Any]:
+        """The facts of one kind, so far."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    # --- what most tests begin with
+
+    def joins(self, request: JoinGroupRequest, version: int = 9) -> str:
+        """Join, with the id that is handed out if need be; returns the member id."""
+        number = self.send(request, version)
+        answer = self.replies.get(number)
+        if isinstance(answer, JoinGroupResponse) and answer.error_code is ErrorCode.MEMBER_ID_REQUIRED:
+            self.send(request.model_copy(update={"member_id": answer.member_id}), version)
+            return answer.member_id
+        assert self.group is not None
+        return next(reversed(self.group.members))
+
+
+def topic(name: str, partitions: int, **more: Any) -> CreatableTopic:
+    """A topic to create."""
+    given = {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": (), "configs": ()}
+    return CreatableTopic(**(given | more))
+
+
+def protocols(*names: str, topics: tuple[str, ...] = (TOPIC,)) -> tuple[JoinGroupRequestProtocol, ...]:
+    """Assignors with the same subscription each."""
+    metadata = encode_subscription(Subscription(topics=topics))
+    return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
+
+
+def join(version: int = 9, **given: Any) -> JoinGroupRequest:
+    """A JoinGroup of a consumer with the assignor ``range``."""
+    usual = {
+        "group_id": GROUP,
+        "session_timeout_ms": 10_000,
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": protocols("range"),
+    }
+    if version >= 1:
+        usual["rebalance_timeout_ms"] = 60_000
+    return JoinGroupRequest(**(usual | given))
+
+
+def commit(**given: Any) -> OffsetCommitRequest:
+    """A commit of offset 5 for ``t-0``, from outside the group unless ``given`` says otherwise."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+    usual = {
+        "group_id": GROUP,
+        "member_id": "",
+        "topics": (OffsetCommitRequestTopic(name=TOPIC, partitions=(partition,)),),
+    }
+    return OffsetCommitRequest(**(usual | given))

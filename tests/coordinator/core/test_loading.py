@@ -1,0 +1,216 @@
+"""What a node makes of an offsets log: the last record of a key wins, and old or late news does not count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
+from rejoin.coordinator.core.inputs import Elected, LogRead, Resigned, Stored
+from rejoin.journal.events.coordinator import GroupLoaded, PartitionLoaded
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.records.consumer_offsets import (
+    GroupMetadataValue,
+    GroupRecord,
+    MemberMetadata,
+    OffsetCommitValue,
+    OffsetRecord,
+    Record,
+    TransactionMarker,
+    group_record,
+    offset_record,
+)
+from tests.coordinator.core.desk import GROUP, START, Desk, commit, join, protocols
+
+
+def member(member_id: str = "m-1", **given: Any) -> MemberMetadata:
+    usual = {
+        "member_id": member_id,
+        "client_id": "client",
+        "client_host": "/127.0.0.1",
+        "rebalance_timeout": 60_000,
+        "session_timeout": 10_000,
+        "subscription": protocols("range")[0].metadata,
+        "assignment": b"share",
+    }
+    return MemberMetadata(**(usual | given))
+
+
+def stored_group(*members: MemberMetadata, generation: int = 3, **given: Any) -> GroupRecord:
+    usual = {
+        "protocol_type": "consumer",
+        "generation": generation,
+        "protocol": "range" if members else None,
+        "leader": members[0].member_id if members else None,
+        "current_state_timestamp": START - 1_000,
+        "members": members,
+    }
+    return group_record(GROUP, GroupMetadataValue(**(usual | given)))
+
+
+def stored_offset(offset: int, partition: int = 0, producer_id: int = -1) -> OffsetRecord:
+    value = OffsetCommitValue(offset=offset, commit_timestamp=START - 1_000)
+    return offset_record(GROUP, "t", partition, value, producer_id)
+
+
+def loaded(*records: Record) -> Desk:
+    desk = Desk(leads=False)
+    desk.log = list(records)
+    desk.elect()
+    return desk
+
+
+def offsets(desk: Desk) -> dict[int, int]:
+    assert desk.group is not None
+    return {place[1]: value.offset for place, value in desk.group.offsets.stored.items()}
+
+
+def test_a_group_with_members_is_stable() -> None:
+    desk = loaded(stored_group(member(), member("m-2", group_instance_id="i")))
+    group = desk.group
+    assert group is not None
+    assert (group.state, group.generation, group.leader, group.protocol_name) == (STABLE, 3, "m-1", "range")
+    assert group.static_members == {"i": "m-2"}
+    assert group.members["m-1"].assignment == b"share"
+    assert group.members["m-1"].protocol_names() == ["range"], "only the selected protocol is known"
+    assert set(group.subscribed_topics or ()) == {"t"}
+    assert desk.node._turn.deadlines.at(group.members["m-2"].session_key) == START + 10_000
+    (fact,) = desk.said(GroupLoaded)
+    assert (fact.state, fact.members) == ("Stable", ["m-1", "m-2"])
+
+
+def test_a_group_without_members_is_empty_since_its_record_says() -> None:
+    group = loaded(stored_group(generation=4)).group
+    assert group is not None
+    assert (group.state, group.generation, group.leader, group.members) == (EMPTY, 4, None, {})
+    assert (group.state_since, group.protocol_type) == (START - 1_000, "consumer")
+
+
+def test_a_record_without_a_time_counts_from_now() -> None:
+    group = loaded(stored_group(current_state_timestamp=-1)).group
+    assert group is not None
+    assert group.state_since == START
+
+
+def test_a_group_known_only_by_offsets_is_simple() -> None:
+    desk = loaded(stored_offset(5))
+    assert desk.group is not None
+    assert desk.group.is_simple
+    assert offsets(desk) == {0: 5}
+
+
+def test_the_last_record_of_a_key_wins() -> None:
+    desk = loaded(stored_offset(5), stored_group(member()), stored_offset(6), stored_offset(1, 1), stored_group())
+    assert desk.group is not None
+    assert desk.group.state is EMPTY
+    assert offsets(desk) == {0: 6, 1: 1}
+
+
+def test_tombstones_forget() -> None:
+    desk = loaded(stored_offset(5), stored_offset(6, 1), offset_record(GROUP, "t", 0, None))
+    assert offsets(desk) == {1: 6}
+    gone = loaded(
+        stored_group(member()), stored_offset(5), offset_record(GROUP, "t", 0, None), group_record(GROUP, None)
+    )
+    assert gone.group is None
+
+
+def test_a_group_that_has_lost_its_offsets_is_there_until_the_next_expiry_run() -> None:
+    """Kafka: what makes a group is never undone but by the group's own tombstone."""
+    for records in ([stored_offset(5), offset_record(GROUP, "t", 0, None)], [stored_group(generation=0)]):
+        desk = loaded(*records)
+        assert desk.group is not None
+        desk.elapse(600_000)
+        assert desk.group is None
+        assert desk.log[-1] == group_record(GROUP, None)
+
+
+def test_a_rebalance_timeout_of_old_records_is_the_session_timeout() -> None:
+    group = loaded(stored_group(member(rebalance_timeout=-1))).group
+    assert group is not None
+    assert group.members["m-1"].rebalance_timeout_ms == 10_000
+
+
+def test_transactions_are_replayed_to_their_end() -> None:
+    desk = loaded(
+        stored_offset(1, 0, producer_id=7),
+        stored_offset(2, 1, producer_id=8),
+        stored_offset(3, 2, producer_id=9),
+        TransactionMarker(producer_id=7, producer_epoch=0, committed=True),
+        TransactionMarker(producer_id=8, producer_epoch=0, committed=False),
+    )
+    assert offsets(desk) == {0: 1}
+    assert desk.group is not None
+    assert list(desk.group.offsets.pending) == [9]
+
+
+def test_a_later_commit_stays_when_an_older_transaction_ends() -> None:
+    marker = TransactionMarker(producer_id=7, producer_epoch=0, committed=True)
+    assert offsets(loaded(stored_offset(1, producer_id=7), stored_offset(9), marker)) == {0: 9}
+    assert offsets(loaded(stored_offset(9), stored_offset(1, producer_id=7), marker)) == {0: 1}
+
+
+def test_a_log_may_come_in_pieces() -> None:
+    desk = Desk(leads=False)
+    records = (stored_group(member()), stored_offset(5), stored_offset(6))
+    desk.node.step(Elected(0, 0), desk.now)
+    beat = HeartbeatRequest(group_id=GROUP, generation_id=99, member_id="anybody")
+    for record in records:
+        desk.step(LogRead(0, 0, (record,), False))
+        assert desk.ask(beat, 4).error_code is ErrorCode.NONE, "still loading"
+    desk.step(LogRead(0, 0, (), True))
+    assert desk.ask(beat, 4).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert offsets(desk) == {0: 6}
+    (fact,) = desk.said(PartitionLoaded)
+    assert fact.records == 3
+
+
+def test_what_another_epoch_read_or_stored_is_no_news() -> None:
+    desk = Desk()
+    desk.holds = True
+    number = desk.send(commit(), 9)
+    (old,) = desk.held
+    desk.resign()
+    assert desk.replies[number].topics[0].partitions[0].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
+    desk.elect()
+    assert desk.node.step(Stored(0, old.epoch, old.append_id), desk.now) == []
+    assert desk.node.step(LogRead(0, old.epoch, (stored_offset(5),), True), desk.now) == []
+    assert desk.group is None
+
+
+def test_an_older_election_is_no_news() -> None:
+    desk = Desk()
+    desk.elect()
+    desk.joins(join())
+    assert desk.node.step(Elected(0, 0), desk.now) == []
+    assert desk.node.step(Elected(0, 1), desk.now) == [], "nor is the same one again"
+    assert desk.group is not None
+
+
+def test_a_new_group_is_stored_without_members() -> None:
+    """Also where its first member is added at once: only a leader's assignment makes members last."""
+    for request, version in ((join(3), 3), (join(group_instance_id="i"), 9), (join(), 9)):
+        desk = Desk()
+        desk.send(request, version)
+        (record,) = desk.log
+        assert isinstance(record, GroupRecord)
+        assert record.value is not None
+        group = record.value.data
+        assert (group.protocol_type, group.generation, group.protocol, group.leader) == ("", 0, None, None)
+        assert (group.members, group.current_state_timestamp) == ((), START)
+
+
+def test_a_newer_election_begins_anew() -> None:
+    """A node that missed that it lost a partition answers everybody that waits, then loads."""
+    desk = Desk()
+    number = desk.send(join(3), 3)
+    desk.elect()
+    assert desk.replies[number].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
+    assert desk.group is not None
+    assert (desk.group.state, desk.group.members) == (EMPTY, {})
+
+
+def test_resigning_twice_is_no_news() -> None:
+    desk = Desk()
+    desk.resign()
+    assert desk.node.step(Resigned(0), desk.now) == []

@@ -1,0 +1,580 @@
+"""Every request in every state of a group, and every check that comes before a group is looked at.
+
+The matrix is the table that Kafka's coordinator follows. A cell tells the answer: ``park`` for none yet, otherwise the
+number of the error (0: none); ``>`` tells the state after it where that is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from rejoin.coordinator.core.groups.classic.state import GroupState
+from rejoin.coordinator.core.inputs import Elected
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from rejoin.protocol.messages.groups.list_groups import ListGroupsRequest
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from rejoin.protocol.messages.offsets.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+from rejoin.protocol.messages.offsets.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from rejoin.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from rejoin.protocol.types import Request, Response
+from tests.coordinator.core.desk import GROUP, TOPIC, Desk, commit, join, protocols
+
+COLUMNS = ("Empty", "Initial", "Preparing", "LastOne", "Completing", "Stable", "Dead")
+"""``Initial``: a group that was Empty prepares. ``Preparing``: others are missing, too. ``LastOne``: nobody else is."""
+
+MATRIX = """
+request                        versions | Empty    Initial  Preparing LastOne  Completing Stable   Dead
+
+join new dynamic               4 9      | 79       79       79        79       79         79       15
+join new dynamic               0 3      | park>P   park     park      park     park>P     park>P   15
+join with a pending id         4 9      | park>P   park     park      0>C      park>P     park>P   15
+join new static                5 9      | park>P   park     park      park     park>P     park>P   15
+join static again              5 9      | park>P   park     park      0>C      park>P     0        15
+join leader, same              1 9      | 25       park     park      0>C      0          park>P   15
+join follower, same            1 9      | 25       park     park      0>C      0          0        15
+join follower, changed         1 9      | 25       park     park      0>C      park>P     park>P   15
+join unknown id                0 9      | 25       25       25        25       25         25       15
+join static, other id          5 9      | 25       82       82        82       82         82       15
+join new, other type           0 9      | -        23       23        23       23         23       15
+join new, nothing in common    0 9      | -        23       23        23       23         23       15
+join new, without protocols    0 9      | 23       23       23        23       23         23       15
+join follower, wrong protocols 0 9      | 25       23       23        23       23         23       15
+
+sync leader                    0 5      | 25       27       27        27       0>S        0        15
+sync follower                  0 5      | 25       27       27        27       park       0        15
+sync other generation          0 5      | 25       22       22        22       22         22       15
+sync unknown id                0 5      | 25       25       25        25       25         25       15
+sync static, other id          3 5      | 25       82       82        82       82         82       15
+
+heartbeat                      0 4      | 25       27       27        27       0          0        15
+heartbeat other generation     0 4      | 25       22       22        22       22         22       15
+heartbeat unknown id           0 4      | 25       25       25        25       25         25       15
+heartbeat pending id           0 4      | 25       25       25        25       25         25       15
+heartbeat static, other id     3 4      | 25       82       82        82       82         82       15
+
+leave                          0 2      | 25       0        0         0>C      0>P        0>P      15
+leave                          3 5      | 25       0        0         0>C      0>P        0>P      15
+leave pending id               0 5      | 0        0        0         0>C      0>P        0>P      15
+leave unknown id               0 5      | 25       25       25        25       25         25       15
+leave static, other id         3 5      | 25       82       82        82       82         82       15
+
+commit from outside            0 9      | 0        25       25        25       25         25       15
+commit                         1 9      | 25       0        0         0        27         0        15
+commit other generation        1 9      | 25       22       22        22       22         22       15
+commit without generation      1 9      | 0        22       22        22       22         22       15
+commit unknown id              1 9      | 25       25       25        25       25         25       15
+commit static, other id        7 9      | 25       82       82        82       82         82       15
+
+txn from outside               0 5      | 0        0        0         0        0          0        15
+txn                            3 5      | 25       0        0         0        0          0        15
+txn other generation           3 5      | 25       22       22        22       22         22       15
+txn unknown id                 3 5      | 25       25       25        25       25         25       15
+txn static, other id           3 5      | 25       82       82        82       82         82       15
+
+fetch                          0 9      | 5        5        5         5        5          5        -1
+describe                       0 5      | 0        0        0         0        0          0        0
+delete group                   0 2      | 0>gone   68       68        68       68         68       69
+delete offsets                 0 0      | 0        86       86        86       86         86       69
+"""
+"""For ``fetch`` the cell is the offset. Where there is a dash, the case does not exist."""
+
+SHORT = {"P": "PreparingRebalance", "C": "CompletingRebalance", "S": "Stable", "gone": None}
+OTHER_GENERATION = 77
+
+
+@dataclass
+class Scene:
+    """A group in some state, of a leader, a follower and a static member, and what requests need to know of them."""
+
+    desk: Desk
+    leader: str = "nobody-1"
+    follower: str = "nobody-2"
+    static: str = "nobody-3"
+    pending: str = ""
+
+    @property
+    def generation(self) -> int:
+        assert self.desk.group is not None
+        return self.desk.group.generation
+
+    def join_again(self, member_ids: list[str]) -> None:
+        """The first comes with another subscription, so that there is a rebalance whoever it is."""
+        for number, member_id in enumerate(member_ids):
+            listed = protocols("range") if number else CHANGED
+            self.desk.send(join(member_id=member_id, protocols=listed), 9)
+
+    def hand_out_an_id(self) -> None:
+        self.pending = self.desk.ask(join(), 9).member_id
+
+
+def bring(state: str, missing: str, with_pending_id: bool) -> Scene:
+    """A group in this state. ``missing`` is the member that the join phase of ``LastOne`` waits for, if it is one."""
+    desk = Desk()
+    scene = Scene(desk)
+    assert error_of(desk.ask(commit(), 9)) is ErrorCode.NONE, "something to fetch"
+    if state != "Empty":
+        scene.leader = desk.joins(join())
+        scene.follower = desk.joins(join())
+        scene.static = desk.joins(join(group_instance_id="S"))
+    if state not in ("Empty", "Initial"):
+        desk.elapse(6_000)
+    if state not in ("Empty", "Initial", "Completing"):
+        for member_id in (scene.follower, scene.static, scene.leader):
+            desk.send(sync(scene, member_id), 5)
+    if with_pending_id or (state == "LastOne" and not missing):
+        scene.hand_out_an_id()
+    if state == "Preparing":
+        desk.joins(join())
+    if state == "LastOne":
+        members = {"leader": scene.leader, "follower": scene.follower, "static": scene.static}
+        scene.join_again([member_id for role, member_id in members.items() if role != missing])
+    if state == "Dead":
+        assert desk.group is not None
+        desk.group.state = GroupState.DEAD  # Kafka, too, meets one only in a race
+    return scene
+
+
+def sync(scene: Scene, member_id: str, **given: Any) -> SyncGroupRequest:
+    """A SyncGroup with an assignment for everybody, which counts if it is the leader's."""
+    shares = (scene.leader, scene.follower, scene.static)
+    usual: dict[str, Any] = {
+        "group_id": GROUP,
+        "generation_id": scene.generation,
+        "member_id": member_id,
+        "assignments": tuple(SyncGroupRequestAssignment(member_id=share, assignment=b"share") for share in shares),
+    }
+    if given.pop("version", 5) >= 5:
+        usual |= {"protocol_type": "consumer", "protocol_name": "range"}
+    return SyncGroupRequest(**(usual | given))
+
+
+def heartbeat(scene: Scene, member_id: str, **given: Any) -> HeartbeatRequest:
+    usual = {"group_id": GROUP, "generation_id": scene.generation, "member_id": member_id}
+    return HeartbeatRequest(**(usual | given))
+
+
+def leave(version: int, member_id: str, instance: str | None = None) -> LeaveGroupRequest:
+    if version < 3:
+        return LeaveGroupRequest(group_id=GROUP, member_id=member_id)
+    return LeaveGroupRequest(group_id=GROUP, members=(MemberIdentity(member_id=member_id, group_instance_id=instance),))
+
+
+def committing(scene: Scene, member_id: str, **given: Any) -> OffsetCommitRequest:
+    return commit(**({"member_id": member_id, "generation_id_or_member_epoch": scene.generation} | given))
+
+
+def txn(**given: Any) -> TxnOffsetCommitRequest:
+    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+    usual = {
+        "transactional_id": "x",
+        "group_id": GROUP,
+        "producer_id": 7,
+        "producer_epoch": 0,
+        "topics": (TxnOffsetCommitRequestTopic(name=TOPIC, partitions=(partition,)),),
+    }
+    return TxnOffsetCommitRequest(**(usual | given))
+
+
+def fetch(version: int, group_id: str = GROUP) -> OffsetFetchRequest:
+    if version < 8:
+        wanted = (OffsetFetchRequestTopic(name=TOPIC, partition_indexes=(0,)),)
+        return OffsetFetchRequest(group_id=group_id, topics=wanted)
+    topics = (OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,)),)
+    return OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=topics),))
+
+
+def delete_offsets(group_id: str = GROUP) -> OffsetDeleteRequest:
+    topics = (OffsetDeleteRequestTopic(name=TOPIC, partitions=(OffsetDeleteRequestPartition(partition_index=0),)),)
+    return OffsetDeleteRequest(group_id=group_id, topics=topics)
+
+
+CHANGED = protocols("range", topics=("t", "u"))
+FOREIGN = protocols("sticky")
+
+REQUESTS: dict[str, Callable[[Scene, int], Request]] = {
+    "join new dynamic": lambda _, v: join(v),
+    "join with a pending id": lambda scene, v: join(v, member_id=scene.pending),
+    "join new static": lambda _, v: join(v, group_instance_id="T"),
+    "join static again": lambda _, v: join(v, group_instance_id="S"),
+    "join leader, same": lambda scene, v: join(v, member_id=scene.leader),
+    "join follower, same": lambda scene, v: join(v, member_id=scene.follower),
+    "join follower, changed": lambda scene, v: join(v, member_id=scene.follower, protocols=CHANGED),
+    "join unknown id": lambda _, v: join(v, member_id="x-9"),
+    "join static, other id": lambda _, v: join(v, member_id="x-9", group_instance_id="S"),
+    "join new, other type": lambda _, v: join(v, protocol_type="connect"),
+    "join new, nothing in common": lambda _, v: join(v, protocols=FOREIGN),
+    "join new, without protocols": lambda _, v: join(v, protocols=()),
+    "join follower, wrong protocols": lambda scene, v: join(v, member_id=scene.follower, protocols=FOREIGN),
+    "sync leader": lambda scene, v: sync(scene, scene.leader, version=v),
+    "sync follower": lambda scene, v: sync(scene, scene.follower, version=v),
+    "sync other generation": lambda scene, v: sync(scene, scene.leader, generation_id=OTHER_GENERATION, version=v),
+    "sync unknown id": lambda scene, v: sync(scene, "x-9", version=v),
+    "sync static, other id": lambda scene, v: sync(scene, "x-9", group_instance_id="S", version=v),
+    "heartbeat": lambda scene, _: heartbeat(scene, scene.follower),
+    "heartbeat other generation": lambda scene, _: heartbeat(scene, scene.follower, generation_id=OTHER_GENERATION),
+    "heartbeat unknown id": lambda scene, _: heartbeat(scene, "x-9"),
+    "heartbeat pending id": lambda scene, _: heartbeat(scene, scene.pending),
+    "heartbeat static, other id": lambda scene, _: heartbeat(scene, "x-9", group_instance_id="S"),
+    "leave": lambda scene, v: leave(v, scene.follower),
+    "leave pending id": lambda scene, v: leave(v, scene.pending),
+    "leave unknown id": lambda _, v: leave(v, "x-9"),
+    "leave static, other id": lambda _, v: leave(v, "x-9", "S"),
+    "commit from outside": lambda _, __: commit(),
+    "commit": lambda scene, _: committing(scene, scene.follower),
+    "commit other generation": lambda scene, _: committing(
+        scene, scene.follower, generation_id_or_member_epoch=OTHER_GENERATION
+    ),
+    "commit without generation": lambda scene, _: committing(scene, scene.follower, generation_id_or_member_epoch=-1),
+    "commit unknown id": lambda scene, _: committing(scene, "x-9"),
+    "commit static, other id": lambda scene, _: committing(scene, "x-9", group_instance_id="S"),
+    "txn from outside": lambda _, __: txn(),
+    "txn": lambda scene, _: txn(member_id=scene.follower, generation_id=scene.generation),
+    "txn other generation": lambda scene, _: txn(member_id=scene.follower, generation_id=OTHER_GENERATION),
+    "txn unknown id": lambda scene, _: txn(member_id="x-9", generation_id=scene.generation),
+    "txn static, other id": lambda scene, _: txn(
+        member_id="x-9", group_instance_id="S", generation_id=scene.generation
+    ),
+    "fetch": lambda _, v: fetch(v),
+    "describe": lambda _, v: describe(v),
+    "delete group": lambda _, __: DeleteGroupsRequest(groups_names=(GROUP,)),
+    "delete offsets": lambda _, __: delete_offsets(),
+}
+"""How each row asks."""
+
+MISSING = {"join leader, same": "leader", "join static again": "static"}
+"""Who is the last one missing in ``LastOne``, if it is neither the follower nor somebody who is no member yet."""
+
+
+def describe(version: int) -> DescribeGroupsRequest:
+    if version < 3:
+        return DescribeGroupsRequest(groups=(GROUP,))
+    return DescribeGroupsRequest(groups=(GROUP,), include_authorized_operations=False)
+
+
+def error_of(response: Response) -> ErrorCode:
+    """The one error of a response, wherever it stands."""
+    match response:
+        case OffsetCommitResponse() | TxnOffsetCommitResponse():
+            return response.topics[0].partitions[0].error_code
+        case OffsetDeleteResponse(topics=(topic, *_)):
+            return topic.partitions[0].error_code
+        case LeaveGroupResponse(members=(member, *_)):
+            return member.error_code
+        case DeleteGroupsResponse():
+            return response.results[0].error_code
+        case DescribeGroupsResponse():
+            return response.groups[0].error_code
+    error: ErrorCode = response.error_code  # type: ignore[attr-defined]
+    return error
+
+
+def outcome(response: Response | None) -> str:
+    """What a cell says of the answer."""
+    if response is None:
+        return "park"
+    if isinstance(response, OffsetFetchResponse):
+        group: Any = response.groups[0] if response.groups else response
+        assert group.error_code is ErrorCode.NONE
+        return str(group.topics[0].partitions[0].committed_offset)
+    return str(int(error_of(response)))
+
+
+def cells() -> Iterator[Any]:
+    for line in MATRIX.strip().splitlines()[1:]:
+        if not line:
+            continue
+        asked, answers = line.split("|")
+        *words, first, last = asked.split()
+        for version in sorted({int(first), int(last)}):
+            for column, cell in zip(COLUMNS, answers.split(), strict=True):
+                if cell != "-":
+                    name = " ".join(words)
+                    yield pytest.param(name, version, column, cell, id=f"{name} v{version}-{column}")
+
+
+@pytest.mark.parametrize(("name", "version", "state", "cell"), list(cells()))
+def test_a_request_in_a_state(name: str, version: int, state: str, cell: str) -> None:
+    with_pending_id = "pending" in name
+    is_new = with_pending_id or " new" in name
+    scene = bring(state, "" if is_new else MISSING.get(name, "follower"), with_pending_id)
+    before = None if scene.desk.group is None else scene.desk.group.state.value
+    answer = scene.desk.ask(REQUESTS[name](scene, version), version)
+    expected, moved, state_after = cell.partition(">")
+    assert outcome(answer) == expected
+    after = None if scene.desk.group is None else scene.desk.group.state.value
+    assert after == (SHORT[state_after] if moved else before)
+
+
+def test_a_static_member_of_a_group_without_members_is_an_error() -> None:
+    """It cannot be: an Empty group has no instance ids. Kafka answers with an unknown error, and so it is here."""
+    scene = bring("Stable", "", False)
+    assert scene.desk.group is not None
+    scene.desk.group.state = GroupState.EMPTY
+    answer = scene.desk.ask(join(group_instance_id="S"), 9)
+    assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
+
+
+# --- what comes before a group is looked at
+
+ADMISSION = """
+request        versions | inactive nobody's loading elsewhere denied
+
+join             0 9    | 15       24       14      16        30
+join, bad session 0 9   | 15       24       26      26        30
+sync             0 5    | 15       24       27      16        30
+sync, no names   5 5    | 23       23       23      23        23
+heartbeat        0 4    | 15       24       0       16        30
+leave            0 5    | 15       24       14      16        30
+commit           0 9    | 3        0        14      16        30
+txn              2 5    | 3        24       14      16        30
+txn              0 1    | 3        24       15      16        30
+fetch            0 9    | 15       0        14      16        30
+delete offsets   0 0    | 15       24       14      16        30
+describe         0 5    | 15       0        14      16        30
+delete group     0 2    | 15       69       14      16        30
+list             0 5    | 15       0        14      0         0
+"""
+"""``nobody's``: the empty group id. ``inactive``: the node knows no cluster yet. It has no topics then, so a commit is
+not even asked of the coordinator."""
+
+OUTSIDE_REQUESTS: dict[str, Callable[[str, int], Request]] = {
+    "join": lambda group_id, v: join(v, group_id=group_id, member_id="m-1"),
+    "join, bad session": lambda group_id, v: join(v, group_id=group_id, member_id="m-1", session_timeout_ms=1),
+    "sync": lambda group_id, v: bare_sync(group_id, named=v >= 5),
+    "sync, no names": lambda group_id, _: bare_sync(group_id, named=False),
+    "heartbeat": lambda group_id, _: HeartbeatRequest(group_id=group_id, generation_id=1, member_id="m-1"),
+    "leave": lambda group_id, v: leave(v, "m-1").model_copy(update={"group_id": group_id}),
+    "commit": lambda group_id, _: commit(group_id=group_id),
+    "txn": lambda group_id, _: txn().model_copy(update={"group_id": group_id}),
+    "fetch": lambda group_id, v: fetch(v, group_id),
+    "delete offsets": lambda group_id, _: delete_offsets(group_id),
+    "describe": lambda group_id, v: describe(v).model_copy(update={"groups": (group_id,)}),
+    "delete group": lambda group_id, _: DeleteGroupsRequest(groups_names=(group_id,)),
+    "list": lambda _, v: ListGroupsRequest(states_filter=(), types_filter=()) if v >= 5 else ListGroupsRequest(),
+}
+
+
+def bare_sync(group_id: str, *, named: bool) -> SyncGroupRequest:
+    request = SyncGroupRequest(group_id=group_id, generation_id=1, member_id="m-1", assignments=())
+    return request.model_copy(update={"protocol_type": "consumer", "protocol_name": "range"} if named else {})
+
+
+def desk_that_is(state: str) -> Desk:
+    """A node that cannot be asked, for one reason."""
+    if state == "inactive":
+        return Desk(knows_cluster=False, leads=False)
+    if state == "denied":
+        return Desk(emulator_deny=("User:*:ALL:group=*",))
+    desk = Desk(leads=state != "elsewhere")
+    if state == "loading":
+        desk.node.step(Elected(0, 1), desk.now)  # and nobody reads the log
+    return desk
+
+
+def admissions() -> Iterator[Any]:
+    states = ("inactive", "nobody's", "loading", "elsewhere", "denied")
+    for line in ADMISSION.strip().splitlines()[1:]:
+        if line:
+            asked, answers = line.split("|")
+            *words, first, last = asked.split()
+            for version in sorted({int(first), int(last)}):
+                for state, cell in zip(states, answers.split(), strict=True):
+                    name = " ".join(words)
+                    yield pytest.param(name, version, state, int(cell), id=f"{name} v{version}-{state}")
+
+
+@pytest.mark.parametrize(("name", "version", "state", "error"), list(admissions()))
+def test_a_request_that_is_not_let_in(name: str, version: int, state: str, error: int) -> None:
+    group_id = "" if state == "nobody's" else GROUP
+    answer = desk_that_is(state).ask(OUTSIDE_REQUESTS[name](group_id, version), version)
+    assert fetch_error(answer) == error
+
+
+def fetch_error(response: Response) -> ErrorCode:
+    """The error of a response; a fetch has its own for the whole group, in the oldest versions on each partition."""
+    if not isinstance(response, OffsetFetchResponse):
+        return error_of(response)
+    if response.groups:
+        return response.groups[0].error_code
+    return response.error_code or response.topics[0].partitions[0].error_code
+
+
+def test_an_inactive_coordinator_refuses_commits() -> None:
+    """A node that has topics and loses sight of the cluster."""
+    desk = Desk()
+    desk.node._shards.brokers = ()
+    assert error_of(desk.ask(commit(), 9)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert error_of(desk.ask(txn().model_copy(update={"group_id": ""}), 5)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("checks", "error"),
+    [
+        ("denied inactive nobody's session loading", ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        ("inactive nobody's session", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        ("nobody's session loading", ErrorCode.INVALID_GROUP_ID),
+        ("session loading", ErrorCode.INVALID_SESSION_TIMEOUT),
+        ("loading", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        ("", ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+    ids=str,
+)
+def test_the_checks_of_a_join_have_an_order(checks: str, error: ErrorCode) -> None:
+    desk = Desk(
+        knows_cluster="inactive" not in checks, emulator_deny=("User:*:READ:group=*",) if "denied" in checks else ()
+    )
+    if "loading" in checks:
+        desk.node.step(Elected(0, 1), desk.now)
+    request = join(
+        group_id="" if "nobody's" in checks else GROUP,
+        member_id="m-1",
+        session_timeout_ms=1 if "session" in checks else 10_000,
+    )
+    assert desk.ask(request, 9).error_code is error
+
+
+# --- the answers of a JoinGroup that fails
+
+ECHOES = """
+the request's own id    | inactive nobody's session
+an empty id             | loading elsewhere denied
+"""
+
+
+@pytest.mark.parametrize("version", [0, 6, 7, 9])
+@pytest.mark.parametrize(
+    ("state", "echoed"),
+    [(state, "own" in line) for line in ECHOES.strip().splitlines() for state in line.split("|")[1].split()],
+)
+def test_a_join_that_is_not_let_in_says_nothing_of_a_generation(state: str, echoed: bool, version: int) -> None:
+    request = join(
+        version,
+        group_id="" if state == "nobody's" else GROUP,
+        member_id="m-1",
+        session_timeout_ms=1 if state == "session" else 10_000,
+    )
+    check_refusal(desk_that_is(state).ask(request, version), "m-1" if echoed else "", version)
+
+
+def check_refusal(answer: JoinGroupResponse, member_id: str, version: int) -> None:
+    """What all refusals have in common; before v7 a protocol name cannot be null."""
+    assert answer.error_code is not ErrorCode.NONE
+    assert answer.generation_id == -1
+    assert answer.leader == ""
+    assert answer.members == ()
+    assert answer.protocol_type is None
+    assert answer.protocol_name == (None if version >= 7 else "")
+    assert answer.skip_assignment is False
+    assert answer.member_id == member_id
+
+
+@pytest.mark.parametrize("version", [5, 6, 7, 9])
+def test_a_join_that_a_group_refuses_says_nothing_of_a_generation(version: int) -> None:
+    scene = bring("Stable", "", True)
+    desk = scene.desk
+    refused = [
+        (join(member_id="x-9"), "x-9"),
+        (join(member_id="x-9", protocols=FOREIGN), "x-9"),
+        (join(protocols=FOREIGN), ""),
+        (join(member_id=scene.leader, group_instance_id="S"), scene.leader),
+        (join(member_id=scene.leader, group_instance_id="T"), scene.leader),
+        (join(member_id=scene.pending, group_instance_id="T"), ""),
+    ]
+    for request, member_id in refused:
+        check_refusal(desk.ask(request, version), member_id, version)
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_a_parked_join_of_a_removed_member_is_refused_without_an_id(version: int) -> None:
+    scene = bring("Stable", "", False)
+    number = scene.desk.send(join(member_id=scene.follower, protocols=CHANGED), version)
+    scene.desk.send(leave(5, scene.follower), 5)
+    answer = scene.desk.replies[number]
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    check_refusal(answer, "", version)
+
+
+@pytest.mark.parametrize("version", [3, 4, 9])
+def test_a_full_group_refuses_without_an_id(version: int) -> None:
+    desk = Desk(group_max_size=1)
+    desk.joins(join())
+    answer = desk.ask(join(version, member_id="" if version < 4 else "x-9"), version)
+    assert answer.error_code is ErrorCode.GROUP_MAX_SIZE_REACHED
+    check_refusal(answer, "", version)
+
+
+@pytest.mark.parametrize("version", [0, 3, 4, 6, 7, 9])
+def test_a_join_that_succeeds_tells_the_generation(version: int) -> None:
+    desk = Desk()
+    number = desk.send(join(version), version)
+    if version >= 4:
+        refused = desk.replies[number]
+        assert isinstance(refused, JoinGroupResponse)
+        number = desk.send(join(version, member_id=refused.member_id), version)
+    desk.elapse(3_000)
+    answer = desk.replies[number]
+    assert isinstance(answer, JoinGroupResponse)
+    assert (answer.error_code, answer.generation_id) == (ErrorCode.NONE, 1)
+    assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
+    assert answer.leader == answer.member_id
+    assert [member.member_id for member in answer.members] == [answer.member_id]
+    assert (b"protocolType" in answer.to_json(version)) == (version >= 7)
+
+
+@pytest.mark.parametrize(("version", "skips"), [(5, False), (8, False), (9, True)])
+def test_a_returning_static_leader(version: int, skips: bool) -> None:
+    """Before v9 it is told that its old id leads, so that it does not assign; from v9 on it is told not to."""
+    desk = Desk()
+    old_id = desk.joins(join(group_instance_id="S"))
+    desk.elapse(3_000)
+    scene = Scene(desk, leader=old_id)
+    desk.send(sync(scene, old_id), 5)
+    answer = desk.ask(join(version, group_instance_id="S"), version)
+    assert answer.error_code is ErrorCode.NONE
+    assert answer.member_id != old_id
+    assert answer.leader == (answer.member_id if skips else old_id)
+    assert answer.skip_assignment is skips
+    assert len(answer.members) == (1 if skips else 0)
+
+
+@pytest.mark.parametrize("version", [6, 7, 9])
+def test_a_static_replacement_that_cannot_be_stored(version: int) -> None:
+    """It has the current generation and the leader of before, but no member id: there is none."""
+    scene = bring("Stable", "", False)
+    scene.desk.holds = True
+    number = scene.desk.send(join(version, group_instance_id="S"), version)
+    scene.desk.end(scene.desk.held.popleft(), ErrorCode.KAFKA_STORAGE_ERROR)
+    answer = scene.desk.replies[number]
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code is ErrorCode.NOT_COORDINATOR
+    assert (answer.generation_id, answer.member_id, answer.leader) == (1, "", scene.leader)
+    assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
+    assert scene.desk.group is not None
+    assert scene.static in scene.desk.group.members

@@ -1,0 +1,52 @@
+"""A disk that is full: nothing is said to be stored, everything else goes on, and the group recovers with the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.protocol.errors import ErrorCode
+from tests.coordinator.durability.members import NONE, SETTINGS, Member
+
+NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
+
+
+async def room_for(app: App, pages: int) -> None:
+    """Let the database have so many pages: a disk that is full, or is not any more."""
+    log = app.store.log
+    assert isinstance(log, SqliteLog)
+    done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    log.database.submit(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone(), done.set_result)
+    await asyncio.wait_for(done, 60)
+
+
+async def test_a_full_disk_stops_commits_and_nothing_else(tmp_path: Path) -> None:
+    options = Options(settings=SETTINGS, data=tmp_path / "data", topics=(Topic("orders", 1),), listen=False)
+    async with App(options) as app:
+        member = Member(app)
+        assert await member.join() is NONE
+        assert await member.commit(5) is NONE
+        await room_for(app, 1)
+        acknowledged = 5
+        refused = 0
+        for number in range(6, 60):
+            error = await member.commit(number, "x" * 4_000)
+            assert error in (NONE, NOT_COORDINATOR)
+            acknowledged, refused = (number, refused) if error is NONE else (acknowledged, refused + 1)
+            assert await member.beat() is NONE, "heartbeats go on"
+            assert await member.committed() == acknowledged, "and reads, which show what is stored"
+        assert refused > 30
+        page = app.metrics.render(app.runtime.node.describe(0), 0, 0, 0)
+        assert f'rejoin_store_appends_failed_total{{error="KAFKA_STORAGE_ERROR"}} {refused}' in page
+        await room_for(app, 1_000_000)
+        assert await member.commit(100) is NONE
+        assert await member.join() is NONE
+        assert await member.beat() is NONE
+        generation = member.generation
+    async with App(options) as app:
+        again = Member(app)
+        again.member_id, again.generation = member.member_id, generation
+        assert await again.committed() == 100
+        assert await again.beat() is NONE, "the same generation, the same member"

@@ -1,0 +1,145 @@
+"""kill -9 again and again, under load: nothing that was acknowledged is lost, and nobody has to repair anything.
+
+``REJOIN_KILL_ROUNDS`` says how often, ``REJOIN_KILL_SEED`` draws other moments.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.demo.__main__ import facts
+from rejoin.journal.events import client as client_events
+from rejoin.journal.events import coordinator as coordinator_events
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import CommitSucceeded, ConsumerEvent, GroupSynced, PositionsFound
+from rejoin.journal.events.coordinator import GroupLoaded
+from rejoin.journal.journal import read_journal
+from tests.coordinator.durability.service import PATIENCE, Committer, Service, stop_all
+
+ROUNDS = int(os.environ.get("REJOIN_KILL_ROUNDS", "30"))
+SEED = int(os.environ.get("REJOIN_KILL_SEED", "1"))
+GROUP, TOPIC, PARTITIONS = "orders-app", "orders", 6
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "100",
+    "offsets.topic.num.partitions": "8",
+    "broker.session.timeout.ms": "1000",
+}
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Service:
+    if request.param == "sqlite":
+        store = ["--data", str(tmp_path / "data")]
+    else:
+        store = ["--store", request.getfixturevalue("postgres")]
+    return Service(tmp_path, store, SETTINGS, f"{TOPIC}:{PARTITIONS}:100")
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def is_stable(service: Service, members: int) -> bool:
+    view = service.look(f"/groups/{GROUP}")
+    if view is None or view["state"] != "Stable" or len(view["members"]) != members:
+        return False
+    owned = [index for member in view["members"] for index in (member["assignment"] or {}).get(TOPIC, ())]
+    return sorted(owned) == list(range(PARTITIONS))
+
+
+def test_nothing_acknowledged_is_lost(service: Service) -> None:
+    dice = random.Random(SEED)
+    service.start()
+    processes = [service.consume(f"consumer-{number}", GROUP, TOPIC) for number in range(2)]
+    committers = [Committer(service.port, number, TOPIC) for number in range(4)]
+    try:
+        for committer in committers:
+            committer.start()
+        until(lambda: is_stable(service, 4), "the group was never Stable")
+        for turn in range(ROUNDS):
+            before = [committer.acknowledged for committer in committers]
+            if turn % 5 == 4:
+                # In the middle of a rebalance: one process comes and another goes.
+                processes.append(service.consume(f"consumer-{turn}", GROUP, TOPIC))
+                leaving = processes.pop(0)
+                leaving.send_signal(signal.SIGTERM)
+                until(lambda leaving=leaving: leaving.poll() is not None, "a consumer does not stop")
+            until(lambda before=before: moved_on(committers, before), "commits do not go on")
+            time.sleep(dice.uniform(0, 0.25))
+            service.kill()
+            service.start()
+            check(service, processes, committers)
+        until(lambda: is_stable(service, 4), "the group did not become Stable by itself")
+        check(service, processes, committers)
+    finally:
+        for committer in committers:
+            committer.stop()
+        for committer in committers:
+            committer.join(PATIENCE)
+        stop_all(processes)
+        if service.process is not None:
+            stop_all([service.process])
+    assert all(committer.looked >= ROUNDS for committer in committers)
+    check_journals(service.folder / "journal")
+
+
+def moved_on(committers: list[Committer], before: list[int]) -> bool:
+    return any(each.problem for each in committers) or all(
+        each.acknowledged > then + 3 for each, then in zip(committers, before, strict=True)
+    )
+
+
+def check(service: Service, processes: list[subprocess.Popen[bytes]], committers: list[Committer]) -> None:
+    """Nobody has found anything missing, and nobody has given up."""
+    assert [committer.problem for committer in committers if committer.problem] == []
+    for process in processes:
+        assert process.poll() is None, f"consumers ended: {process.args}"
+
+
+def check_journals(journal: Path) -> None:
+    """What the consumers and the coordinators say themselves."""
+    rows = list(read_journal(journal, facts(client_events, ConsumerEvent), source="client"))
+    kinds = (GroupSynced, CommitSucceeded, PositionsFound)
+    kept = (row for row in rows if isinstance(row.fact, kinds))
+    told = [(row.envelope.at_ms, row.fact) for row in sorted(kept, key=lambda row: (row.envelope.at_ms, row.seq))]
+    loads = [
+        (row.envelope.at_ms, row.fact.generation)
+        for row in read_journal(journal, facts(coordinator_events, Event), source="coordinator")
+        if isinstance(row.fact, GroupLoaded) and row.fact.group_id == GROUP
+    ]
+    # A coordinator that is killed takes along the facts that it had not written yet, so not every load is there.
+    assert len(loads) > ROUNDS // 2
+    for loaded_at, generation in loads:
+        completed = [fact.generation for at, fact in told if isinstance(fact, GroupSynced) and at < loaded_at]
+        assert max(completed, default=0) <= generation, "a generation that was complete is not there any more"
+    owners: dict[tuple[int, int], str] = {}
+    for _, fact in told:
+        if isinstance(fact, GroupSynced):
+            for partition in fact.assigned.get(TOPIC, ()):
+                owner = owners.setdefault((fact.generation, partition), fact.member_id)
+                assert owner == fact.member_id, f"partition {partition} has two owners in generation {fact.generation}"
+    committed: dict[Any, int] = {}
+    for _, fact in told:
+        if isinstance(fact, CommitSucceeded):
+            for place, found in places(fact.offsets):
+                committed[place] = max(found, committed.get(place, 0))
+        elif isinstance(fact, PositionsFound) and fact.origin == "committed":
+            for place, found in places(fact.offsets):
+                assert found >= committed.get(place, 0), f"{place}: {committed[place]} was committed, {found} was found"
+    assert len(committed) == PARTITIONS
+
+
+def places(offsets: dict[str, dict[Any, int]]) -> list[tuple[tuple[str, int], int]]:
+    return [((topic, int(partition)), found) for topic, by in offsets.items() for partition, found in by.items()]

@@ -1,0 +1,64 @@
+"""docker-compose.yml, as far as it can be checked without Docker: what it names is there, and its commands are ours."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+import yaml
+
+from rejoin.client.commands.consume import app as consumers
+from rejoin.coordinator.commands.serve import STORE_VARIABLE, settings_from, topic_from
+from rejoin.coordinator.commands.serve import app as coordinator
+from rejoin.coordinator.service.stores import check_url
+from tests import paths
+
+COMPOSE: dict[str, Any] = yaml.safe_load((paths.ROOT / "docker-compose.yml").read_text())
+SERVICES: dict[str, Any] = COMPOSE["services"]
+
+
+def with_profile(*profiles: str) -> set[str]:
+    return {name for name, service in SERVICES.items() if not service.get("profiles") or profiles}
+
+
+def test_without_a_profile_there_is_one_coordinator_and_no_database() -> None:
+    assert with_profile() == {"coordinator", "consumer-1", "consumer-2", "consumer-3"}
+
+
+def test_a_cluster_is_a_database_three_coordinators_and_consumers() -> None:
+    names = [name for name, service in SERVICES.items() if service.get("profiles") == ["cluster"]]
+    assert names == ["postgres", "node-1", "node-2", "node-3", "cluster-consumer-1", "cluster-consumer-2"]
+    nodes = [SERVICES[f"node-{number}"] for number in (1, 2, 3)]
+    assert [node["environment"]["BROKER_ID"] for node in nodes] == ["1", "2", "3"]
+    assert len({node["environment"][STORE_VARIABLE] for node in nodes}) == 1
+    assert len({node["ports"][0] for node in nodes}) == 3
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_can_be_started(name: str) -> None:
+    service = SERVICES[name]
+    for other, how in service.get("depends_on", {}).items():
+        assert how == {"condition": "service_healthy"}
+        assert "healthcheck" in SERVICES[other]
+        assert not SERVICES[other].get("profiles") or SERVICES[other]["profiles"] == service.get("profiles")
+    for volume in service.get("volumes", ()):
+        assert volume.split(":")[0] in COMPOSE["volumes"]
+    if "command" not in service:
+        return
+    python, dash_m, module, *arguments = shlex.split(service["command"])
+    assert (python, dash_m) == ("python", "-m")
+    app = {"coordinator": coordinator, "client": consumers}[module]
+    _, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+    if module == "coordinator":
+        environment = service.get("environment", {})
+        settings_from((), environment)
+        for topic in bound.arguments["topic"]:
+            topic_from(topic)
+        if STORE_VARIABLE in environment:
+            check_url(environment[STORE_VARIABLE])
+        assert bound.arguments["advertised_host"] == name
+    else:
+        servers = [server.split(":") for server in bound.arguments["bootstrap"].split(",")]
+        assert [host for host, _ in servers] == list(service["depends_on"])
+        assert {port for _, port in servers} == {"9095"}

@@ -1,0 +1,228 @@
+"""Log lines: pretty for people, JSON for the rest, long facts made short."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service import loads, logs
+from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.publisher import Publisher, journal_schema
+from rejoin.coordinator.storage.log_throttle import Complaints
+from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.journal.events.coordinator import (
+    AppendFailed,
+    Cause,
+    GroupLoaded,
+    PartitionElected,
+    PartitionLoaded,
+    PartitionResigned,
+    RebalanceCompleted,
+)
+from rejoin.journal.journal import read_journal
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+
+MANY = [f"member-{number}" for number in range(100)]
+COMPLETED = RebalanceCompleted(
+    group_id="g",
+    generation=2,
+    cause=Cause(cause="leave", member_id="b"),
+    attempts=1,
+    rebalance_ms=3,
+    join_ms=1,
+    sync_ms=2,
+    leader="a",
+    previous_leader=None,
+    protocol="range",
+    members_before=MANY,
+    members_after=["a"],
+    owned_before={member: {"orders": [1]} for member in MANY},
+    owned_after={"a": {"orders": [0, 1], "payments": [3]}},
+    moved=0,
+    regained=1,
+)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def quiet_again() -> Iterator[None]:
+    yield
+    logs.configure("critical")
+
+
+def test_a_facts_line_shows_numbers_where_the_fact_has_many() -> None:
+    line = logs.shortened(COMPLETED)
+    assert line["members_before"] == "[100]"
+    assert line["members_after"] == ["a"]
+    assert line["owned_before"] == "{100}"
+    assert line["owned_after"] == {"a": 3}
+    assert line["cause"] == {"cause": "leave", "member_id": "b"}
+    assert line.keys() == COMPLETED.model_dump().keys()
+
+
+def test_trouble_is_louder() -> None:
+    failed = AppendFailed(partition=1, epoch=0, records=2, error="REQUEST_TIMED_OUT")
+    assert (logs.level_of(COMPLETED), logs.level_of(failed)) == ("info", "warning")
+    told = AppendFailed(partition=1, epoch=0, records=2, error="KAFKA_STORAGE_ERROR")
+    assert logs.level_of(told) == "debug", "the offsets log has told it, with the reason"
+
+
+def test_lines_are_json_where_nobody_looks() -> None:
+    out = io.StringIO()
+    logs.configure("info", out)
+    structlog.get_logger().info(COMPLETED.name, **logs.shortened(COMPLETED))
+    structlog.get_logger().debug("unseen")
+    (line,) = out.getvalue().splitlines()
+    assert json.loads(line)["event"] == "rebalance_completed"
+    assert json.loads(line)["owned_after"] == {"a": 3}
+
+
+def test_lines_are_pretty_on_a_terminal() -> None:
+    out = Terminal()
+    logs.configure("debug", out)
+    structlog.get_logger().debug("heartbeat", error="UNKNOWN_MEMBER_ID")
+    (line,) = out.getvalue().splitlines()
+    assert "heartbeat" in line
+    assert "UNKNOWN_MEMBER_ID" in line
+    assert not line.startswith("{")
+
+
+def lines_of(out: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+async def commit(app: App, group: str) -> ErrorCode:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+    topic = OffsetCommitRequestTopic(name="orders", partitions=(partition,))
+    request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=(topic,))
+    answer = await app.runtime.submit(request, Context(8)).answer()
+    assert isinstance(answer, OffsetCommitResponse)
+    return answer.topics[0].partitions[0].error_code
+
+
+async def loaded(app: App) -> None:
+    async with asyncio.timeout(10):
+        while len(app.runtime.load_ms) < 50:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_what_is_loaded_at_the_start_is_one_line_and_every_fact(tmp_path: Path) -> None:
+    options = Options(data=tmp_path / "data", journal=tmp_path / "journal", topics=(Topic("orders", 1),), listen=False)
+    async with App(options) as app:
+        await loaded(app)
+        for group in ("a", "b", "c"):
+            assert await commit(app, group) is ErrorCode.NONE
+    logs.configure("info", out := io.StringIO())
+    async with App(options) as app:
+        await loaded(app)
+        app.runtime.resign(7)
+        app.runtime.elect(7)
+        await loaded(app)
+    said = lines_of(out)
+    (line,) = [line for line in said if line["event"] == "partitions_loaded"]
+    assert (line["partitions"], line["records"], line["groups"]) == (50, 3, 3)
+    assert line["longest_ms"] >= 0
+    assert "still_loading" not in line
+    assert [line["partition"] for line in said if line["event"] == "partition_loaded"] == [7], "this one by itself"
+    assert "group_loaded" not in {line["event"] for line in said}
+    facts = [row.fact.name for row in read_journal(tmp_path / "journal", journal_schema())]
+    assert (facts.count("partition_loaded"), facts.count("group_loaded")) == (101, 3)
+
+
+async def test_what_cannot_be_loaded_does_not_keep_the_rest_from_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loads, "PATIENCE_SECONDS", 0.01)
+    logs.configure("info", out := io.StringIO())
+    publisher = Publisher("run", "1", Metrics())
+    with publisher.quietly():
+        for partition in range(4):
+            publisher.publish(PartitionElected(partition=partition, epoch=1), 0)
+    for partition in (0, 2):
+        publisher.publish(PartitionLoaded(partition=partition, epoch=1, load_ms=7, records=20, groups=1), 0)
+    publisher.publish(GroupLoaded(group_id="g", partition=2, state="Empty", generation=0, members=[], offsets=1), 0)
+    async with asyncio.timeout(5):
+        while not out.getvalue():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    publisher.publish(PartitionLoaded(partition=3, epoch=1, load_ms=9, records=1, groups=1), 0)
+    publisher.publish(PartitionResigned(partition=1, epoch=1, groups=0), 0)
+    publisher.close()
+    first, last, resigned = lines_of(out)
+    assert (first["partitions"], first["records"], first["groups"], first["still_loading"]) == (2, 40, 2, 2)
+    assert (last["partitions"], last["records"], last["longest_ms"]) == (1, 1, 9)
+    assert resigned["event"] == "partition_resigned"
+
+
+def test_what_fails_again_and_again_is_told_at_once_and_then_counted() -> None:
+    now = 100.0
+    logs.configure("info", out := io.StringIO())
+    complaints = Complaints(structlog.get_logger(), lambda: now)
+    for _ in range(14):
+        complaints.say("append_failed", OSError("disk full"), partition=3)
+        now += 0.5
+    complaints.say("read_failed", "gone", level="warning")
+    complaints.over("append_failed", "appends_stored_again")
+    complaints.over("append_failed", "appends_stored_again")
+    # Comes and goes: that is no line each time.
+    for _ in range(20):
+        complaints.say("append_failed", OSError("disk full"), partition=3)
+        complaints.over("append_failed", "appends_stored_again")
+    now += 5
+    complaints.say("append_failed", OSError("disk full"), partition=3)
+    told = [
+        (line["event"], line["level"], line.get("problem"), line.get("times"), line.get("failures"))
+        for line in lines_of(out)
+    ]
+    assert told == [
+        ("append_failed", "error", "OSError: disk full", None, None),
+        ("append_failed", "error", "OSError: disk full", 10, None),
+        ("read_failed", "warning", "gone", None, None),
+        ("appends_stored_again", "info", None, None, 14),
+        ("append_failed", "error", "OSError: disk full", 21, None),
+    ]
+
+
+async def test_a_store_that_refuses_everything_does_not_fill_the_log(tmp_path: Path) -> None:
+    logs.configure("info", out := io.StringIO())
+    options = Options(data=tmp_path / "data", topics=(Topic("orders", 1),), listen=False)
+    async with App(options) as app:
+        await loaded(app)
+        log = app.store.log
+        assert isinstance(log, SqliteLog)
+        (writer, _) = log.database._connections
+        writer.execute("PRAGMA query_only = 1")
+        for _ in range(20):
+            assert await commit(app, "g") is ErrorCode.NOT_COORDINATOR
+        writer.execute("PRAGMA query_only = 0")
+        assert await commit(app, "g") is ErrorCode.NONE
+        failed = app.metrics.facts["append_failed"]
+    told = [line for line in lines_of(out) if "append" in line["event"]]
+    assert [line["event"] for line in told] == ["append_failed", "appends_stored_again"]
+    assert "readonly" in told[0]["problem"]
+    assert (told[1]["failures"], failed) == (20, 20)
+
+
+def test_facts_about_trouble_are_counted_too() -> None:
+    logs.configure("info", out := io.StringIO())
+    publisher = Publisher("run", "1", Metrics())
+    for _ in range(20):
+        publisher.publish(AppendFailed(partition=1, epoch=0, records=2, error="REQUEST_TIMED_OUT"), 0)
+    (line,) = lines_of(out)
+    assert (line["event"], line["level"], publisher.feed.head) == ("append_failed", "warning", 20)

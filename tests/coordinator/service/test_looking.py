@@ -1,0 +1,419 @@
+"""Looking around: groups, topics, facts in ranges and live, metrics, health, the page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from rejoin.coordinator.service.feed import Feed, Gone
+from rejoin.coordinator.service.publisher import journal_schema
+from rejoin.journal.events.coordinator import GroupCreated
+from rejoin.journal.journal import RowEncoder, read_journal
+from tests.coordinator.service.conftest import Serve
+from tests.coordinator.service.helpers import Answered, Harness, join
+
+
+async def test_groups_are_listed_and_shown_whole(node: Harness) -> None:
+    await node.topic("orders", 2)
+    member_id = await node.stable("orders-app")
+    (summary,) = (await node.get("/groups"))["groups"]
+    assert (summary["groupId"], summary["state"], summary["generation"], summary["members"]) == (
+        "orders-app",
+        "Stable",
+        1,
+        1,
+    )
+    group = await node.get("/groups/orders-app")
+    assert group["leader"] == member_id
+    assert group["members"][0]["assignment"] == {"orders": [0]}
+    assert group["offsets"] == []
+
+
+async def test_committed_offsets_are_shown_with_their_lag(node: Harness) -> None:
+    await node.call("CreateTopics", _topic_with_records("orders", 10))
+    node.clock.advance(2_000)
+    partition = {"partitionIndex": 0, "committedOffset": 5, "committedMetadata": "m"}
+    commit = {"groupId": "g", "memberId": "", "topics": [{"name": "orders", "partitions": [partition]}]}
+    await node.call("OffsetCommit", commit)
+    (offset,) = (await node.get("/groups/g"))["offsets"]
+    assert (offset["offset"], offset["logEndOffset"], offset["lag"], offset["metadata"]) == (5, 20, 15, "m")
+
+
+def _topic_with_records(name: str, rate: int) -> dict[str, Any]:
+    configs = [{"name": "emulator.records.per.second", "value": str(rate)}]
+    topic = {"name": name, "numPartitions": 1, "replicationFactor": -1, "assignments": [], "configs": configs}
+    return {"topics": [topic]}
+
+
+async def test_group_ids_may_be_anything(node: Harness) -> None:
+    for group_id, path in (("a/b?c", "a%2Fb%3Fc"), ("ü ✓", "%C3%BC%20%E2%9C%93")):
+        await node.member_id(group_id)
+        assert (await node.get(f"/groups/{path}"))["groupId"] == group_id
+
+
+async def test_what_is_not_there_is_not_found_and_the_likeliest_name_is_told(node: Harness) -> None:
+    await node.topic("orders", 1)
+    await node.member_id("orders-app")
+    for path, near in (("/groups/order-app", "orders-app"), ("/topics/order", "orders")):
+        answered = await node.request("GET", path)
+        assert answered.status == 404
+        assert near in answered.json["detail"]
+
+
+async def test_topics_are_listed_and_shown(node: Harness) -> None:
+    await node.topic("orders", 3)
+    (topic,) = (await node.get("/topics"))["topics"]
+    assert topic == await node.get("/topics/orders")
+    assert (topic["topic"], topic["partitions"], topic["endOffsets"]) == ("orders", 3, [0, 0, 0])
+
+
+async def test_health_is_ok_when_every_partition_is_served(node: Harness) -> None:
+    assert await node.get("/healthz") == {"status": "ok", "nodeId": 1, "partitions": {"active": 50}}
+    node.log.hold_reads = True
+    node.app.runtime.elect(7)
+    answered = await node.request("GET", "/healthz")
+    assert (answered.status, answered.json["partitions"]) == (200, {"active": 49, "loading": 1})
+    ready = await node.request("GET", "/readyz")
+    assert (ready.status, ready.json["problem"]) == (503, "loading")
+
+
+async def test_head_answers_like_get_without_a_body(node: Harness) -> None:
+    answered = await node.request("HEAD", "/healthz")
+    assert (answered.status, answered.body) == (200, b"")
+
+
+async def test_the_page_needs_nothing_from_elsewhere(node: Harness) -> None:
+    answered = await node.request("GET", "/")
+    assert answered.headers["Content-Type"] == "text/html; charset=utf-8"
+    page = answered.body.decode()
+    assert not re.findall(r"""(?:src|href)=["']?(?:https?:)?//""", page)
+    assert len(page.splitlines()) < 250
+
+
+async def test_what_the_page_asks_for_is_answered(node: Harness) -> None:
+    await node.stable("orders-app")
+    page = (await node.request("GET", "/")).body.decode()
+    asked = re.findall(r"""(?:fetch|new EventSource)\(["`]([^"`]+)["`]\)""", page)
+    assert len(asked) == page.count("fetch(") + page.count("new EventSource(") == 4
+    stand = await node.get(f"/{next(path for path in asked if 'limit=' in path)}")
+    for path in asked:
+        filled = path.replace("${encodeURIComponent(group.groupId)}", "orders-app")
+        filled = re.sub(r"\$\{Math.max\(first - 1, head - MOST_FACTS\)\}", str(stand["first"] - 1), filled)
+        assert "$" not in filled, filled
+        assert (await node.request("GET", f"/{filled}")).status == 200, filled
+
+
+async def test_the_page_has_words_for_every_fact(node: Harness) -> None:
+    page = (await node.request("GET", "/")).body.decode()
+    missing = [name for name in journal_schema().facts if f"{name}:" not in page]
+    assert missing == []
+
+
+async def test_metrics_have_kafkas_names_and_count(node: Harness) -> None:
+    await node.topic("orders", 2)
+    await node.stable("g")
+    await node.call("Heartbeat", {"groupId": "g", "generationId": 9, "memberId": "x"})
+    answered = await node.request("GET", "/metrics")
+    assert answered.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    samples = _samples(answered.body.decode())
+    manager, coordinator = "kafka_coordinator_group_group_metadata_manager_", "kafka_server_group_coordinator_metrics_"
+    assert samples[manager + "num_groups"] == 1
+    assert samples[manager + "num_groups_stable"] == 1
+    assert samples[coordinator + "group_completed_rebalance_count"] == 1
+    assert samples[coordinator + 'num_partitions{state="active"}'] == 50
+    assert samples['kafka_network_request_metrics_requests_total{request="Heartbeat",error="UNKNOWN_MEMBER_ID"}'] == 1
+    assert samples['kafka_network_request_metrics_remote_time_ms_count{request="JoinGroup"}'] == 1
+    assert samples['kafka_network_request_metrics_total_time_ms_bucket{request="Heartbeat",le="+Inf"}'] == 1
+    assert samples['rejoin_rebalances_started_total{cause="join-new"}'] == 1
+    assert samples["rejoin_rebalance_unavailable_ms_total"] == 3_000
+    assert samples["rejoin_partitions_regained_total"] == 1
+    assert samples["rejoin_members"] == 1
+
+
+async def test_what_is_written_together_is_counted_by_appends_and_nothing_else(serve: Serve, tmp_path: Path) -> None:
+    """Elections and topics go into the same transactions."""
+    node = await serve({"data": tmp_path / "data", "clock": None})
+    await node.topic("orders", 1)
+    async with asyncio.timeout(10):
+        while (await node.get("/healthz"))["status"] != "ok":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    partition = {"partitionIndex": 0, "committedOffset": 5, "committedMetadata": ""}
+    for number in range(6):
+        body = {"groupId": f"g-{number}", "topics": [{"name": "orders", "partitions": [partition]}], "memberId": ""}
+        answer = await node.call("OffsetCommit", {**body, "generationIdOrMemberEpoch": -1}, 8)
+        assert answer["topics"][0]["partitions"][0]["errorCode"] == 0
+    samples = _samples((await node.request("GET", "/metrics")).body.decode())
+    assert samples["rejoin_store_append_ms_count"] == 6
+    assert samples["rejoin_store_batch_appends_sum"] == 6
+    assert samples["rejoin_store_batch_appends_count"] == samples["rejoin_store_batch_ms_count"] <= 6
+
+
+def _samples(page: str) -> dict[str, float]:
+    """The samples of a page, each of whose lines must be well formed."""
+    samples: dict[str, float] = {}
+    typed = set()
+    for line in page.splitlines():
+        if line.startswith("# TYPE "):
+            name = line.split()[2]
+            assert name not in typed
+            typed.add(name)
+        elif not line.startswith("# HELP "):
+            assert re.fullmatch(r'[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? [0-9.+e-]+', line), line
+            name, _, value = line.rpartition(" ")
+            assert name not in samples
+            samples[name] = float(value)
+    return samples
+
+
+# --- facts
+
+
+async def test_facts_come_in_ranges_that_are_repeatable(node: Harness) -> None:
+    await node.stable("g")
+    whole = await node.get("/events?limit=10000")
+    assert [row["seq"] for row in whole["events"]] == list(range(1, whole["head"] + 1))
+    assert (whole["next"], whole["first"]) == (whole["head"], 1)
+    part = await node.get("/events?after=3&limit=5")
+    assert [row["seq"] for row in part["events"]] == [4, 5, 6, 7, 8]
+    assert part["next"] == 8
+    assert part == await node.get("/events?after=3&limit=5")
+    assert (await node.get(f"/events?after={whole['head']}"))["events"] == []
+
+
+async def test_facts_of_one_group_can_be_asked_for(node: Harness) -> None:
+    await node.member_id("a")
+    await node.member_id("b")
+    answer = await node.get("/events?group=b")
+    assert [row["event"] for row in answer["events"]] == ["group_created", "member_id_handed_out"]
+    assert answer["next"] == answer["head"]
+    first = await node.get("/events?group=b&limit=1")
+    rest = await node.get(f"/events?group=b&after={first['next']}")
+    assert first["events"] + rest["events"] == answer["events"]
+
+
+async def test_facts_that_are_not_kept_any_more_are_gone(node: Harness) -> None:
+    feed = node.app.publisher.feed
+    feed._retained_rows = 10
+    await node.topic("orders", 1)
+    answered = await node.request("GET", f"/events?after={feed.first - 2}")
+    assert (answered.status, answered.json["type"]) == (410, "urn:rejoin:problem:facts-gone")
+    assert str(feed.first) in answered.json["detail"]
+    assert len((await node.get(f"/events?after={feed.first - 1}"))["events"]) == 10
+
+
+async def test_no_rows_at_all_tell_where_the_stream_stands(serve: Any, tmp_path: Path) -> None:
+    node = await serve()
+    await node.topic("orders", 1)
+    node.app.publisher.feed._retained_rows = 1
+    await node.topic("orders-2", 1)
+    answer = await node.get("/events?limit=0&after=99999999")
+    (newest,) = (await node.get(f"/events?after={answer['head'] - 1}"))["events"]
+    assert (answer["events"], answer["first"]) == ([], answer["head"])
+    assert answer["stream"] == {
+        "source": "coordinator",
+        "node": "1",
+        "run_id": newest["run_id"],
+        "journal": False,
+    }
+    kept = await serve({"journal": tmp_path})
+    assert (await kept.get("/events?limit=0"))["stream"]["journal"] is True
+
+
+async def test_what_was_shown_is_in_the_journal_already(serve: Any, tmp_path: Path) -> None:
+    node = await serve({"journal": tmp_path})
+    await node.topic("orders", 1)
+    shown = await node.get("/events?limit=10000")
+    assert len(list(read_journal(tmp_path, journal_schema()))) == shown["head"]
+
+
+async def test_with_a_journal_nothing_is_gone_not_even_after_a_restart(serve: Any, tmp_path: Path) -> None:
+    first = await serve({"journal": tmp_path})
+    await first.stable("g")
+    before = (await first.get("/events?limit=10000"))["events"]
+    await first.app.stop()
+    second = await serve({"journal": tmp_path})
+    after = await second.get("/events?limit=10000")
+    assert after["events"][: len(before)] == before
+    assert after["first"] == 1
+    assert len({row["run_id"] for row in after["events"]}) == 2
+    mine = await second.get("/events?group=g&limit=2")
+    assert [row["event"] for row in mine["events"]] == ["group_created", "member_id_handed_out"]
+    rest = await second.get(f"/events?after={len(before) - 1}&limit=2")
+    assert [row["seq"] for row in rest["events"]] == [len(before), len(before) + 1]
+
+
+async def test_the_journal_holds_what_was_served(serve: Any, tmp_path: Path) -> None:
+    node = await serve({"journal": tmp_path})
+    await node.stable("g")
+    served = (await node.get("/events?limit=10000"))["events"]
+    await node.app.stop()
+    rows = list(read_journal(tmp_path, journal_schema(), limit=len(served)))
+    assert [(row.seq, row.envelope.event) for row in rows] == [(row["seq"], row["event"]) for row in served]
+    assert {row.envelope.node for row in rows} == {"1"}
+
+
+class Stream:
+    """Server-sent events, read one at a time."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.response = response
+
+    async def next(self) -> dict[str, str]:
+        event: dict[str, str] = {}
+        async with asyncio.timeout(5):
+            while True:
+                line = (await self.response.content.readuntil(b"\n")).decode().rstrip("\n")
+                if not line and "id" in event:
+                    return event
+                name, _, value = line.partition(": ")
+                if name and line:
+                    event[name] = value
+
+    async def upto(self, name: str) -> list[dict[str, str]]:
+        events = [await self.next()]
+        while events[-1]["event"] != name:
+            events.append(await self.next())
+        return events
+
+
+def stream(node: Harness, query: str = "", **headers: str) -> Any:
+    named = {"Accept": "text/event-stream", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return node.session.get(f"{node.app.url}/events{query}", headers=named)
+
+
+async def test_facts_come_live_with_their_rows(node: Harness) -> None:
+    async with stream(node) as response:
+        assert response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+        await node.topic("orders", 1)
+        event = await Stream(response).next()
+        assert event["event"] == "topic_created"
+        row = json.loads(event["data"])
+        assert (row["seq"], row["event"]) == (int(event["id"]), "topic_created")
+        assert row == (await node.get(f"/events?after={row['seq'] - 1}"))["events"][0]
+
+
+async def test_a_listener_that_comes_back_misses_nothing(node: Harness) -> None:
+    async with stream(node, "?after=0") as response:
+        seen = await Stream(response).next()
+    await node.member_id("g")
+    async with stream(node, Last_Event_ID=seen["id"]) as response:
+        events = await Stream(response).upto("member_id_handed_out")
+    assert [int(event["id"]) for event in events] == list(range(2, node.app.publisher.feed.head + 1))
+
+
+async def test_a_listener_may_choose_a_group(node: Harness) -> None:
+    async with stream(node, "?group=b") as response:
+        await node.member_id("a")
+        await node.member_id("b")
+        events = await Stream(response).upto("member_id_handed_out")
+    assert {json.loads(event["data"])["group_id"] for event in events} == {"b"}
+
+
+async def test_a_listener_that_goes_away_leaves_nothing(node: Harness) -> None:
+    feed = node.app.publisher.feed
+    async with stream(node) as response:
+        await _until(lambda: feed.listeners == 1)
+        response.close()
+    await _until(lambda: feed.listeners == 0)
+
+
+async def test_a_listener_that_asks_for_what_is_gone_is_told(node: Harness) -> None:
+    node.app.publisher.feed._retained_rows = 5
+    await node.topic("orders", 1)
+    async with stream(node, "?after=0") as response:
+        assert response.status == 410
+    async with stream(node, Last_Event_ID="x") as response:
+        assert Answered(response, await response.read()).json["errors"][0]["field"] == "Last-Event-ID"
+
+
+async def test_a_listener_that_does_not_read_is_cut_off(node: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rejoin.coordinator.service.http.views._STALLED_SECONDS", 0.2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", node.port, limit=1_024)
+    writer.write(b"GET /events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    connections = node.app.service._server.connections
+    (served,) = [each for each in connections if each.peername == writer.get_extra_info("sockname")]
+    big = GroupCreated(group_id="g" * 100_000, partition=1, simple=False)
+    for _ in range(200):
+        node.app.publisher.publish(big, 1)
+    await _until(lambda: served.transport is None)
+    writer.close()
+
+
+async def test_stopping_ends_the_streams(serve: Any) -> None:
+    node = await serve()
+    async with stream(node) as response:
+        await node.app.service.stop()
+        async with asyncio.timeout(2):
+            assert b"retry" in await response.content.read()
+
+
+async def _until(holds: Any) -> None:
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+# --- the feed by itself
+
+
+def _feed(rows: int, **limits: int) -> Feed:
+    feed = Feed(**limits)
+    encoder = RowEncoder("run", "coordinator", "1")
+    for number in range(1, rows + 1):
+        fact = GroupCreated(group_id=f"g{number % 3}", partition=0, simple=False)
+        feed.add(encoder.encode(number, number, fact), fact)
+    return feed
+
+
+def test_a_feed_keeps_the_newest_rows() -> None:
+    feed = _feed(5_000, retained_rows=100)
+    assert (feed.first, feed.head) == (4_901, 5_000)
+    assert [entry.seq for entry in feed.range(4_900, 1_000).entries] == list(range(4_901, 5_001))
+    assert [entry.seq for entry in feed.range(4_990, 3).entries] == [4_991, 4_992, 4_993]
+    with pytest.raises(Gone):
+        feed.range(4_899, 1)
+
+
+def test_a_feed_keeps_so_many_bytes_and_at_least_one_row() -> None:
+    assert _feed(50, retained_bytes=1_000).first > 40
+    assert _feed(50, retained_bytes=1).first == 50
+
+
+def test_a_feed_that_is_empty_or_read_to_its_end_gives_nothing() -> None:
+    assert Feed(after=7).range(7, 10) == ([], 7)
+    assert Feed(after=7).first == 8
+    assert _feed(3).range(3, 10) == ([], 3)
+    assert _feed(3).range(99, 10) == ([], 99)
+
+
+async def test_listeners_wait_without_a_queue() -> None:
+    feed = _feed(3)
+    waiting = asyncio.ensure_future(feed.wait(3))
+    await asyncio.sleep(0)
+    assert feed.listeners == 1
+    feed.close()
+    await waiting
+    await feed.wait(99)
+
+
+async def test_a_join_that_is_parked_is_seen_in_the_metrics(node: Harness) -> None:
+    member_id = await node.member_id("g")
+    joining = await node.parked("JoinGroup", join("g", member_id))
+    samples = _samples((await node.request("GET", "/metrics")).body.decode())
+    assert samples["rejoin_parked_joins"] == 1
+    assert samples['kafka_server_delayed_operation_purgatory_purgatory_size{delayed_operation="Rebalance"}'] == 1
+    node.clock.advance(3_000)
+    await joining
+
+
+async def test_a_range_ahead_of_the_newest_fact_belongs_to_another_run(node: Harness) -> None:
+    answered = await node.request("GET", "/events?after=99999999")
+    assert answered.status == 410
+    assert "another run" in answered.json["detail"]

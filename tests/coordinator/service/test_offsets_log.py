@@ -1,0 +1,68 @@
+"""The offsets log that fails on command; and time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rejoin.coordinator.service.clock import SystemClock
+from rejoin.coordinator.storage.faulty import FaultyLog
+from rejoin.coordinator.storage.memory import MemoryLog
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, Record, offset_record
+
+
+def offset(number: int, group: str = "g", partition: int = 0, producer_id: int = -1) -> Record:
+    return offset_record(group, "orders", partition, OffsetCommitValue(offset=number, commit_timestamp=1), producer_id)
+
+
+def read(log: MemoryLog | FaultyLog, partition: int = 0) -> list[Record]:
+    found: list[Record] = []
+    ends: list[bool] = []
+
+    def piece(records: tuple[Record, ...], end: bool) -> None:
+        found.extend(records)
+        ends.append(end)
+
+    log.read(partition, 0, piece)
+    assert ends[-1:] == [True]
+    return found
+
+
+def test_a_faulty_log_holds_and_lets_go_in_order() -> None:
+    log, ends = FaultyLog(MemoryLog()), []
+    epoch = log.elect(0)
+    log.hold_appends = log.hold_reads = True
+    log.append(0, epoch, (offset(1),), lambda error: ends.append(("append", error)))
+    log.read(0, epoch, lambda records, end: ends.append(("read", len(records))))
+    assert (ends, log.held) == ([], 2)
+    log.release()
+    assert ends == [("append", ErrorCode.NONE), ("read", 1)]
+    assert log.held == 0
+
+
+def test_a_faulty_log_fails_what_carries_records() -> None:
+    log, ends = FaultyLog(MemoryLog()), []
+    epoch = log.elect(0)
+    log.fail_appends = ErrorCode.KAFKA_STORAGE_ERROR
+    log.append(0, epoch, (offset(1),), ends.append)
+    log.append(0, epoch, (), ends.append)
+    assert ends == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
+    assert read(log) == []
+
+
+async def test_the_machines_clock_rings_after_its_time_and_not_before_it_returns() -> None:
+    clock = SystemClock(asyncio.get_running_loop())
+    rang: list[int] = []
+    done = asyncio.Event()
+
+    def ring() -> None:
+        rang.append(clock.now())
+        done.set()
+
+    asked = clock.now()
+    clock.call_at(asked - 5, ring)
+    clock.call_at(asked + 5, lambda: None).cancel()
+    assert rang == []
+    async with asyncio.timeout(5):
+        await done.wait()
+    assert rang[0] >= asked

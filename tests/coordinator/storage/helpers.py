@@ -1,0 +1,220 @@
+"""Logs of every kind behind one face, and records to put into them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from rejoin.coordinator.storage.base import Observer, OffsetsLog
+from rejoin.coordinator.storage.memory import MemoryLog
+from rejoin.coordinator.storage.postgres.database import Database
+from rejoin.coordinator.storage.postgres.log import PostgresLog
+from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
+from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import (
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitValue,
+    Record,
+    TransactionMarker,
+    group_record,
+    offset_record,
+)
+
+PATIENCE = 120.0
+
+
+def offset(number: int, group: str = "g", partition: int = 0, producer_id: int = -1) -> Record:
+    value = OffsetCommitValue(offset=number, leader_epoch=3, metadata="m", commit_timestamp=1)
+    return offset_record(group, "orders", partition, value, producer_id)
+
+
+def gone(partition: int = 0, group: str = "g") -> Record:
+    return offset_record(group, "orders", partition, None)
+
+
+def marker(producer_id: int = 9, committed: bool = True) -> Record:
+    return TransactionMarker(producer_id=producer_id, producer_epoch=0, committed=committed)
+
+
+def group(generation: int = 1, group_id: str = "g", members: int = 1) -> Record:
+    each = tuple(
+        MemberMetadata(
+            member_id=f"m-{number}",
+            group_instance_id=None if number else "static",
+            client_id="c",
+            client_host="/127.0.0.1",
+            rebalance_timeout=60_000,
+            session_timeout=45_000,
+            subscription=b"\xfb\xff\xfe\x00",
+            assignment=bytes(range(number % 7)),
+        )
+        for number in range(members)
+    )
+    value = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=generation,
+        protocol="range",
+        leader="m-0",
+        current_state_timestamp=7,
+        members=each,
+    )
+    return group_record(group_id, value)
+
+
+class Watching(Observer):
+    """Keeps what a log tells about its work."""
+
+    def __init__(self) -> None:
+        self.fenced_at: list[int] = []
+        self.failures: list[ErrorCode] = []
+        self.removed = 0
+        self.batches: list[int] = []
+        self.damages: list[str] = []
+        self.reconnections = 0
+
+    def batch(self, appends: int, millis: float) -> None:
+        self.batches.append(appends)
+
+    def fenced(self, partition: int) -> None:
+        self.fenced_at.append(partition)
+
+    def failed(self, error: ErrorCode) -> None:
+        self.failures.append(error)
+
+    def compacted(self, partition: int, removed: int) -> None:
+        self.removed += removed
+
+    def damaged(self, partition: int, text: str) -> None:
+        self.damages.append(text)
+
+    def reconnected(self) -> None:
+        self.reconnections += 1
+
+
+class Store:
+    """A kind of log, and what it keeps over restarts."""
+
+    name = ""
+    is_durable = True
+
+    def __init__(self) -> None:
+        self.watching = Watching()
+        self._log: OffsetsLog | None = None
+
+    @property
+    def log(self) -> OffsetsLog:
+        assert self._log is not None
+        return self._log
+
+    async def start(self) -> None:
+        self._log = self.make()
+        await self._log.start()
+
+    async def close(self) -> None:
+        if self._log is not None:
+            log, self._log = self._log, None
+            await log.close()
+
+    async def restart(self) -> None:
+        await self.close()
+        await self.start()
+
+    def make(self) -> OffsetsLog:
+        raise NotImplementedError
+
+    async def elect(self, partition: int) -> int:
+        raise NotImplementedError
+
+    # --- what nobody waits for in production
+
+    async def append(self, partition: int, epoch: int, *records: Record) -> ErrorCode:
+        end = self.begin(partition, epoch, *records)
+        return await asyncio.wait_for(end, PATIENCE)
+
+    def begin(self, partition: int, epoch: int, *records: Record) -> asyncio.Future[ErrorCode]:
+        """Begin to append; awaiting gives how it ended."""
+        end: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+        self.log.append(partition, epoch, records, end.set_result)
+        return end
+
+    async def read(self, partition: int = 0, epoch: int | None = None) -> list[Record]:
+        return [record for piece in await self.pieces(partition, epoch) for record in piece]
+
+    async def pieces(self, partition: int, epoch: int | None = None) -> list[tuple[Record, ...]]:
+        """Become leader, unless an epoch is given, and read all."""
+        if epoch is None:
+            epoch = await self.elect(partition)
+        found: list[tuple[Record, ...]] = []
+        end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def piece(records: tuple[Record, ...], is_last: bool) -> None:
+            found.append(records)
+            if is_last:
+                end.set_result(None)
+
+        self.log.read(partition, epoch, piece)
+        await asyncio.wait_for(end, PATIENCE)
+        return found
+
+    async def settled(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        async with asyncio.timeout(PATIENCE):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+
+class Sole(Store):
+    """A log that nobody else writes to."""
+
+    async def elect(self, partition: int) -> int:
+        assert isinstance(self.log, (MemoryLog, SqliteLog))
+        return self.log.elect(partition)
+
+
+class Memory(Sole):
+    name = "memory"
+    is_durable = False
+
+    def make(self) -> OffsetsLog:
+        return MemoryLog()
+
+
+class Sqlite(Sole):
+    name = "sqlite"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def make(self) -> OffsetsLog:
+        return SqliteLog(SqliteDatabase(self.folder), self.watching)
+
+
+TAKE_OVER = """
+INSERT INTO leases AS l (partition, epoch, node_id) VALUES ($1, 0, $2)
+ON CONFLICT (partition) DO UPDATE SET epoch = l.epoch + 1, node_id = excluded.node_id RETURNING epoch
+"""
+
+
+class Postgres(Store):
+    name = "postgres"
+
+    def __init__(self, url: str, node_id: int = 1) -> None:
+        super().__init__()
+        self.node_id = node_id
+        self.database = Database(url)
+
+    def make(self) -> OffsetsLog:
+        return PostgresLog(self.database, self.node_id, self.watching)
+
+    async def close(self) -> None:
+        await super().close()
+        await self.database.close()
+
+    async def elect(self, partition: int) -> int:
+        async with self.database.acquire() as connection:
+            epoch: int = await connection.fetchval(TAKE_OVER, partition, self.node_id)
+        return epoch

@@ -1,0 +1,63 @@
+"""What a coordinator may write to one partition, drawn at random, and what another one makes of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.inputs import Elected, LogRead
+from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.runtime.shard import Shard
+from rejoin.protocol.records.consumer_offsets import Record
+from tests.coordinator.storage.helpers import gone, group, marker, offset
+
+GROUPS = ("a", "b")
+PARTITIONS = range(3)
+PRODUCERS = (7, 8)
+
+
+def history(dice: random.Random, steps: int) -> list[Record]:
+    """Commits, transactions, deletions and generations, as a coordinator would order them."""
+    records: list[Record] = []
+    known: dict[str, list[int]] = {name: [] for name in GROUPS}
+    generation = 0
+    for number in range(steps):
+        name, partition, producer = dice.choice(GROUPS), dice.choice(PARTITIONS), dice.choice(PRODUCERS)
+        what = dice.choice(("commit", "commit", "transaction", "transaction", "end", "delete", "group", "bury"))
+        if what in ("commit", "transaction"):
+            records.append(offset(number, name, partition, producer if what == "transaction" else -1))
+            known[name] = sorted({*known[name], partition})
+        elif what == "end":
+            records.append(marker(producer, dice.random() < 0.6))
+        elif what == "delete" and partition in known[name]:
+            records.append(gone(partition, name))
+            known[name].remove(partition)
+        elif what == "group":
+            generation += 1
+            records.append(group(generation, name, members=dice.randrange(3)))
+        elif what == "bury" and dice.random() < 0.5:
+            records += [gone(each, name) for each in known[name]]
+            tombstone = group(0, name)
+            records.append(tombstone.model_copy(update={"value": None}))
+            known[name] = []
+    return records
+
+
+def replayed(records: Sequence[Record]) -> dict[str, object]:
+    """What a real node knows after it has read this: groups, offsets, and what transactions hold back."""
+    node = Node(Settings.model_validate({"offsets.topic.num.partitions": 1}), lambda: "id")
+    node.step(Elected(0, 0), 0)
+    node.step(LogRead(0, 0, tuple(records), True), 0)
+    shard: Shard = node._shards.by_partition[0]
+    found: dict[str, object] = {}
+    for name, each in sorted(shard.groups.items()):
+        pending = {
+            producer: {place: held.value for place, held in offsets.items()}
+            for producer, offsets in sorted(each.offsets.pending.items())
+            if offsets
+        }
+        if each.protocol_type is not None or each.offsets.stored or pending:
+            stored = sorted(each.offsets.stored.items())
+            found[name] = (each.state, each.generation, list(each.members), each.protocol_type, stored, pending)
+    return found

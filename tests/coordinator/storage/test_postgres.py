@@ -1,0 +1,365 @@
+"""The log of several nodes: fencing, take-overs, and connections that break at the worst moment."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from urllib.parse import urlsplit
+
+import pytest
+
+from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.coordinator.storage.compaction import HAS_TRANSACTIONS, doomed, doomed_query, doomed_with_transactions_query
+from rejoin.coordinator.storage.postgres.database import Database
+from rejoin.coordinator.storage.postgres.log import PostgresLog
+from rejoin.coordinator.storage.postgres.schema import STEPS
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import Record
+from tests.coordinator.storage.helpers import PATIENCE, Postgres, offset
+from tests.coordinator.storage.histories import history
+from tests.coordinator.storage.proxy import Cut, Wire
+from tests.postgres import PostgresServer
+
+NONE, FENCED, BROKEN = ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.fixture
+async def one(postgres: str) -> AsyncIterator[Postgres]:
+    store = Postgres(postgres, 1)
+    await store.start()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def two(postgres: str) -> AsyncIterator[Postgres]:
+    store = Postgres(postgres, 2)
+    await store.start()
+    yield store
+    await store.close()
+
+
+def through(url: str, wire: Wire) -> Postgres:
+    """A store that reaches its database over a wire."""
+    return Postgres(url.replace(f":{urlsplit(url).port}/", f":{wire.port}/"), 1)
+
+
+# --- fencing
+
+
+async def test_only_the_leaders_records_are_written(one: Postgres, two: Postgres) -> None:
+    first = await one.elect(0)
+    assert await one.append(0, first, offset(1)) is NONE
+    second = await two.elect(0)
+    assert await one.append(0, first, offset(2)) is FENCED
+    assert await one.append(0, first) is FENCED, "nor can it say that all is stored"
+    assert await one.append(0, second, offset(3)) is FENCED, "the epoch is another node's"
+    assert await two.append(0, second, offset(4)) is NONE
+    assert one.watching.fenced_at == [0, 0, 0]
+    assert await two.read(0, second) == [offset(1), offset(4)]
+
+
+async def test_nobody_writes_to_a_partition_without_a_lease(one: Postgres) -> None:
+    assert await one.append(7, 0, offset(1)) is FENCED
+    assert await one.read(7) == []
+
+
+async def test_a_lease_that_was_given_back_is_nobodys(one: Postgres, two: Postgres) -> None:
+    epoch = await one.elect(0)
+    async with two.database.acquire() as connection:
+        await connection.execute("UPDATE leases SET node_id = NULL WHERE partition = 0")
+    assert await one.append(0, epoch, offset(1)) is FENCED
+
+
+async def test_a_take_over_under_way_decides(one: Postgres, two: Postgres) -> None:
+    """An append that meets a take-over waits for it, and what else goes with it is written."""
+    mine, other = await one.elect(0), await one.elect(1)
+    await one.append(0, mine, offset(0))
+    async with two.database.acquire() as connection:
+        taking = connection.transaction()
+        await taking.start()
+        await connection.execute("UPDATE leases SET epoch = epoch + 1, node_id = 2 WHERE partition = 0")
+        ends = [one.begin(0, mine, offset(1)), one.begin(1, other, offset(2)), one.begin(0, mine)]
+        async with two.database.acquire() as looking:
+            await waiting_for_a_lock(looking)
+        assert not any(end.done() for end in ends)
+        await taking.commit()
+    assert await asyncio.gather(*ends) == [FENCED, NONE, FENCED]
+    assert await two.read(0) == [offset(0)]
+    assert await two.read(1) == [offset(2)]
+
+
+async def test_a_take_over_that_is_given_up_changes_nothing(one: Postgres, two: Postgres) -> None:
+    mine = await one.elect(0)
+    async with two.database.acquire() as connection:
+        taking = connection.transaction()
+        await taking.start()
+        await connection.execute("UPDATE leases SET epoch = epoch + 1, node_id = 2 WHERE partition = 0")
+        end = one.begin(0, mine, offset(1))
+        async with two.database.acquire() as looking:
+            await waiting_for_a_lock(looking)
+        await taking.rollback()
+    assert await end is NONE
+    assert await one.read(0, mine) == [offset(1)]
+
+
+async def waiting_for_a_lock(connection: object) -> None:
+    """Wait until somebody in the database waits for somebody else."""
+    async with asyncio.timeout(PATIENCE):
+        query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        while not await connection.fetchval(query):  # type: ignore[attr-defined]  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_leadership_goes_back_and_forth_and_nothing_is_lost_or_doubled(one: Postgres, two: Postgres) -> None:
+    told: list[Record] = []
+    stop = asyncio.Event()
+    epochs: dict[int, int] = {}
+
+    async def commit(store: Postgres) -> None:
+        number = store.node_id * 1_000_000
+        while not stop.is_set():
+            epoch = epochs.get(store.node_id)
+            if epoch is None:
+                await asyncio.sleep(0.001)
+                continue
+            some = [offset(number + each, partition=number + each) for each in range(3)]
+            number += 3
+            ends = await asyncio.gather(*(store.begin(0, epoch, each) for each in some))
+            assert set(ends) <= {NONE, FENCED}
+            told.extend(each for each, end in zip(some, ends, strict=True) if end is NONE)
+
+    committing = [asyncio.ensure_future(commit(store)) for store in (one, two)]
+    for turn in range(24):
+        leader = (one, two)[turn % 2]
+        epoch = await leader.elect(0)
+        before = set(map(str, told))
+        epochs[leader.node_id] = epoch
+        found = await leader.read(0, epoch)
+        assert before <= set(map(str, found)), "the new leader sees all that was said to be stored"
+        done = len(told)
+        async with asyncio.timeout(PATIENCE):
+            while len(told) < done + 10:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+    stop.set()
+    await asyncio.gather(*committing)
+    found = await one.read(0)
+    assert sorted(map(str, found)) == sorted(map(str, told))
+    assert one.watching.fenced_at
+    assert two.watching.fenced_at
+
+
+# --- connections that break
+
+
+@pytest.mark.parametrize("cut", [Cut.REQUEST, Cut.ANSWER])
+async def test_an_append_whose_answer_is_lost_is_stored_once(postgres: str, cut: Cut) -> None:
+    async with Wire(urlsplit(postgres).port or 0) as wire:
+        store = through(postgres, wire)
+        await store.start()
+        epochs = [await store.elect(partition) for partition in range(3)]
+        assert await store.append(0, epochs[0]) is NONE
+        expected: list[list[Record]] = [[], [], []]
+        for number in range(10):
+            wire.cut = cut
+            ends = []
+            for each in range(6):
+                record = offset(number * 10 + each, partition=number * 10 + each)
+                expected[each % 3].append(record)
+                ends.append(store.begin(each % 3, epochs[each % 3], record))
+            assert set(await asyncio.wait_for(asyncio.gather(*ends), PATIENCE)) == {NONE}
+        assert wire.cuts == 10
+        assert store.watching.reconnections == 10
+        assert [await store.read(partition) for partition in range(3)] == expected
+        await store.close()
+
+
+async def test_who_lost_its_lease_while_it_was_cut_off_does_not_know_and_says_not_stored(
+    postgres: str, two: Postgres
+) -> None:
+    async with Wire(urlsplit(postgres).port or 0) as wire:
+        store = through(postgres, wire)
+        await store.start()
+        epoch, other = await store.elect(0), await store.elect(1)
+        assert await store.append(0, epoch, offset(1)) is NONE
+        wire.cut = Cut.ANSWER
+        wire.is_closed = True
+        ends = [store.begin(0, epoch, offset(2)), store.begin(1, other, offset(3))]
+        await store.settled(lambda: wire.cuts == 1)
+        newer = await two.elect(0)
+        wire.is_closed = False
+        assert await asyncio.wait_for(asyncio.gather(*ends), PATIENCE) == [FENCED, NONE]
+        assert await two.read(0, newer) == [offset(1), offset(2)], "written while it still had the lease"
+        assert await store.append(0, epoch, offset(4)) is FENCED
+        assert await two.read(1) == [offset(3)]
+        await store.close()
+
+
+async def test_a_session_of_a_connection_that_was_given_up_writes_nothing_more(one: Postgres) -> None:
+    """Its statement may still be on its way when a new session has begun."""
+    epoch = await one.elect(0)
+    assert await one.append(0, epoch, offset(1)) is NONE
+    log = one.log
+    assert isinstance(log, PostgresLog)
+    async with one.database.acquire() as connection:
+        await connection.execute("UPDATE writers SET session = session + 1")
+    assert await one.append(0, epoch, offset(2)) is NONE
+    assert one.watching.reconnections == 1
+    assert await one.read(0) == [offset(1), offset(2)]
+
+
+async def test_the_server_is_killed_under_load(one: Postgres, postgres_server: PostgresServer) -> None:
+    epochs = [await one.elect(partition) for partition in range(4)]
+    told: list[list[Record]] = [[] for _ in epochs]
+    stop = asyncio.Event()
+
+    async def commit(partition: int) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            record = offset(number, partition=number)
+            assert await one.append(partition, epochs[partition], record) is NONE
+            told[partition].append(record)
+
+    committing = [asyncio.ensure_future(commit(partition)) for partition in range(4)]
+    for _ in range(2):
+        before = [len(each) for each in told]
+        await one.settled(lambda before=before: all(len(a) > b + 20 for a, b in zip(told, before, strict=True)))
+        await asyncio.to_thread(postgres_server.restart)
+    before = [len(each) for each in told]
+    await one.settled(lambda: all(len(a) > b + 20 for a, b in zip(told, before, strict=True)))
+    stop.set()
+    await asyncio.gather(*committing)
+    assert [await one.read(partition) for partition in range(4)] == told
+    assert one.watching.reconnections >= 2
+
+
+async def test_reading_goes_on_after_the_server_was_killed(one: Postgres, postgres_server: PostgresServer) -> None:
+    epoch = await one.elect(0)
+    records = [offset(number, partition=number) for number in range(4_000)]
+    assert await one.append(0, epoch, *records) is NONE
+    reading = asyncio.ensure_future(one.read(0, epoch))
+    await asyncio.to_thread(postgres_server.restart)
+    assert await reading == records
+
+
+async def test_a_log_that_is_closed_while_the_server_is_down_does_not_wait_for_it(
+    one: Postgres, postgres_server: PostgresServer
+) -> None:
+    epoch = await one.elect(0)
+    postgres_server.kill()
+    end = one.begin(0, epoch, offset(1))
+    log = one.log
+    assert isinstance(log, PostgresLog)
+    await log.close(patience_s=0.1)
+    assert not end.done(), "nobody knows"
+
+
+async def test_a_server_that_takes_no_writes_fails_appends_until_it_does(one: Postgres) -> None:
+    epoch = await one.elect(0)
+    assert await one.append(0, epoch, offset(1)) is NONE
+    async with one.database.acquire() as connection:
+        await connection.execute("ALTER TABLE log ADD CONSTRAINT full_disk CHECK (position < 2) NOT VALID")
+    assert await one.append(0, epoch, offset(2)) is BROKEN
+    assert await one.append(0, epoch) is NONE
+    assert one.watching.failures == [BROKEN]
+    async with one.database.acquire() as connection:
+        await connection.execute("ALTER TABLE log DROP CONSTRAINT full_disk")
+    assert await one.append(0, epoch, offset(3)) is NONE
+    assert await one.read(0) == [offset(1), offset(3)]
+
+
+# --- the tables
+
+
+async def test_nodes_that_start_together_make_the_tables_once(postgres: str) -> None:
+    databases = [Database(postgres) for _ in range(5)]
+    await asyncio.gather(*(database.start() for database in databases))
+    async with databases[0].acquire() as connection:
+        versions = await connection.fetch("SELECT version FROM schema_version ORDER BY version")
+    assert [version for (version,) in versions] == list(range(1, len(STEPS) + 1))
+    await asyncio.gather(*(database.close() for database in databases))
+
+
+async def test_older_tables_become_newer_ones(postgres: str) -> None:
+    old = Database(postgres, steps=STEPS[:1])
+    await old.start()
+    async with old.acquire() as connection:
+        await connection.execute("INSERT INTO leases VALUES (0, 5, 1)")
+        assert await connection.fetchval("SELECT to_regclass('topics_log')") is None
+    await old.close()
+    store = Postgres(postgres)
+    await store.start()
+    assert await store.append(0, 5, offset(1)) is NONE
+    async with store.database.acquire() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM topics_log") == 0
+    await store.close()
+
+
+async def test_a_migration_is_told_once(postgres: str, log_lines: list[dict[str, object]]) -> None:
+    for steps in (STEPS[:1], STEPS, STEPS):
+        database = Database(postgres, steps=steps)
+        await database.start()
+        await database.close()
+    assert log_lines == [
+        {
+            "event": "schema_migrated",
+            "log_level": "info",
+            "store": postgres,
+            "from_version": 1,
+            "to_version": len(STEPS),
+        }
+    ]
+
+
+async def test_which_tables_are_meant_is_shown_and_nothing_else(unused_tcp_port: int) -> None:
+    place = f"127.0.0.1:{unused_tcp_port}/rejoin"
+    shown = Database(f"postgresql://me:secret@{place}?password=secret&search_path=a,b&sslmode=disable").shown
+    assert shown == f"postgresql://me@{place}?search_path=a,b"
+    assert Database(f"postgresql://{place}").shown == f"postgresql://{place}"
+
+
+async def test_newer_tables_are_refused(postgres: str) -> None:
+    newer = Database(postgres, steps=(*STEPS, "SELECT 1", "SELECT 2"))
+    await newer.start()
+    await newer.close()
+    with pytest.raises(StoreProblem, match="made by a newer program") as problem:
+        await Database(postgres).start()
+    assert f"has tables of version {len(STEPS) + 2}" in str(problem.value)
+
+
+async def test_a_server_that_is_not_there_is_said_to_be_so_without_the_password(unused_tcp_port: int) -> None:
+    url = f"postgresql://me:secret@127.0.0.1:{unused_tcp_port}/rejoin"
+    with pytest.raises(StoreProblem, match="cannot be reached") as problem:
+        await Database(url).start()
+    assert f"postgresql://me@127.0.0.1:{unused_tcp_port}/rejoin" in str(problem.value)
+    assert "secret" not in str(problem.value)
+
+
+# --- compaction
+
+
+async def test_what_it_removes_is_what_everybody_would(one: Postgres) -> None:
+    histories: list[Sequence[Record]] = [history(random.Random(seed), seed % 60) for seed in range(60)]
+    for partition, records in enumerate(histories):
+        epoch = await one.elect(partition)
+        assert await one.append(partition, epoch, *records) is NONE
+    async with one.database.acquire() as connection:
+        for partition, records in enumerate(histories):
+            has_transactions = await connection.fetchval(HAS_TRANSACTIONS.format(partition=partition))
+            query = doomed_with_transactions_query(partition) if has_transactions else doomed_query(partition)
+            found = await connection.fetch(query)
+            assert [position - 1 for position, *_ in found] == sorted(doomed(records))
+
+
+async def test_only_the_leader_removes(one: Postgres, two: Postgres) -> None:
+    epoch = await one.elect(0)
+    await one.append(0, epoch, *(offset(number) for number in range(900)))
+    newer = await two.elect(0)
+    log = one.log
+    assert isinstance(log, PostgresLog)
+    log._compact(0, log._led[0])
+    await one.settled(lambda: not log._compacting)
+    assert one.watching.removed == 0
+    assert len(await two.read(0, newer)) == 900

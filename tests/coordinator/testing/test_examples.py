@@ -1,0 +1,67 @@
+"""The examples run: the same test in Python, with curl and with Node.js, each against a process of its own.
+
+The tests need neither curl nor Node.js: where one is missing its example is not collected, and the header says so.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import paths
+from tests.coordinator.service.test_command_line import Process, running
+
+ROOT = paths.ROOT
+EXAMPLES = ROOT / "examples" / "testing"
+COMMANDS = {
+    "python": [sys.executable, str(EXAMPLES / "lost_session.py")],
+    "curl": ["sh", str(EXAMPLES / "lost_session.sh")],
+    "node": ["node", str(EXAMPLES / "lost_session.mjs")],
+}
+NEEDS = {"python": sys.executable, "curl": "curl", "node": "node"}
+HERE = {name: command for name, command in COMMANDS.items() if shutil.which(NEEDS[name])}
+SEEN = """\
+generation: 1
+heartbeat in time: 0
+what fired: session
+heartbeat too late (25 is UNKNOWN_MEMBER_ID): 25
+generation: 3
+heartbeat of the new member: 0
+it came back
+"""
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Process]:
+    with running(
+        tmp_path, "--control", "--clock", "virtual", "--topic", "orders:3", "--log-level", "critical"
+    ) as found:
+        yield found
+
+
+@pytest.mark.parametrize("language", HERE)
+def test_a_consumer_loses_its_session_and_comes_back(node: Process, language: str) -> None:
+    url = f"http://127.0.0.1:{node.port}"
+    ended = subprocess.run([*HERE[language], url], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == SEEN
+
+
+@pytest.mark.parametrize("language", HERE)
+def test_an_example_that_does_not_see_what_it_should_says_so(node: Process, language: str) -> None:
+    node.call("/control/faults", {"keys": "Heartbeat", "error": "REBALANCE_IN_PROGRESS"})
+    url = f"http://127.0.0.1:{node.port}"
+    ended = subprocess.run([*HERE[language], url], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0
+    assert "heartbeat in time: expected 0, got 27" in ended.stderr
+
+
+def test_with_pytest_and_a_real_consumer() -> None:
+    command = [sys.executable, "-m", "pytest", str(EXAMPLES / "test_lost_session.py"), "-p", "no:cacheprovider"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+    assert ended.returncode == 0, ended.stdout

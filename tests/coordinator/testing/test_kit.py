@@ -1,0 +1,196 @@
+"""``rejoin.coordinator.testing``: what a Python test writes."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import subprocess
+import sys
+import threading
+from typing import cast
+from urllib.request import Request as HttpRequest
+from urllib.request import urlopen
+
+import aiohttp
+import pytest
+
+from rejoin.client import Consumer
+from rejoin.client.transports.in_process import Transport
+from rejoin.coordinator.service.http.control import Routes
+from rejoin.coordinator.testing import (
+    BlockingGroupCoordinator,
+    GroupCoordinator,
+    NotReached,
+    Refused,
+    running,
+    running_in_thread,
+)
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
+from tests import paths
+from tests.coordinator.control.samples import GROUP, beat, stable
+from tests.transcript.test_transcripts import replay
+
+JSON = {"Content-Type": "application/json"}
+ROOT = paths.ROOT
+
+
+async def test_it_starts_on_a_free_port_with_its_topics() -> None:
+    async with running(topics={"orders": 3}) as one, running() as other:
+        assert one.url != other.url
+        assert one.bootstrap_servers == one.url.removeprefix("http://")
+        async with aiohttp.ClientSession() as session, session.get(f"{one.url}/topics/orders") as answer:
+            assert (await answer.json())["partitions"] == 3
+
+
+async def test_kafkas_settings_go_by_their_names() -> None:
+    async with running(settings={"group.max.size": 7}) as coordinator:
+        assert coordinator.app.runtime.node.settings.group_max_size == 7
+    with pytest.raises(ValueError, match="sice"):
+        async with running(settings={"group.max.sice": 7}):
+            pass
+
+
+async def test_without_a_socket_there_is_no_address() -> None:
+    async with running(socket=False) as coordinator:
+        with pytest.raises(Refused, match="no socket"):
+            print(coordinator.url)
+
+
+async def test_consumers_share_a_topic_without_a_socket_between_them() -> None:
+    settings = {"group.initial.rebalance.delay.ms": 0}
+    async with running(socket=False, topics={"orders": 4}, settings=settings) as coordinator:
+        transport = Transport(coordinator)
+        async with (
+            Consumer("orders", group_id="g", client_id="one", transport=transport) as one,
+            Consumer("orders", group_id="g", client_id="two", transport=transport) as two,
+        ):
+            polling = [asyncio.ensure_future(_poll(consumer)) for consumer in (one, two)]
+            view = await coordinator.wait_for_group("g", state="Stable", members=2, assigned=4)
+            assert view is not None
+            assert {member.client_id for member in view.members} == {"one", "two"}
+            for task in polling:
+                task.cancel()
+            await asyncio.gather(*polling, return_exceptions=True)
+
+
+async def _poll(consumer: Consumer) -> None:
+    while True:
+        await consumer.poll(timeout_ms=20)
+
+
+async def test_a_lost_answer_holds_the_group_up_for_a_session_timeout_and_a_push_of_the_clock_ends_it() -> None:
+    """The id in the lost answer is never used. The rebalance after the next one waits for it, as in Kafka."""
+    settings = {"group.initial.rebalance.delay.ms": 0}
+    async with running(socket=False, topics={"orders": 2}, settings=settings) as coordinator:
+        lost = await coordinator.add_fault(keys="JoinGroup", when="drop_response")
+        moved = await coordinator.add_fault(keys="SyncGroup", error="NOT_COORDINATOR")
+        async with Consumer("orders", group_id="g", transport=Transport(coordinator), retry_backoff_ms=5) as consumer:
+            polling = asyncio.ensure_future(_poll(consumer))
+            view = await coordinator.wait_for_group("g", state="PreparingRebalance", generation=1, waiting=1)
+            assert view is not None
+            assert (lost.hits, moved.hits, len(view.pending_members)) == (1, 1, 1)
+            await coordinator.advance(45_000)
+            await coordinator.wait_for_group("g", state="Stable", members=1, assigned=2)
+            transcript = await coordinator.transcript()
+            polling.cancel()
+            await asyncio.gather(polling, return_exceptions=True)
+    assert replay(transcript) == transcript, "real consumers on a running clock can be replayed as well"
+
+
+async def test_every_operation_of_the_control_api_has_a_method() -> None:
+    """The kit and the routes cannot drift apart: each path of the API is one of these."""
+    methods = {
+        "/control": None,
+        "/control/mark": "mark",
+        "/control/clock": "advance",
+        "/control/faults": "add_fault",
+        "/control/faults/{id}": "add_fault",
+        "/control/faults/{id}/release": "add_fault",
+        "/control/faults/{id}/wait": "add_fault",
+        "/control/groups/wait": "wait_for_group",
+        "/control/groups/expire": "expire",
+        "/control/groups/kick": "kick",
+        "/control/partitions/resign": "resign",
+        "/control/partitions/elect": "elect",
+        "/control/topics": "set_topic",
+        "/control/topics/produce": "produce",
+        "/control/snapshot": "snapshot",
+        "/control/restore": "restore",
+        "/control/reset": "reset",
+        "/control/transcript": "transcript",
+        "/control/broker-log": "broker_log",
+        "/control/request-log": "request_log",
+    }
+    async with running(socket=False) as coordinator:
+        routes: Routes = coordinator.app.control.routes  # type: ignore[union-attr]
+        assert {each.path for each in routes.operations} == set(methods)
+        assert all(hasattr(coordinator, name) for name in methods.values() if name is not None)
+
+
+def test_the_blocking_one_has_every_method_with_the_same_parameters() -> None:
+    for name, method in vars(GroupCoordinator).items():
+        if name.startswith("_") or name == "do" or not inspect.iscoroutinefunction(method):
+            continue
+        blocking = getattr(BlockingGroupCoordinator, name)
+        assert list(inspect.signature(blocking).parameters) == list(inspect.signature(method).parameters), name
+        assert blocking.__doc__ == method.__doc__, name
+
+
+def test_a_test_that_blocks_has_one_in_a_thread_of_its_own() -> None:
+    with running_in_thread(clock="virtual", topics={"orders": 1}) as behind:
+        coordinator = BlockingGroupCoordinator(behind)
+        fault = coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")
+        body = json.dumps({"groupId": "g", "generationId": 1, "memberId": "m"}).encode()
+        with urlopen(HttpRequest(f"{coordinator.url}/v1/heartbeat", body, JSON), timeout=5) as answer:
+            assert json.load(answer)["errorCode"] == 16
+        fault.wait()
+        assert fault.hits == 1
+        assert coordinator.advance(1_000).advanced_ms == 1_000
+        with pytest.raises(NotReached, match="there is no group 'g'"):
+            coordinator.wait_for_group("g", state="Stable", timeout_ms=1)
+        assert "fault 1: before, NOT_COORDINATOR" in coordinator.transcript()
+    assert not any(thread.name == "group-coordinator" for thread in threading.enumerate())
+
+
+async def test_methods_can_be_awaited_on_another_loop() -> None:
+    with running_in_thread(clock="virtual", socket=False, topics={"orders": 3}) as coordinator:
+        member_id = await stable(coordinator)
+        answer = await coordinator.call(beat(member_id))
+        assert cast(HeartbeatResponse, answer).error_code == 0
+        kept = await coordinator.snapshot()
+        assert [fired.timer for fired in (await coordinator.advance_to_next()).fired] == ["session"]
+        await coordinator.restore(kept)
+        assert (await coordinator.group(GROUP)).state == "Stable"  # type: ignore[union-attr]
+
+
+async def test_what_makes_no_sense_is_told() -> None:
+    async with running(clock="virtual", socket=False) as coordinator:
+        with pytest.raises(ValueError, match="there is no API 'Hartbeat'"):
+            await coordinator.add_fault(keys="Hartbeat", error="NOT_COORDINATOR")
+        with pytest.raises(Refused, match="there is no group 'g'"):
+            await coordinator.expire("g", "m")
+        with pytest.raises(ValueError, match="Heartbeat has versions 0 to 4, not 9"):
+            await coordinator.call(beat("m"), version=9)
+        with pytest.raises(Refused, match="expected a version from 1"):
+            await coordinator.broker_log("0.8")
+    with pytest.raises(Exception, match="expected real, virtual, or fast:SPEED"):
+        async with running(clock="slow"):
+            pass
+
+
+def test_nothing_heavy_is_imported_by_a_coordinator() -> None:
+    """Neither the consumers nor anything for studies, and no control either unless it is asked for."""
+    code = (
+        "import sys, rejoin.coordinator.commands.serve;"
+        "loaded = {name.partition('.')[0] for name in sys.modules};"
+        "print(sorted(loaded & {'client', 'pyspark', 'pandas', 'numpy', 'pytest', 'simulation', 'pipeline'}));"
+        "print(any(name.startswith('rejoin.coordinator.control') for name in sys.modules));"
+        "import rejoin.coordinator.testing;"
+        "loaded = {name.partition('.')[0] for name in sys.modules};"
+        "print(sorted(loaded & {'client', 'pyspark', 'pandas', 'numpy', 'pytest', 'simulation', 'pipeline'}))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True, timeout=30
+    )
+    assert ended.stdout.split("\n") == ["[]", "False", "[]", ""]

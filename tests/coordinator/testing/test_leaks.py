@@ -1,0 +1,69 @@
+"""A thousand coordinators, one after the other, leave nothing behind: no task, no socket, no file, no memory."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import tracemalloc
+from pathlib import Path
+
+import aiohttp
+
+from rejoin.coordinator.testing import running, running_in_thread
+from tests.coordinator.control.samples import parse, stable
+from tests.coordinator.service.helpers import join
+
+GROWTH_BYTES = 400_000
+"""What caches may take in; a single coordinator that stayed takes more."""
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+
+
+async def lives(count: int, socket: bool) -> None:
+    for _ in range(count):
+        async with running(clock="virtual", topics={"orders": 3}, socket=socket) as coordinator:
+            if socket:
+                async with aiohttp.ClientSession() as session, session.get(f"{coordinator.url}/healthz") as answer:
+                    assert answer.status == 200
+            await stable(coordinator)
+            fault = await coordinator.add_fault(keys="Heartbeat", pause=True)
+            await coordinator.add_fault(keys="JoinGroup", latency_ms=1_000)
+            late = asyncio.ensure_future(coordinator.call(parse("JoinGroup", join("late"))))
+            await coordinator.snapshot()
+            await asyncio.sleep(0)
+            assert fault.held == 0
+        await asyncio.gather(late, return_exceptions=True)
+
+
+async def test_a_thousand_coordinators_leave_nothing() -> None:
+    await lives(20, socket=True)
+    await lives(20, socket=False)
+    tasks, files = len(asyncio.all_tasks()), open_files()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        await lives(40, socket=True)
+        await lives(40, socket=False)
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < GROWTH_BYTES, f"{grown} bytes are left of 80 coordinators"
+    await lives(500, socket=True)
+    await lives(380, socket=False)
+    assert len(asyncio.all_tasks()) == tasks
+    assert open_files() == files
+
+
+def test_threads_end_with_their_coordinators() -> None:
+    with running_in_thread():
+        pass
+    files = open_files()
+    for _ in range(20):
+        with running_in_thread(topics={"orders": 1}):
+            pass
+    assert open_files() == files

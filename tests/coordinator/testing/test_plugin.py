@@ -1,0 +1,147 @@
+"""The pytest plugin, as a project that uses it sees it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ("pytester",)
+
+INI = """
+[pytest]
+asyncio_mode = auto
+asyncio_default_fixture_loop_scope = function
+addopts = --strict-markers -p no:cacheprovider -p no:xdist
+filterwarnings = error
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makefile(".ini", pytest=INI)
+    return pytester
+
+
+def test_the_fixture_is_there_without_anything_else(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import json
+        from urllib.request import urlopen
+
+        def test_it_listens(group_coordinator):
+            with urlopen(f"{group_coordinator.url}/healthz", timeout=5) as answer:
+                assert json.load(answer)["status"] == "ok"
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_in_an_async_test_its_methods_are_awaited(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import pytest
+        from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator
+
+        pytestmark = pytest.mark.group_coordinator(clock="virtual", topics={"orders": 3})
+
+        async def test_async(group_coordinator: GroupCoordinator):
+            assert (await group_coordinator.advance(45_000)).advanced_ms == 45_000
+
+        @pytest.mark.group_coordinator(clock="real")
+        def test_plain(group_coordinator: BlockingGroupCoordinator):
+            assert group_coordinator.behind.app.control.clock.kind == "real"
+            assert group_coordinator.set_topic("orders", 3).partitions == 3
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=2)
+
+
+def test_a_failing_tests_report_carries_what_happened(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import json
+        from urllib.request import Request, urlopen
+
+        def test_wrong(group_coordinator):
+            body = json.dumps({"groupId": "orders-app", "generationId": 1, "memberId": "m"}).encode()
+            headers = {"Kafka-Client-Id": "billing", "Content-Type": "application/json"}
+            asked = Request(f"{group_coordinator.url}/v1/heartbeat", body, headers)
+            with urlopen(asked, timeout=5) as answer:
+                assert json.load(answer)["errorCode"] == 0
+
+        def test_right(group_coordinator):
+            pass
+        """
+    )
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*group coordinator: what happened*",
+            "# test_wrong failed.",
+            "group orders-app",
+            "billing beat id=m generation=1",
+            "----",
+            "billing  Heartbeat -> UNKNOWN_MEMBER_ID",
+        ]
+    )
+    assert result.stdout.str().count("group coordinator: what happened") == 1
+
+
+def test_a_wait_that_fails_says_how_the_group_looked(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        def test_nobody_comes(group_coordinator):
+            group_coordinator.wait_for_group("orders-app", state="Stable", members=3, timeout_ms=10)
+        """
+    )
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["E*NotReached: group 'orders-app' was not Stable with 3 members within 10 ms; there is no*"]
+    )
+
+
+def test_under_xdist_each_test_has_its_own(project: pytest.Pytester) -> None:
+    project.makefile(".ini", pytest=INI.replace(" -p no:xdist", ""))
+    project.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("number", range(12))
+        def test_own(group_coordinator, number):
+            assert group_coordinator.group("g") is None
+            group_coordinator.set_topic("t", number + 1)
+            assert number != 7
+        """
+    )
+    result = project.runpytest_subprocess("-n", "2")
+    result.assert_outcomes(passed=11, failed=1)
+    assert "topic t 8" in result.stdout.str(), "the report travels from the worker with its section"
+
+
+def test_a_marker_that_makes_no_sense_is_told(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.group_coordinator(clok="virtual")
+        def test_wrong(group_coordinator):
+            pass
+        """
+    )
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*expected clock, topics, settings, socket, by name; not clok*"])
+
+
+def test_a_test_that_does_not_ask_for_it_does_not_pay_for_it(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import sys
+
+        def test_light():
+            heavy = ("rejoin.coordinator.service", "rejoin.coordinator.core", "aiohttp")
+            assert not any(name.startswith(heavy) for name in sys.modules)
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=1)

@@ -1,0 +1,87 @@
+"""What the README shows for other people's tests, done as it stands there, with real consumers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+import pytest
+
+from rejoin.client import Consumer
+from rejoin.coordinator.testing import running
+from tests import paths
+
+README = paths.README.read_text()
+[SHOWN_TEST] = re.findall(r"```python\n(@pytest\.mark\.group_coordinator.*?)```", README, re.DOTALL)
+[SHOWN_REQUESTS] = re.findall(r"```\nrejoin serve --control --clock virtual .*?\n(.*?)```", README, re.DOTALL)
+
+pytest_plugins = ("pytester",)
+
+PREFACE = '''
+import asyncio
+import pytest
+from client import Consumer
+
+@pytest.fixture(autouse=True)
+async def consumers(group_coordinator):
+    """Those who point their consumers at it."""
+    async def consume(client_id):
+        at = group_coordinator.bootstrap_servers
+        async with Consumer("orders", bootstrap_servers=at, group_id="orders-app", client_id=client_id) as consumer:
+            while True:
+                await consumer.poll(timeout_ms=50)
+
+    polling = [asyncio.ensure_future(consume(name)) for name in ("one", "two")]
+    yield
+    for each in polling:
+        each.cancel()
+    await asyncio.gather(*polling, return_exceptions=True)
+
+'''
+
+
+def test_the_test_in_the_readme_passes(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".ini", pytest="[pytest]\nasyncio_mode = auto\naddopts = -p no:cacheprovider -p no:xdist\n")
+    pytester.makepyfile(PREFACE + SHOWN_TEST)
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+@asynccontextmanager
+async def three_consumers(bootstrap_servers: str) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        tasks = []
+        for _ in range(3):
+            consumer = Consumer("orders", bootstrap_servers=bootstrap_servers, group_id="orders-app")
+            await stack.enter_async_context(consumer)
+            tasks.append(asyncio.ensure_future(poll_on(consumer)))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def poll_on(consumer: Consumer) -> None:
+    while True:
+        await consumer.poll(timeout_ms=50)
+
+
+async def test_the_requests_in_the_readme_are_answered_in_their_order() -> None:
+    lines = SHOWN_REQUESTS.strip().splitlines()
+    assert len(lines) == 6
+    async with (
+        asyncio.timeout(60),
+        running(clock="virtual", topics={"orders": 3}) as coordinator,
+        three_consumers(coordinator.bootstrap_servers),
+        aiohttp.ClientSession(coordinator.url) as session,
+    ):
+        for line in lines:
+            path, body = re.fullmatch(r"curl -s localhost:9095(\S+)(?: --json '(.*)')?", line).groups()  # type: ignore[union-attr]
+            request = session.get(path) if body is None else session.post(path, json=json.loads(body))
+            async with request as answer:
+                assert answer.status < 300, f"{line}: {await answer.text()}"

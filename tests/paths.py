@@ -1,0 +1,13 @@
+"""Where things are in the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+README: Final = ROOT / "README.md"
+GOLDEN: Final = ROOT / "tests" / "golden"
+RECORDED: Final = GOLDEN / "kafka-4.x"
+TRANSCRIPTS: Final = ROOT / "tests" / "transcripts"
+GALLERY: Final = ROOT / "simulation" / "gallery"

@@ -1,0 +1,256 @@
+"""Whatever lies in a folder of journals: every line is either a fact or in the quarantine, with the reason."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from rejoin.journal.events import coordinator as coordinator_events
+from rejoin.journal.events import simulation as lab_events
+from rejoin.journal.events.client import FACTS
+from rejoin.journal.journal import facts_in
+from rejoin.pipeline.reading.event_types import FIELDS
+from rejoin.pipeline.reading.inputs import NoInput, find
+from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
+from rejoin.pipeline.reading.text_lines import pieces, read_lines, read_piece
+from rejoin.pipeline.report.run import read_events, to_read
+
+pytestmark = pytest.mark.xdist_group("spark-tables")
+
+
+def row(seq: int, **changes: Any) -> dict[str, Any]:
+    whole = {
+        "schema_version": 1, "run_id": "r", "source": "coordinator", "node": "n1", "seq": seq, "at_ms": seq * 10,
+        "event": "partition_elected", "partition": 3, "epoch": 1,
+    }  # fmt: skip
+    return {name: value for name, value in {**whole, **changes}.items() if value != "absent"}
+
+
+def text(*rows: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(each).encode() + b"\n" for each in rows)
+
+
+FILES: dict[str, bytes] = {
+    "empty.jsonl": b"",
+    "good.jsonl": text(row(1), row(2), row(3)),
+    "coordinator-n2-000000000001.jsonl.open": text(row(1, node="n2")) + b'{"schema_version":1,"run_id":"r","sour',
+    "half.jsonl": text(row(1, node="n3")) + b'{"schema_version":1,"run',
+    "no_end.jsonl": text(row(1, node="n4"), row(2, node="n4")).removesuffix(b"\n"),
+    "windows.jsonl": b"\xef\xbb\xbf" + text(row(1, node="n5"), row(2, node="n5")).replace(b"\n", b"\r\n"),
+    "mixed.jsonl": b"\n".join(
+        [
+            json.dumps(row(1, node="m")).encode(),
+            b"",
+            b'2023-09-30 21:00:09,106 INFO started (kafka.server.KafkaServer)',
+            b'{"schema_version":1,"run_id":"r",,}',
+            b"[1, 2]",
+            json.dumps(row(2, node="m")).encode() + json.dumps(row(3, node="m")).encode(),
+            json.dumps(row(4, node="m", schema_version=2, flavour="new")).encode(),
+            json.dumps(row(5, node="m", event="group_enchanted")).encode(),
+            json.dumps(row(6, node="m", epoch="absent")).encode(),
+            json.dumps(row(7, node="m", epoch="high")).encode(),
+            json.dumps(row(8, node="m", at_ms="absent")).encode(),
+            b'{"level":"info","msg":"some other program"}',
+            b'{"schema_version":1,"run_id":"caf\xe9"}',
+            json.dumps(row(9, node="m", at_ms=None)).encode(),
+            json.dumps(row(10, node="m")).encode(),
+            b"",
+        ]
+    ),
+    "utf16.jsonl": json.dumps(row(1, node="u")).encode("utf-16"),
+    "repeated.jsonl": text(*[row(seq, node="p") for seq in (2, 1, 2, 3)], row(3, node="p", epoch=9, at_ms=7)),
+    "again.jsonl": text(row(1, node="p")),
+    "packed.jsonl.gz": gzip.compress(text(row(1, node="z"), row(2, node="z"))),
+    "torn.jsonl.gz": gzip.compress(text(*[row(n, node="t", partition=n * 7919 % 50) for n in range(1, 400)]))[:-40],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bad")
+    for name, content in FILES.items():
+        (path / name).write_bytes(content)
+    return path
+
+
+@pytest.fixture(scope="module")
+def bronze(spark: SparkSession, folder: Path) -> Bronze:
+    found = sort_out(parse(read_lines(spark, find([folder]))).persist())
+    return Bronze(found.events.persist(), found.quarantine.persist())
+
+
+def quarantined(bronze: Bronze, name: str) -> list[tuple[Any, ...]]:
+    rows = bronze.quarantine.where(fn.col("file").endswith(f"/{name}")).orderBy("line").collect()
+    return [(each.line, each.kind) for each in rows]
+
+
+def taken(bronze: Bronze, node: str) -> list[int]:
+    return sorted(each.seq for each in bronze.events.where(fn.col("node") == node).collect())
+
+
+def test_what_is_whole_is_taken(bronze: Bronze) -> None:
+    assert taken(bronze, "n1") == [1, 2, 3]
+    assert taken(bronze, "n4") == [1, 2]
+    assert taken(bronze, "n5") == [1, 2]
+    assert taken(bronze, "z") == [1, 2]
+    for name in ("empty.jsonl", "good.jsonl", "no_end.jsonl", "windows.jsonl", "packed.jsonl.gz"):
+        assert quarantined(bronze, name) == []
+
+
+def test_half_lines(bronze: Bronze) -> None:
+    # Somebody still writes an open segment; a closed one that breaks off is torn.
+    assert taken(bronze, "n2") == [1]
+    assert quarantined(bronze, "coordinator-n2-000000000001.jsonl.open") == []
+    assert taken(bronze, "n3") == [1]
+    assert quarantined(bronze, "half.jsonl") == [(2, "half-line")]
+
+
+def test_every_broken_line_says_where_and_why(bronze: Bronze) -> None:
+    assert taken(bronze, "m") == [1, 10]
+    assert quarantined(bronze, "mixed.jsonl") == [
+        (2, "not-json"),
+        (3, "not-json"),
+        (4, "not-json"),
+        (5, "not-json"),
+        (6, "not-json"),
+        (7, "version"),
+        (8, "unknown-event"),
+        (9, "field"),
+        (10, "field"),
+        (11, "not-a-row"),
+        (12, "not-a-row"),
+        (13, "encoding"),
+        (14, "field"),
+    ]
+    reasons = {
+        each.line: each.reason for each in bronze.quarantine.where(fn.col("file").endswith("/mixed.jsonl")).collect()
+    }
+    assert reasons[7] == "schema version 2; this program knows versions up to 1, take a newer one"
+    assert reasons[8] == "unknown event group_enchanted"
+    assert reasons[9] == "partition_elected without epoch"
+    assert reasons[11] == "not a row of a journal: it has no at_ms"
+    assert reasons[13].startswith("not UTF-8: byte 0xe9")
+
+
+def test_wrong_encodings_and_broken_archives(bronze: Bronze) -> None:
+    assert quarantined(bronze, "utf16.jsonl")[0][1] == "encoding"
+    assert quarantined(bronze, "torn.jsonl.gz")[0] == (None, "unreadable")
+    rest = taken(bronze, "t")
+    assert rest == list(range(1, len(rest) + 1))
+
+
+def test_each_row_counts_once(bronze: Bronze) -> None:
+    assert taken(bronze, "p") == [1, 2, 3]
+    assert quarantined(bronze, "again.jsonl") == []
+    assert quarantined(bronze, "repeated.jsonl") == [(2, "repeated"), (3, "repeated"), (5, "conflict")]
+
+
+def test_no_line_is_lost(bronze: Bronze, folder: Path) -> None:
+    plain = [part for name, part in FILES.items() if not name.endswith((".gz", ".open"))]
+    told = sum(part.count(b"\n") + bool(part and not part.endswith(b"\n")) for part in plain)
+    events = bronze.events.where("file NOT LIKE '%.gz' AND file NOT LIKE '%.open'").count()
+    broken = bronze.quarantine.where("file NOT LIKE '%.gz' AND file NOT LIKE '%.open'").count()
+    assert events + broken == told
+
+
+def test_lines_of_a_large_file_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "large.jsonl"
+    lines = [f"line {number} " + "x" * (number % 41) for number in range(1, 3_001)]
+    path.write_text("\n".join(lines) + "\n")
+    cut = pieces(find([path]), piece_bytes=997)
+    assert len(cut) > 50
+    read = [
+        (number, line)
+        for piece in cut
+        for batch in read_piece(piece)
+        for number, line in zip(batch["line"].to_pylist(), batch["text"].to_pylist(), strict=True)
+    ]
+    assert sorted(read) == list(enumerate(lines, 1))
+
+
+def test_parquet_of_another_make_and_of_a_newer_version(spark: SparkSession, bronze: Bronze, tmp_path: Path) -> None:
+    good: DataFrame = bronze.events.where("node = 'n1'")
+    newer = good.where("seq = 3").withColumns({"schema_version": fn.lit(99), "node": fn.lit("n9")})
+    good.unionByName(newer).coalesce(1).write.parquet(str(tmp_path / "table"))
+    (tmp_path / "fake.parquet").write_bytes(b"PAR1 in name only")
+    found = find([tmp_path])
+    assert [each.problem is None for each in found] == [False, True]
+    read = sort_out(from_table(spark.read.parquet(found[1].path), fn.lit("x")).persist())
+    assert taken(read, "n1") == [1, 2, 3]
+    assert [each.kind for each in read.quarantine.collect()] == ["version"]
+
+
+def test_tables_of_something_else_are_left_out_as_a_whole(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").write_bytes(text(row(1), row(2)))
+    named = "1 AS schema_version, 'r' AS run_id, 's' AS source, 'n' AS node, 1L AS seq, 5L AS at_ms, 'e' AS event"
+    tables = {
+        "foreign": "SELECT 1 AS id, 'x' AS name",
+        "numbers": f"SELECT {named}, 3 AS members",
+        "words": f"SELECT {named.replace('1L AS seq', 'now() AS seq')}",
+        "lists": f"SELECT {named}, array(1, 2) AS partitions",
+        "wide": f"SELECT {named.replace('1 AS schema', '1L AS schema')}, 7000000000 AS generation, 4S AS epoch",
+    }
+    for name, query in tables.items():
+        spark.sql(query).coalesce(1).write.parquet(str(tmp_path / name))
+    read = read_events(spark, find([tmp_path]), "UTC")
+    told = {Path(each.file).parent.name: (each.kind, each.line, each.reason) for each in read.quarantine.collect()}
+    assert {name: (kind, line) for name, (kind, line, _) in told.items()} == dict.fromkeys(
+        ("foreign", "numbers", "words", "lists"), ("not-a-row", None)
+    )
+    start = "not a table of events, its 1 rows are left out: "
+    assert told["foreign"][2].startswith(f"{start}it has no schema_version, run_id")
+    assert told["numbers"][2] == f"{start}members is int instead of array<string>"
+    assert "seq is timestamp" in told["words"][2]
+    assert "partitions is array<int>" in told["lists"][2]
+    # Wider and narrower numbers are numbers; one that there is no room for is nothing.
+    wide = read.events.where("run_id = 'r' AND source = 's'").collect()
+    assert [(each.generation, each.epoch, each.seq) for each in wide] == [(None, 4, 1)]
+    assert read.events.where("source = 'coordinator'").count() == 2
+
+
+def test_what_is_no_parquet_is_told_even_where_all_is_to_be_taken_for_it(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").write_bytes(text(row(1)))
+    read = read_events(spark, to_read([tmp_path], tmp_path / "out", "parquet"), "UTC")
+    assert [(each.kind, each.line) for each in read.quarantine.collect()] == [("unreadable", None)]
+
+
+def test_tables_of_reports_are_passed_over_and_their_events_are_read_where_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").write_bytes(text(row(1)))
+    report = tmp_path / "why"
+    for table in ("events", "quarantine", "findings"):
+        (report / "tables" / table / "day=2026-01-01").mkdir(parents=True)
+        (report / "tables" / table / "day=2026-01-01" / "part.parquet").write_bytes(b"PAR1")
+    (report / "report.html").write_text("<html>")
+
+    def names(*paths: Path) -> list[str]:
+        return [str(Path(each.path).relative_to(tmp_path.resolve())) for each in find(paths)]
+
+    events = "why/tables/events/day=2026-01-01/part.parquet"
+    assert names(tmp_path) == ["good.jsonl"]
+    assert names(report / "tables") == names(report / "tables" / "events") == [events]
+    with pytest.raises(NoInput, match="Reports of ours are passed over"):
+        find([report])
+    # A report goes beside what it is about, again and again; only what it would write over is refused.
+    assert [each.path for each in to_read([tmp_path], report)] == [str((tmp_path / "good.jsonl").resolve())]
+    assert len(to_read([tmp_path], tmp_path)) == 1
+    for path in (report / "tables", report / "tables" / "events", report / "report.html"):
+        with pytest.raises(NoInput, match="choose another --out"):
+            to_read([path], report)
+
+
+def test_nothing_to_read_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(NoInput, match="no such file or directory"):
+        find([tmp_path / "missing"])
+    with pytest.raises(NoInput, match="no files there"):
+        find([tmp_path])
+
+
+def test_known_facts_are_those_that_are_told() -> None:
+    told = [*facts_in(coordinator_events), *FACTS, *facts_in(lab_events)]
+    assert {fact.name: tuple(fact.model_fields) for fact in told} == FIELDS

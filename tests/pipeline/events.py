@@ -1,0 +1,57 @@
+"""Facts written by hand, as rows of bronze."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StructType
+
+from rejoin.pipeline.schemas import EVENTS, VERSION
+
+MS_A_DAY = 86_400_000
+
+
+def events(spark: SparkSession, facts: Iterable[dict[str, Any]]) -> DataFrame:
+    """Bronze of facts. Each is numbered within its stream unless it says its number itself."""
+    numbers: dict[tuple[str, str, str], int] = {}
+    rows = []
+    for line, fact in enumerate(facts, 1):
+        given = {"run_id": "run", "source": "coordinator", "node": "n1", "group_id": "g", **fact}
+        stream = (given["run_id"], given["source"], given["node"])
+        numbers[stream] = given.setdefault("seq", numbers.get(stream, 0) + 1)
+        given |= {
+            "schema_version": VERSION,
+            "confidence": given.get("confidence", "exact"),
+            "file": "facts",
+            "line": line,
+        }
+        given["day"] = datetime.fromtimestamp(given["at_ms"] // MS_A_DAY * 86_400, UTC).date()
+        assert not set(given) - set(EVENTS.fieldNames()), sorted(set(given) - set(EVENTS.fieldNames()))
+        rows.append(tuple(given.get(name) for name in EVENTS.fieldNames()))
+    return spark.createDataFrame(rows, EVENTS)
+
+
+def coordinator(at_ms: int, event: str, **fields: Any) -> dict[str, Any]:
+    """A fact of a coordinator."""
+    return {"at_ms": at_ms, "event": event, **fields}
+
+
+def consumer(client_id: str, at_ms: int, event: str, *partitions: int, **fields: Any) -> dict[str, Any]:
+    """A fact of a consumer with a process of its own, about partitions of topic t."""
+    places = [Row(topic="t", partition=index) for index in partitions]
+    about = {"client_id": client_id, "member_id": f"{client_id}-id", "generation": 1, "partitions": places}
+    return {"at_ms": at_ms, "event": event, "source": "client", "node": f"process-{client_id}", **about, **fields}
+
+
+def frame(spark: SparkSession, schema: StructType, *rows: dict[str, Any]) -> DataFrame:
+    """A table by hand; what a row does not say is null."""
+    return spark.createDataFrame([tuple(row.get(name) for name in schema.fieldNames()) for row in rows], schema)
+
+
+def dicts(table: DataFrame, *columns: str, order: str = "") -> list[dict[str, Any]]:
+    """The rows of a table, these columns of them."""
+    chosen = table.select(*columns)
+    return [row.asDict(recursive=True) for row in chosen.orderBy(*(order.split() or columns)).collect()]

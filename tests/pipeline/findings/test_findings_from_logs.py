@@ -1,0 +1,155 @@
+"""Findings from brokers' logs against those from the journal of the same run: a log tells less, and never the contrary.
+
+Scenarios of the gallery are played, and what their coordinators did is written down as brokers of four versions log it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.recovered_from_logs import read, run, written
+from rejoin.pipeline import schemas
+from rejoin.pipeline.findings import READS, findings
+from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.reading.journals import parse, sort_out
+from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.tables.member_sessions import member_sessions
+from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
+from tests import paths
+from tests.pipeline.events import events
+from tests.pipeline.gallery import GALLERY, RARELY
+
+VERSIONS = ((2, 0), (2, 4), (2, 8), (4, 0))
+SCENARIOS = (
+    "commit_before_processing",
+    "dynamic_rolling_deploy",
+    "flapping_consumer",
+    "gc_pause_longer_than_the_session",
+    "static_rolling_deploy_too_slow",
+    "stuck_handler",
+)
+RECORDED = paths.RECORDED
+"""Logs of real brokers."""
+TELL_JOINS = ("2.8", "4.0")
+DIRECTION = {"session-too-short": "longer", "died-without-leaving": "shorter"}
+"""Findings that want session.timeout.ms changed, and which way."""
+
+Found = dict[tuple[str, str], dict[str, dict[str, Any]]]
+"""Findings by scenario and source (a version, or journal), each by group and rule: ``orders-app/storm``."""
+
+
+def told_by_logs(name: str, scenario: Any) -> Iterable[dict[str, Any]]:
+    told = run(name, scenario, requests=False).told
+    for version in VERSIONS:
+        found, broken = read(written(told, version), {})
+        assert broken == 0
+        about = {"run_id": f"{name} {version[0]}.{version[1]}", "source": schemas.BROKER_LOG}
+        for event in sorted(found, key=lambda each: (each["order_ms"], each["line"])):
+            yield {key: value for key, value in event.items() if key != "order_ms"} | about
+
+
+def told_by_recorded_logs() -> Iterable[dict[str, Any]]:
+    for path in sorted(RECORDED.glob("*/group-coordinator.log")):
+        found, _ = read({1: path.read_bytes().splitlines()}, {})
+        about = {"run_id": f"{path.parent.name} recorded", "source": schemas.BROKER_LOG}
+        for event in sorted(found, key=lambda each: (each["order_ms"], each["line"])):
+            yield {key: value for key, value in event.items() if key != "order_ms"} | about
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    folder = tmp_path_factory.mktemp("journals")
+    rows = list(told_by_recorded_logs())
+    for name in SCENARIOS:
+        text = (GALLERY / f"{name}.yaml").read_text()
+        scenario = scenario_from(re.sub(r"records_per_second: [0-9.]+", RARELY, text))
+        play(scenario, journal=folder / f"{name}.jsonl", run_id=f"{name} journal")
+        rows += told_by_logs(name, scenario)
+    journals = sort_out(parse(read_lines(spark, find([folder]))).persist())
+    told = journals.events.unionByName(events(spark, rows)).persist()
+    # Who came, who went and what that began; what consumers did is of no matter here.
+    tables = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
+    tables["rebalances"] = rebalances(told).persist()
+    tables["member_sessions"] = member_sessions(told, tables["rebalances"])
+    got: Found = {}
+    for row in findings(tables, told).collect():
+        name, source = row.run_id.split()
+        got.setdefault((name, source), {})[f"{row.group_id}/{row.finding}"] = row.asDict(recursive=True)
+    return got
+
+
+def from_logs(found: Found) -> Iterable[tuple[str, str, str, dict[str, Any]]]:
+    for (name, source), rows in found.items():
+        if source not in ("journal", "recorded"):
+            yield from ((name, source, key, row) for key, row in rows.items())
+
+
+def test_a_setting_that_a_log_names_the_journal_names_too(found: Found) -> None:
+    made_up = [
+        (name, source, key, row["setting"])
+        for name, source, key, row in from_logs(found)
+        if row["setting"] is not None and key not in found[name, "journal"]
+    ]
+    assert made_up == []
+    assert {source for _, source, _, row in from_logs(found) if row["setting"]} == {"2.4", *TELL_JOINS}
+
+
+def test_a_log_wants_a_setting_changed_the_way_the_journal_does(found: Found) -> None:
+    def ways(name: str, source: str) -> set[str]:
+        return {DIRECTION[key.split("/")[1]] for key in found.get((name, source), {}) if key.split("/")[1] in DIRECTION}
+
+    for name in SCENARIOS:
+        for source in ("2.0", "2.4", *TELL_JOINS):
+            assert ways(name, source) <= ways(name, "journal"), (name, source)
+    assert ways("static_rolling_deploy_too_slow", "4.0") == {"longer"}
+
+
+def test_without_the_session_timeout_no_value_is_named_and_what_is_named_would_do(found: Found) -> None:
+    told = [each for each in from_logs(found) if each[2].endswith("/session-too-short")]
+    assert {source for _, source, *_ in told} == {"2.4", *TELL_JOINS}
+    for name, _, key, row in told:
+        assert not re.search(r"\d{4,}", row["advice"])
+        assert "then passes" not in row["advice"]
+        assert "longer than it is now, by at least" in row["advice"]
+        assert "wanted_session_timeout_ms" not in row["numbers"]
+        truth = found[name, "journal"][key]["numbers"]
+        would_be = truth["session_timeout_ms"] + row["numbers"]["longer_by_ms"]
+        assert would_be > truth["session_timeout_ms"] + row["numbers"]["most_missed_ms"]
+
+
+def test_recorded_logs_name_no_value_for_a_session_that_they_do_not_tell(found: Found) -> None:
+    told = [
+        row
+        for (_, source), rows in found.items()
+        for key, row in rows.items()
+        if source == "recorded" and key.endswith(("/session-too-short", "/rolling-restart"))
+    ]
+    assert told
+    for row in told:
+        assert "wanted_session_timeout_ms" not in row["numbers"]
+        assert not re.search(r"[Ss]et session.timeout.ms to", row["advice"])
+
+
+def test_where_joins_are_not_told_nobody_is_said_not_to_have_come_back(found: Found) -> None:
+    silent = {(name, source) for name, source, key, _ in from_logs(found) if key.endswith("/fell-silent")}
+    assert silent >= {(name, "2.0") for name in SCENARIOS if any("too-short" in key for key in found[name, "journal"])}
+    assert not [each for each in silent if each[1] in (*TELL_JOINS, "journal")]
+    for _, _, key, row in from_logs(found):
+        if key.endswith("/fell-silent"):
+            assert (row["confidence"], row["setting"]) == ("inferred", None)
+            assert "does not tell" in row["text"]
+            assert "did not come back" not in row["title"] + row["text"]
+
+
+def test_a_log_that_tells_everybody_who_joins_finds_what_the_journal_finds(found: Found) -> None:
+    for name in SCENARIOS:
+        wanted = {key for key in found[name, "journal"] if key.endswith(("-restart", "-too-short", "-member"))}
+        for source in TELL_JOINS:
+            assert wanted <= set(found.get((name, source), ())), (name, source)

@@ -1,0 +1,104 @@
+"""A journal in many small segments, as it comes to be bit by bit, and what a batch makes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from rejoin.journal.journal import segments
+from rejoin.pipeline.live.event_stream import SETTINGS, drain, lines_of_journals
+from rejoin.pipeline.live.store import Store
+from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.reading.journals import Bronze, parse, sort_out
+from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.spark.session import session
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
+
+SCENARIO = """
+question: Two groups, two coordinators, one of which goes down in the middle of a rebalance.
+horizon: 150s
+topics:
+  orders: {partitions: 4, records_per_second: 1}
+groups:
+  orders-app:
+    topics: orders
+    consumers: 3
+    assignor: range
+    start: {every: 200ms}
+  other-app:
+    topics: orders
+    consumers: 2
+    assignor: cooperative-sticky
+    start: {every: 500ms}
+coordinator: {nodes: 2}
+events:
+  - {at: 20s, scale: {group: orders-app, to: 4}}
+  - {at: 40s, crash: {consumer: orders-app-1}}
+  - {at: 95s, slow_log: {slower: 1s, for: 10s}}
+  - {at: 95s, scale: {group: other-app, to: 3}}
+  - {at: 95s, failover: {group: other-app, down: 20s, when: CompletingRebalance}}
+  - {at: 120s, scale: {group: orders-app, to: 0}}
+"""
+
+
+def journal(folder: Path, *, seeds: tuple[int, ...] = (1, 2), rows: int = 150) -> list[Path]:
+    """Play some runs one after the other into one journal, cut into segments; all of them in the order of writing."""
+    whole = folder.with_name(f"{folder.name}-whole")
+    for seed in seeds:
+        play(scenario_from(SCENARIO), seed, journal=whole, run_id=f"run-{seed}")
+    folder.mkdir()
+    cut: list[Path] = []
+    for stream in sorted({segment.stream for segment in segments(whole)}):
+        mine = [each.path for each in segments(whole) if each.stream == stream]
+        lines = [line for path in mine for line in path.read_bytes().splitlines(keepends=True)]
+        for first in range(0, len(lines), rows):
+            path = folder / f"{stream}-{first + 1:012d}.jsonl"
+            path.write_bytes(b"".join(lines[first : first + rows]))
+            cut.append(path)
+    return sorted(cut, key=lambda path: (int(path.stem[-12:]), path.name))
+
+
+def of_batch(spark: SparkSession, folder: Path) -> Bronze:
+    """The facts and the quarantine of a folder, read at one time."""
+    return sort_out(parse(read_lines(spark, find([folder]))).persist())
+
+
+def of_stream(spark: SparkSession, store: Store) -> Bronze:
+    """The same of what a stream has kept."""
+    return sort_out(store.read_facts(spark).drop("batch_id").persist())
+
+
+def rows(table: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    """A table's rows, in an order that is always the same."""
+    chosen = table.select(*columns) if columns else table
+    return sorted((tuple(row) for row in chosen.collect()), key=repr)
+
+
+def die_at(query: str, batch: int) -> Any:
+    """A hook that kills this process between the writing of a batch and its commit."""
+
+    def after_write(name: str, number: int) -> None:
+        if (name, number) == (query, batch):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return after_write
+
+
+def main() -> None:
+    """``FOLDER OUT QUERY BATCH``: take in a folder, and die as that batch is written."""
+    folder, out, query, batch = sys.argv[1:]
+    with session("local[2]", fast=True, settings=SETTINGS) as spark:
+        print(SparkContext._gateway.proc.pid, flush=True)
+        lines = lines_of_journals(spark, [Path(folder)], max_files=8)
+        drain(spark, lines, Store(Path(out)), after_write=die_at(query, int(batch)))
+
+
+if __name__ == "__main__":
+    main()

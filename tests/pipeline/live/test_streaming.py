@@ -1,0 +1,241 @@
+"""Streams on disk: what comes bit by bit, is interrupted and goes on, makes the same tables as a batch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import ConsumerEvent
+from rejoin.pipeline.commands.watch import watch
+from rejoin.pipeline.live.event_stream import drain, lines_of_journals
+from rejoin.pipeline.live.group_rebalances import COLUMNS
+from rejoin.pipeline.live.store import Store, StoreTrouble
+from rejoin.pipeline.live.tables import read_table
+from rejoin.pipeline.reading.journals import Bronze
+from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
+from tests.coordinator.service.helpers import START
+from tests.pipeline.live.services import serving
+from tests.pipeline.live.streams import SCENARIO, journal, of_batch, of_stream, rows
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 400
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def assert_same_tables(spark: SparkSession, store: Store, folder: Path) -> Bronze:
+    """Facts, quarantine and rebalances of a stream are those of a batch, and each finished one came out once."""
+    batch, stream = of_batch(spark, folder), of_stream(spark, store)
+    assert rows(stream.events) == rows(batch.events)
+    assert rows(stream.quarantine) == rows(batch.quarantine)
+    told = rebalances(batch.events).persist()
+    live = store.read_live(spark).where("what = 'finished'")
+    came = rows(live, *COLUMNS)
+    assert len(came) > 10
+    # Of a coordinator that died in the middle only others know what became of its rebalance.
+    wanted = rows(told.where("outcome != 'open'"), *COLUMNS)
+    assert set(map(repr, came)) <= set(map(repr, wanted))
+    missing = {row.rebalance_id for row in told.where("outcome != 'open'").collect()} - {
+        row.rebalance_id for row in live.collect()
+    }
+    assert {row.outcome for row in told.collect() if row.rebalance_id in missing} <= {"aborted"}
+    assert len(came) == len(wanted) - len(missing)
+    return batch
+
+
+def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path: Path) -> None:
+    parts = journal(tmp_path / "journal")
+    growing, store = tmp_path / "growing", Store(tmp_path / "out")
+    growing.mkdir()
+    for part in parts[: len(parts) // 2]:
+        shutil.copy(part, growing / part.name)
+    # Somebody writes this one still; its rows come with the segment, once it is closed.
+    being_written = growing / f"{parts[-1].name}.open"
+    being_written.write_bytes(parts[-1].read_bytes()[:-20])
+    lines = lines_of_journals(spark, [growing], max_files=8)
+    drain(spark, lines, store)
+    assert store.committed("facts") == 1
+
+    being_written.unlink()
+    for part in parts[len(parts) // 2 :]:
+        shutil.copy(part, growing / part.name)
+    text = parts[0].read_bytes().splitlines(keepends=True)
+    broken = [b"not JSON\n", text[0], text[1], b"\xff\xfe\n", b'{"schema_version": 99}\n', text[2][:40]]
+    (growing / "simulation-node-8-000000000001.jsonl").write_bytes(b"".join(broken))
+    drain(spark, lines, store)
+    kinds = {row.kind for row in assert_same_tables(spark, store, growing).quarantine.collect()}
+    assert kinds == {"not-json", "repeated", "encoding", "version", "half-line"}
+
+
+def interrupted(folder: Path, out: Path, query: str, batch: int) -> None:
+    """Take in a folder in a process that is killed as it has written a batch, and wait until its JVM is gone, too."""
+    environment = {**os.environ, "TMPDIR": str(out.parent)}
+    command = [sys.executable, "-m", "tests.pipeline.live.streams", str(folder), str(out), query, str(batch)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    jvm = int(done.stdout)
+    until(lambda: is_gone(jvm))
+
+
+def is_gone(process: int) -> bool:
+    try:
+        return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_kill_between_write_and_commit_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    parts = journal(tmp_path / "journal")
+    folder, store = tmp_path / "some", Store(tmp_path / "out")
+    folder.mkdir()
+    for part in parts[: len(parts) // 2]:
+        shutil.copy(part, folder / part.name)
+    interrupted(folder, store.folder, "facts", 1)
+    assert store.committed("facts") == 0
+    orphan = sorted((store.facts / "batch_id=1").glob("*.parquet"))
+    assert orphan
+    interrupted(folder, store.folder, "live", 0)
+    assert store.committed("facts") == 1
+    assert store.committed("live") == -1
+    assert not set(orphan) & set((store.facts / "batch_id=1").glob("*.parquet"))
+    for part in parts[len(parts) // 2 :]:
+        shutil.copy(part, folder / part.name)
+    drain(spark, lines_of_journals(spark, [folder], max_files=8), store)
+    assert_same_tables(spark, store, folder)
+
+
+class Watching:
+    """``rejoin watch`` as a user starts it, and what it prints."""
+
+    def __init__(self, *arguments: str, folder: Path) -> None:
+        self._printed = (folder / "printed.txt").open("w+")
+        environment = {**os.environ, "TMPDIR": str(folder)}
+        command = [sys.executable, "-m", "rejoin", "watch", *arguments]
+        self.process = subprocess.Popen(command, env=environment, stdout=self._printed, stderr=subprocess.STDOUT)
+
+    @property
+    def printed(self) -> str:
+        return Path(self._printed.name).read_text()
+
+    def until(self, words: str, times: int = 1) -> None:
+        until(lambda: self.printed.count(words) >= times or self.process.poll() is not None)
+        assert self.printed.count(words) >= times, self.printed
+
+    def stop(self) -> int:
+        """Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(400)
+        finally:
+            self._printed.close()
+
+
+def told_by(node: str) -> list[tuple[Event, int]]:
+    """What a coordinator of the scenario tells, with instants of today."""
+    told: list[tuple[Event, int]] = []
+
+    def hear(party: Any, fact: Event, now: int) -> None:
+        if party.name == node and not isinstance(fact, ConsumerEvent):
+            told.append((fact, START + now))
+
+    play(scenario_from(SCENARIO), 1, listeners=[hear])
+    return told
+
+
+def test_a_service_is_watched_over_its_restart_and_nothing_ugly_is_printed(spark: SparkSession, tmp_path: Path) -> None:
+    told, kept, store = told_by("node-1"), tmp_path / "journal", Store(tmp_path / "out")
+    finished = [number for number, (fact, _) in enumerate(told) if fact.name == "rebalance_completed"]
+    # A rebalance that the service does not live to see the end of would not end in this run.
+    before, half = 2, finished[1] + 1
+    assert len(finished) > before
+    with serving(kept) as service:
+        port = service.app.port
+        service.publish(told[:half])
+        watching = Watching("--from", service.url, "--out", str(store.folder), folder=tmp_path)
+        try:
+            watching.until("completed, took", before)
+        except BaseException:
+            watching.process.kill()
+            raise
+    try:
+        watching.until("does not answer: connection refused")
+        with serving(kept, port=port) as again:
+            again.publish(told[half:])
+            watching.until("completed, took", len(finished))
+        assert watching.stop() == 0
+    finally:
+        watching.process.kill()
+    assert "Traceback" not in watching.printed
+    assert "WARN" not in watching.printed
+    assert watching.printed.count("completed, took") == len(finished)
+    assert "the same command goes on from here" in watching.printed
+
+
+def test_watching_once_makes_the_tables_of_a_batch(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, kept, out = told_by("node-1"), tmp_path / "journal", tmp_path / "out"
+    with serving(kept) as service:
+        service.publish(told)
+        assert watch(from_=(service.url,), once=True, out=out) == 0
+        url = service.url
+    printed = capsys.readouterr().out
+    assert f"watching {url}" in printed
+    assert "session-expiry" in printed
+    batch = rebalances(of_batch(spark, kept).events)
+    columns = [name for name in batch.columns if name not in ("file", "line")]
+    assert rows(read_table(spark, out / "tables" / "rebalances"), *columns) == rows(batch, *columns)
+    findings = read_table(spark, out / "tables" / "findings").collect()
+    assert findings
+    assert all(row.title.split()[0] in printed for row in findings[:3])
+    # It is down now.
+    assert watch(from_=(url,), once=True, out=out) == 2
+    assert f"{url} does not answer: connection refused" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "give --from http://HOST:PORT, or --journal FOLDER"),
+        ({"from_": ("ftp://h",)}, "'ftp://h' is no address of a coordinator"),
+        ({"journal": (Path("/no/such/folder"),)}, "/no/such/folder: no such folder"),
+        ({"from_": ("h:1",), "every": 0.0}, "--every 0.0: expected a number of seconds above 0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given: dict[str, Any], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert watch(**given) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_folder_has_one_writer_and_one_kind_of_input(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+
+    def refused(kind: str, *inputs: str) -> str:
+        with pytest.raises(StoreTrouble) as told, store.held(kind, inputs):
+            pass
+        return str(told.value)
+
+    with store.held("services", ["http://h:1"]):
+        assert "another process" in refused("services", "http://h:1")
+    with store.held("services", ["http://h:1", "http://h:2"]):
+        pass
+    assert "made from services http://h:1, http://h:2, not from files /j" in refused("files", "/j")
+    (store.folder / "stream.json").write_text(json.dumps({"version": 99}))
+    assert "version 99" in refused("services")

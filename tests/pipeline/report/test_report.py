@@ -1,0 +1,158 @@
+"""The report over the gallery's journals: what is on disk and on the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rejoin.pipeline.report.data import GroupReport, Report
+from rejoin.pipeline.report.page import render
+from rejoin.pipeline.schemas import TABLES
+
+
+@pytest.fixture(scope="module")
+def page(gallery_report: Path) -> str:
+    return (gallery_report / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def data_of(page: str) -> dict[str, object]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+class Nesting(HTMLParser):
+    """What is open, what is closed out of turn, and which details lie in which."""
+
+    VOID = ("meta", "br", "hr", "img", "input", "link")
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.summaries: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if "summary" in self.open and tag not in ("code", "span", "b"):
+            self.wrong.append(f"{tag} in a summary, {self.getpos()}")
+        if tag == "summary":
+            self.summaries.append("")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"/{tag} out of turn, {self.getpos()}")
+
+    def handle_data(self, data: str) -> None:
+        if "summary" in self.open:
+            self.summaries[-1] += data
+
+
+def test_tags_nest_and_close() -> None:
+    started = {"prepared_at_ms": 5, "ended_at_ms": 9, "cause": "leave", "outcome": "completed"}
+    finding = {"finding": "f", "severity": "low", "title": "t <b>", "text": "x", "score": 0.0, "from_ms": 1, "to_ms": 2}
+    finding |= {"advice": "a", "setting": "s", "evidence": [{"event": "e", "source": "s", "node": "n", "seq": 1}]}
+    pause = {"owner": "o", "pauses": 1, "stopped_ms": 4, "longest_ms": 4, "incremental": 0}
+    request = {"api": "JoinGroup", "requests": 2, "failed": 1}
+    violation = {"at_ms": 5, "kind": "two-owners", "topic": "t", "partition": 1, "text": "x"}
+    group = GroupReport(
+        "r", "g", 0, 100, [started] * 13, [finding] * 14, [violation] * 60, pauses=[pause], requests=[request]
+    )
+    bare = GroupReport("r", "h", 0, 100, closed_ms=10)
+    other = {"run_id": "r", "group_id": "o", "rebalances": 3}
+    broken = {"file": "/a/b.jsonl", "line": 3, "reason": "why", "text": "<p>"}
+    stream = {"source": "s", "node": "n", "run_id": "r", "rows": 3, "missing": 0, "out_of_order": 0, "clock_steps": 0}
+    page = render(
+        Report("title", [group, bare], [other], [stream], quarantine_kinds=[("field", 2)], quarantine=[broken])
+    )
+    found = Nesting(page)
+    assert found.wrong == []
+    assert found.open == []
+    summaries = {
+        "13 rebalances, one by one",
+        "Pauses by consumer",
+        "Requests",
+        "1 row of evidence",
+        "2 more findings",
+        "1 more group without a chart (--group shows one)",
+    }
+    assert set(found.summaries) == summaries
+
+
+def test_what_is_counted_and_in_which_zone_is_said() -> None:
+    finding = {"finding": "f", "severity": "low", "title": "t", "text": "x", "score": 6.0}
+    of_a_day = render(Report("t", [GroupReport("r", "g", 1_772_496_000_000, 1_772_496_060_000, findings=[finding])]))
+    assert "consumer-seconds stopped in rebalances" in of_a_day
+    assert "cost 6 consumer-seconds" in of_a_day
+    assert "the time until the coordinator missed it" in of_a_day
+    assert "all times are in UTC" in of_a_day
+    simulated = render(Report("t", [GroupReport("r", "g", 0, 60_000)]))
+    assert "UTC" not in simulated.split("<script")[0]
+    assert "the time until the coordinator missed it" not in simulated
+    assert '"lag at commits"' in simulated
+
+
+def test_tags_of_the_gallery_s_page_nest_and_close(page: str) -> None:
+    found = Nesting(page)
+    assert found.wrong == []
+    assert found.open == []
+
+
+def test_tables_lie_by_day_and_group(gallery_report: Path) -> None:
+    tables = gallery_report / "out" / "tables"
+    written = {folder.name for folder in tables.iterdir()}
+    assert written == {*TABLES, "events", "quarantine"} - {"sweep_runs"}
+    assert (tables / "rebalances" / "day=1970-01-01" / "group_id=orders-app").is_dir()
+
+
+def test_every_line_that_could_not_be_read_is_told(gallery_report: Path, page: str) -> None:
+    rows = pq.read_table(gallery_report / "out" / "tables" / "quarantine").to_pylist()
+    assert [(Path(row["file"]).name, row["line"]) for row in sorted(rows, key=lambda row: row["line"])] == [
+        ("topic_growth.jsonl", 6),
+        ("topic_growth.jsonl", 7),
+    ]
+    assert "2 lines in quarantine" in page
+    assert "topic_growth.jsonl</span>:6" in page
+    assert "no JSON at all" in page
+
+
+def test_the_page_needs_nothing_else(page: str) -> None:
+    assert not re.search(r"""(src|href)=["']?(https?:|//)|@import|url\(|fetch\(|XMLHttpRequest""", page)
+    assert "@@" not in page.replace(re.search(r"<script type=.*?</script>", page, re.DOTALL)[0], "")
+
+
+def test_findings_come_before_everything_that_happened(page: str) -> None:
+    places = [page.index(f"<h2>{title}") for title in ("Findings", "Groups, the worst first", "What was read")]
+    assert places == sorted(places)
+    titles = re.findall(r'<article class="card finding (\w+)">', page)
+    assert titles == sorted(titles, key=["high", "medium", "low"].index)
+    assert titles[0] == "high"
+
+
+def test_each_group_has_its_chart(gallery_report: Path, page: str) -> None:
+    groups = {(group["name"], len(group["rebalances"])) for group in data_of(page)["groups"]}
+    rebalances = pq.read_table(gallery_report / "out" / "tables" / "rebalances", columns=["run_id", "group_id"])
+    counts: dict[tuple[str, str], int] = {}
+    for run, group in zip(*(rebalances[name].to_pylist() for name in ("run_id", "group_id")), strict=True):
+        counts[run, group] = counts.get((run, group), 0) + 1
+    assert groups == {(group, number) for (_, group), number in counts.items()}
+    assert page.count("data-group=") == len(counts)
+
+
+def test_a_chart_knows_owners_lag_balance_and_stops(page: str) -> None:
+    groups = data_of(page)["groups"]
+    eager = next(group for group in groups if len(group["rebalances"]) == 5 and len(group["places"]) == 24)
+    assert eager["owners"] == [f"orders-app-{number}" for number in range(1, 9)]
+    assert eager["short"] == [str(number) for number in range(1, 9)]
+    assert eager["lag"]
+    assert eager["balance"][-1][2:4] == [3, 3]
+    assert max(waiting for _, waiting, _ in eager["stops"]) >= 4
+    assert eager["stops"][-1][1:] == [0, 0]

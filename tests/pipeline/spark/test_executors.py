@@ -1,0 +1,107 @@
+"""On real executors: a standalone master and two workers on this machine, other processes with no code of ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from rejoin.pipeline.report.run import make_report
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import read_scenario
+from tests import paths
+from tests.pipeline.spark.standalone import QUICK, Cluster, standalone
+from tests.pipeline.sweep.sweeps import GRID, files, grid, swept
+
+ROOT = paths.ROOT
+PATIENCE_S = 240.0
+SWEEP = GRID.replace("seeds: 4", "seeds: 25")
+BOTH_FROM_THE_START = """
+spark.cores.max 2
+spark.executor.memory 512m
+spark.scheduler.minRegisteredResourcesRatio 1.0
+spark.scheduler.maxRegisteredResourcesWaitingTime 200s
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with standalone(tmp_path_factory.mktemp("cluster"), workers=2) as started:
+        yield started
+
+
+def test_an_executor_that_is_killed_changes_nothing_in_a_sweep(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "grid.yaml").write_text(SWEEP)
+    out = tmp_path / "out"
+    (tmp_path / "spark-defaults.conf").write_text(BOTH_FROM_THE_START)
+    command = [sys.executable, "-m", "rejoin", "sweep", "grid.yaml", "--out", "out", "--master", cluster.url]
+    environment = {**os.environ, **QUICK, "PYTHONPATH": str(ROOT), "SPARK_CONF_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as sweep:
+        victim = one_of_two_that_have_played(cluster, out, sweep)
+        victim.kill()
+        told, problems = sweep.communicate(timeout=PATIENCE_S)
+    assert (sweep.returncode, problems) == (0, "")
+    assert "1. static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped" in told
+
+    rows = pq.read_table(out / "runs.parquet").to_pylist()
+    assert len(rows) == 100
+    assert {row["status"] for row in rows} == {"ok"}
+    executors = {row["executor"] for row in rows}
+    assert {"0", "1"} <= executors
+    assert "local" not in executors
+    assert len({row["pid"] for row in rows}) >= 2
+    swept(grid(SWEEP), tmp_path / "here", version=rows[0]["code_version"])
+    assert files(out) == files(tmp_path / "here")
+
+
+def rows_of(tables: Path) -> dict[str, list[str]]:
+    """The rows of each table. Days and groups are folders; how many files there are in one is up to the executors."""
+    return {
+        folder.name: sorted(str(row) for row in pq.read_table(folder).to_pylist())
+        for folder in sorted(tables.iterdir())
+    }
+
+
+def test_a_report_of_executors_has_the_tables_of_one_of_this_process(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    play(read_scenario(ROOT / "simulation" / "gallery" / "gc_pause_longer_than_the_session.yaml"), journal=journal)
+    (tmp_path / "spark-defaults.conf").write_text(BOTH_FROM_THE_START + "spark.sql.shuffle.partitions 2\n")
+    command = [sys.executable, "-m", "rejoin", "report", "journal", "--out", "there", "--master", cluster.url]
+    environment = {**os.environ, **QUICK, "PYTHONPATH": str(ROOT), "SPARK_CONF_DIR": str(tmp_path)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    make_report(spark, [journal], tmp_path / "here")
+    there = rows_of(tmp_path / "there" / "tables")
+    assert {"rebalances", "ownership", "findings", "quarantine"} <= set(there)
+    assert len(there["rebalances"]) > 2
+    assert there == rows_of(tmp_path / "here" / "tables")
+
+
+def one_of_two_that_have_played(cluster: Cluster, out: Path, sweep: subprocess.Popen[str]) -> psutil.Process:
+    """An executor, as soon as rows of two are on disk."""
+    deadline = time.monotonic() + PATIENCE_S
+    seen: set[str] = set()
+    read: set[Path] = set()
+    while time.monotonic() < deadline and sweep.poll() is None:
+        for path in sorted((out / "finished").glob("*.parquet")):
+            if path not in read:
+                read.add(path)
+                seen |= set(pq.read_table(path, columns=["executor"]).column(0).to_pylist())
+        if len(seen) >= 2:
+            return cluster.executors()[0]
+        time.sleep(0.02)
+    raise AssertionError(f"two executors never played: {seen}, {sweep.communicate()[1] if sweep.poll() else ''}")

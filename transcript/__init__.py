@@ -1,0 +1,1 @@
+"""Transcripts: what was done and what came back, in one language."""

@@ -1,0 +1,300 @@
+"""What happened, as a transcript that can be replayed: commands of members in virtual time and what came of them.
+
+The form is that of the coordinator's own scenarios. Members get short names after their client ids, and ids counted in
+the order in which they were made, as the player of transcripts makes them. Everything before the mark is there as
+``quietly`` commands. Lookups that change nothing are left out unless they failed; what a transcript cannot say is a
+comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from rejoin.coordinator.config import DEFAULTS, Settings
+from rejoin.coordinator.control.recorder import Noted, Overruled, Step
+from rejoin.coordinator.control.traits import traits_of
+from rejoin.coordinator.core.effects import Append, ReadLog, Reply
+from rejoin.coordinator.core.inputs import (
+    Elapsed,
+    Elected,
+    LogRead,
+    Millis,
+    Received,
+    RecordsWritten,
+    Resigned,
+    SessionLost,
+    Stored,
+)
+from rejoin.journal.events import coordinator as events
+from rejoin.journal.events.base import Event
+from rejoin.journal.formatting import tell
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
+from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.registry import BY_REQUEST
+from rejoin.transcript.requests import OUTSIDE, CannotTell, Command, Commands
+from rejoin.transcript.responses import show
+
+RULE: Final = "----"
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UNEVENTFUL: Final = "Heartbeat -> NONE"
+_FIRST_GROUP: Final = "g"
+
+
+@dataclass(slots=True)
+class Block:
+    """Commands and what came of them."""
+
+    commands: list[str] = field(default_factory=list)
+    out: list[str] = field(default_factory=list)
+
+    @property
+    def is_uneventful(self) -> bool:
+        return all(line.endswith(_UNEVENTFUL) or line.startswith("+") for line in self.out)
+
+
+class Transcript:
+    """Writes one transcript."""
+
+    def __init__(self, settings: Settings, began_at: Millis, since: int, group_id: str | None) -> None:
+        self._settings = settings
+        self._since = since
+        self._only = group_id
+        self._now = self._shown_at = began_at
+        self._group = _FIRST_GROUP
+        self._blocks: list[Block] = [Block()]
+        self._advanced_to: Millis | None = None
+        self._commands = Commands(lambda: len(self._pretty) + 1)
+        self._asked: dict[int, tuple[str, Received]] = {}
+        self._pretty: dict[str, tuple[str, str]] = {}
+        self._stored: dict[tuple[int, int, int], Step] = {}
+        self._read: dict[tuple[int, int], list[Step]] = {}
+        self._done: set[int] = set()
+        self._quiet = False
+        self._seen_groups: dict[int, str] = {}
+
+    def write(self, steps: Sequence[Step], claim: str) -> str:
+        """The whole text."""
+        self._set()
+        for step in steps:
+            match step.what:
+                case Stored(partition=partition, epoch=epoch, append_id=append_id):
+                    self._stored[partition, epoch, append_id] = step
+                case LogRead(partition=partition, epoch=epoch):
+                    self._read.setdefault((partition, epoch), []).append(step)
+        for step in steps:
+            if step.number not in self._done:
+                self._quiet = step.number <= self._since
+                self._tell(step)
+        texts = ["\n".join(_written(block)) for block in self._blocks if block.commands]
+        head = f"# {' '.join(claim.split()) or 'What happened, as it was recorded.'}"
+        return "\n\n".join([head, *texts]) + "\n"
+
+    def _set(self) -> None:
+        given = []
+        for name, info in type(self._settings).model_fields.items():
+            value = getattr(self._settings, name)
+            if value != getattr(DEFAULTS, name):
+                given.append(f"{info.alias}={','.join(value) if isinstance(value, tuple) else value}")
+        if given:
+            self._blocks[-1].commands.append(f"set {' '.join(given)}")
+
+    # --- one step
+
+    def _tell(self, step: Step) -> None:
+        what = step.what
+        match what:
+            case Received():
+                self._tell_request(step, what)
+            case Overruled():
+                name = self._commands.name_of(what.request, what.context)
+                self._comment(f"{name} {BY_REQUEST[type(what.request)].name}: {what.text}")
+            case Noted():
+                self._comment(what.text)
+            case Elapsed() | Stored() | LogRead():
+                self._tell_elapsed(step)
+            case Resigned() | Elected():
+                verb = "resign" if isinstance(what, Resigned) else "elect"
+                self._go(step, Command(verb, self._group_in(what.partition)))
+            case SessionLost():
+                self._go(step, Command(f"expire {self._member(what.member_id)}", what.group_id))
+            case RecordsWritten():
+                self._comment(f"{what.records} records written to {what.topic}:{what.partition}")
+
+    def _tell_request(self, step: Step, what: Received) -> None:
+        groups = traits_of(what.request, what.context.api_version).groups
+        for group_id in groups:
+            self._seen_groups[partition_for(group_id, self._settings.offsets_topic_num_partitions)] = group_id
+        if self._only is not None and groups and self._only not in groups:
+            return
+        try:
+            command = self._commands.of(what.request, what.context, step.effects)
+        except CannotTell as problem:
+            self._lookup(step, what, str(problem))
+            return
+        self._asked[id(what.token)] = (command.name, what)
+        self._go(step, command, what)
+
+    def _lookup(self, step: Step, what: Received, why: str) -> None:
+        """A request that a transcript has no command for: its topics are made, its errors told."""
+        for fact in step.effects:
+            if isinstance(fact, events.TopicCreated):
+                self._command(step, f"topic {fact.topic} {fact.partitions}")
+        for effect in step.effects:
+            if isinstance(effect, Reply) and isinstance(effect.response, FindCoordinatorResponse):
+                found = show(effect.response)
+                if not found.endswith("NONE"):
+                    self._comment(f"{self._commands.name_of(what.request, what.context)} FindCoordinator -> {found}")
+        if why:
+            self._comment(f"not told: {BY_REQUEST[type(what.request)].name}: {why}")
+
+    def _go(self, step: Step, command: Command, asking: Received | None = None) -> None:
+        if command.group is not None and command.group != self._group:
+            self._group = command.group
+            self._command(step, f"group {command.group}")
+        self._command(step, self._prettied(command.text))
+        if command.is_silent:
+            self._quiet_through(step, command.name)
+            return
+        self._come_out(step, command.name)
+        if asking is not None and id(asking.token) in self._asked:
+            self._say(step.at, f"{command.name}  {BY_REQUEST[type(asking.request)].name} waits")
+        if self._quiet:
+            self._shown_at = step.at
+
+    def _quiet_through(self, step: Step, name: str) -> None:
+        """Let a step come out without a word."""
+        before, self._quiet = self._quiet, True
+        self._come_out(step, name)
+        self._quiet = before
+
+    def _tell_elapsed(self, step: Step) -> None:
+        if not step.effects:
+            return
+        if step.at == self._now and self._advanced_to == step.at:
+            self._come_out(step, "")
+            return
+        self._begin_block(f"advance {step.at - self._now}")
+        self._now = self._advanced_to = step.at
+        self._come_out(step, "")
+        if self._quiet:
+            self._shown_at = step.at
+
+    # --- writing
+
+    def _command(self, step: Step, text: str) -> None:
+        if step.at != self._now:
+            self._begin_block(f"advance {step.at - self._now}")
+            self._now = step.at
+            if self._quiet:
+                self._shown_at = step.at
+        self._begin_block(text)
+        self._advanced_to = None
+
+    def _begin_block(self, command: str) -> None:
+        block = self._blocks[-1]
+        beats = command.rsplit(maxsplit=1)[-1] == "beat" or command.startswith("advance ")
+        if block.out and not (block.is_uneventful and beats and not self._quiet):
+            block = Block()
+            self._blocks.append(block)
+        block.commands.append(f"quietly {command}" if self._quiet and _makes_noise(command) else command)
+
+    def _comment(self, text: str) -> None:
+        if self._blocks[-1].out:
+            self._blocks.append(Block())
+        self._blocks[-1].commands.append(f"# {self._prettied(' '.join(text.split()))}")
+
+    def _come_out(self, step: Step, name: str) -> None:
+        """What a step did, in the order in which a player does it: what ends at once, ends in its place."""
+        self._done.add(step.number)
+        for effect in step.effects:
+            match effect:
+                case Reply():
+                    self._answer(step, effect)
+                case Append():
+                    ended = self._stored.get((effect.partition, effect.epoch, effect.append_id))
+                    if ended is not None and ended.at == step.at:
+                        self._come_out(ended, name)
+                case ReadLog():
+                    for piece in self._read.get((effect.partition, effect.epoch), ()):
+                        if piece.number not in self._done and piece.at == step.at:
+                            self._come_out(piece, name)
+                case Event():
+                    self._name_member(effect, name)
+                    group_id = getattr(effect, "group_id", None)
+                    if self._only is None or group_id in (None, self._only):
+                        self._say(step.at, tell(effect))
+
+    def _answer(self, step: Step, reply: Reply) -> None:
+        asked = self._asked.pop(id(reply.token), None)
+        if asked is None:
+            return
+        name, what = asked
+        if isinstance(reply.response, JoinGroupResponse):
+            self._commands.remember(name, reply.response)
+        self._say(step.at, f"{name}  {BY_REQUEST[type(what.request)].name} -> {show(reply.response)}")
+
+    def _say(self, at: Millis, line: str) -> None:
+        if self._quiet:
+            return
+        if at != self._shown_at:
+            self._blocks[-1].out.append(f"+{at - self._shown_at}ms")
+            self._shown_at = at
+        self._blocks[-1].out.append(self._prettied(line))
+
+    # --- names
+
+    def _name_member(self, fact: Event, name: str) -> None:
+        """Count ids as they are made, and note when members go."""
+        match fact:
+            case events.MemberIdHandedOut():
+                self._made(fact.member_id, name)
+            case events.MemberJoined():
+                self._made(fact.member_id, fact.group_instance_id or name)
+            case events.StaticMemberReplaced():
+                self._made(fact.member_id, fact.group_instance_id)
+            case events.MemberRemoved() | events.PendingMemberRemoved():
+                self._commands.gone(fact.member_id)
+
+    def _made(self, member_id: str, prefix: str) -> None:
+        found = _UUID.search(member_id)
+        if found is not None and found[0] not in self._pretty:
+            self._pretty[found[0]] = (member_id, f"{prefix or OUTSIDE}-{len(self._pretty) + 1}")
+
+    def _member(self, member_id: str) -> str:
+        name = self._commands.owner_of(member_id)
+        return name if name is not None else f"id:{self._prettied(member_id)}"
+
+    def _prettied(self, text: str) -> str:
+        for uuid in dict.fromkeys(_UUID.findall(text)):
+            if uuid in self._pretty:
+                member_id, pretty = self._pretty[uuid]
+                text = text.replace(member_id, pretty)
+        return text
+
+    def _group_in(self, partition: int) -> str:
+        """A group of an offsets partition: one that was seen, or a name that falls there."""
+        seen = self._seen_groups.get(partition)
+        count = self._settings.offsets_topic_num_partitions
+        if partition_for(self._group, count) == partition:
+            return self._group
+        return seen or next(name for n in range(10**6) if partition_for(name := f"g{n}", count) == partition)
+
+
+def _makes_noise(command: str) -> bool:
+    return not command.startswith(("group ", "set "))
+
+
+def _written(block: Block) -> list[str]:
+    only_comments = all(command.startswith("#") for command in block.commands)
+    return block.commands if only_comments else [*block.commands, RULE, *block.out]
+
+
+def write_transcript(
+    steps: Sequence[Step], settings: Settings, began_at: Millis, since: int, group_id: str | None, claim: str
+) -> str:
+    """All steps as a transcript that shows those behind a mark."""
+    return Transcript(settings, began_at, since, group_id).write(steps, claim)
