@@ -46,12 +46,12 @@ search-failovers: setup
 same-bytes: setup
 	$(RUN) -m tests.simulation.same_bytes
 
-# A day of 1,000 consumers with a deploy every hour, and whether the skipping of idle time changes a fact in it.
+# A day of 1,000 consumers with a deploy every hour, and whether the skipping of idle time changes an event in it.
 bench-day: setup
 	$(RUN) -m benchmarks.simulation --day
 	$(RUN) -m benchmarks.simulation --same
 
-# A thousand scenarios with and without the skipping of idle time: the facts must be equal.
+# A thousand scenarios with and without the skipping of idle time: the events must be equal.
 idle-seeds: setup
 	REJOIN_IDLE_SEEDS=1000 $(RUN) -m pytest tests/simulation/test_same.py -k skipped -n 2
 

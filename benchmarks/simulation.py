@@ -2,7 +2,7 @@
 
     python -m benchmarks.simulation             everything but the long day
     python -m benchmarks.simulation --day       1,000 consumers, 10,000 partitions, 24 hours, hourly rolling deploys
-    python -m benchmarks.simulation --same      some minutes of that day with and without skipping: equal facts?
+    python -m benchmarks.simulation --same      some minutes of that day with and without skipping: equal events?
 
 Ratios are taken within one run; machines differ, ratios travel.
 """
@@ -85,14 +85,14 @@ def bare(steps: int) -> float:
 
 
 def fingerprint(scenario: Scenario, *, skip: bool) -> tuple[str, int, Any]:
-    """All facts of a run in their order, with their instants, as one SHA-256; how many there are; and the lab."""
+    """All events of a run in their order, with their instants, as one SHA-256; how many there are; and the lab."""
     told = sha256()
     count = 0
 
-    def hear(party: Party, fact: Event, now: Millis) -> None:
+    def hear(party: Party, event: Event, now: Millis) -> None:
         nonlocal count
         count += 1
-        told.update(f"{now} {party.name} {fact!r}\n".encode())
+        told.update(f"{now} {party.name} {event!r}\n".encode())
 
     lab, _ = play(scenario, skip=skip, listeners=[hear])
     return told.hexdigest(), count, lab
@@ -111,8 +111,8 @@ def whole_day(hours: int) -> None:
         )
 
 
-def same_facts(minutes: int) -> bool:
-    """Print whether skipping changes any fact of the day's first minutes."""
+def same_events(minutes: int) -> bool:
+    """Print whether skipping changes any event of the day's first minutes."""
     fine = True
     for groups, static in ((20, True), (20, False), (1, True)):
         scenario = day(1, groups, static=static).model_copy(update={"horizon": minutes * 60_000})
@@ -121,7 +121,7 @@ def same_facts(minutes: int) -> bool:
         fine = fine and skipped == plain
         print(
             f"{minutes} min, 1,000 {'static' if static else 'dynamic'} consumers in {groups} group{'s'[: groups - 1]}: "
-            f"{count} facts in {lab.world.steps} steps, and in {plain_lab.world.steps} with every heartbeat: "
+            f"{count} events in {lab.world.steps} steps, and in {plain_lab.world.steps} with every heartbeat: "
             f"{'the same, ' + plain[:16] if skipped == plain else 'THEY DIFFER'}",
             flush=True,
         )
@@ -133,14 +133,14 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--day", action="store_true", help="the day of 1,000 consumers")
     parser.add_argument("--hours", type=int, default=24, help="hours of that day to play")
-    parser.add_argument("--same", action="store_true", help="compare facts with and without skipping")
+    parser.add_argument("--same", action="store_true", help="compare events with and without skipping")
     parser.add_argument("--minutes", type=int, default=12, help="minutes to compare")
     options = parser.parse_args(arguments)
     if options.day:
         whole_day(options.hours)
         return 0
     if options.same:
-        return 0 if same_facts(options.minutes) else 1
+        return 0 if same_events(options.minutes) else 1
     print("a quiet group of 10, heartbeats skipped")
     for hours in HOURS:
         seconds, lab = timed(quiet(hours))

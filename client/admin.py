@@ -17,7 +17,7 @@ from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import CodedError, KafkaError, KafkaTimeoutError
 from rejoin.client.core.inputs import OffsetAndMetadata
 from rejoin.client.core.positions import listed_offsets
-from rejoin.client.core.turn import NO_GENERATION
+from rejoin.client.core.step_context import NO_GENERATION
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.protocol.embedded.consumer_protocol import TopicPartition, decode_assignment
 from rejoin.protocol.errors import ErrorCode

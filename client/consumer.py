@@ -89,7 +89,7 @@ class Consumer:
     """A member of a group, or a reader of partitions of its own choice.
 
     ``assignor`` is short for ``partition_assignment_strategy``: names, classes or objects. ``transport`` or ``runtime``
-    let many consumers share connections and one wakeup. ``on_event`` is told each fact with its instant.
+    let many consumers share connections and one wakeup. ``on_event`` is told each event with its instant.
 
     Raises pydantic's ValidationError for settings that make no sense, and ValueError for assignors that do not fit
     together.

@@ -1,4 +1,4 @@
-"""A consumer's facts for people: one log line each, readable on a terminal and JSON elsewhere."""
+"""A consumer's events for people: one log line each, readable on a terminal and JSON elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEVEL_OF: Final = {
     "partitions_lost": "warning",
     "fenced": "error",
 }
-"""The level of each fact's line; what is not here is told at info."""
+"""The level of each event's line; what is not here is told at info."""
 
 _LONGEST = 12
 
@@ -64,19 +64,19 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
     )
 
 
-def tell(log: Any, fact: Event) -> None:
-    """Log a fact under its own name."""
-    level = LEVEL_OF.get(fact.name, "info")
+def tell(log: Any, event: Event) -> None:
+    """Log an event under its own name."""
+    level = LEVEL_OF.get(event.name, "info")
     if not log.is_enabled_for(LEVELS[level]):
         return
-    fields = {name: _shown(getattr(fact, name)) for name in type(fact).model_fields}
-    if isinstance(fact, ConsumerEvent):
-        fields = {"client": fact.client_id, **fields}
+    fields = {name: _shown(getattr(event, name)) for name in type(event).model_fields}
+    if isinstance(event, ConsumerEvent):
+        fields = {"client": event.client_id, **fields}
         for name in ("client_id", "group_id"):
             del fields[name]
-        if fact.group_instance_id is None:
+        if event.group_instance_id is None:
             del fields["group_instance_id"]
-    getattr(log, level)(fact.name, **fields)
+    getattr(log, level)(event.name, **fields)
 
 
 def _shown(value: Any) -> Any:

@@ -37,7 +37,7 @@ from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.types import Request
 
 Publish: TypeAlias = Callable[[Event, Millis], None]
-"""Who is told each fact, with its instant."""
+"""Who is told each event, with its instant."""
 
 _WAITED_FOR: tuple[type[Request], ...] = (OffsetCommitRequest, LeaveGroupRequest)
 

@@ -1,4 +1,4 @@
-"""Every fact in one line of plain words: the transcript, the demo and whoever watches read the same sentence.
+"""Every event in one line of plain words: the transcript, the demo and whoever watches read the same sentence.
 
 A line begins with what it is about (a group, a topic, an offsets partition) and two spaces.
 """
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import singledispatch
 
 from rejoin.journal.events import coordinator as events
-from rejoin.journal.events.coordinator import Cause, CommittedOffset, Ownership
 from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import Cause, CommittedOffset, Ownership
 
 REMOVED_BECAUSE = {
     "left": "left",
@@ -75,8 +75,8 @@ def offsets(committed: list[CommittedOffset]) -> str:
     return " ".join(f"{entry.topic}:{entry.partition}={entry.offset}" for entry in committed) or "nothing"
 
 
-def tell(event: Event) -> str:
-    """The fact in one line."""
+def format_event(event: Event) -> str:
+    """The event in one line."""
     subject = ""
     if isinstance(event, events.GroupEvent):
         subject = f"{event.group_id or '(empty id)'}  "

@@ -1,9 +1,9 @@
-"""The journal: facts on disk, one JSON object a line, and the only code that writes or reads them.
+"""The journal: events on disk, one JSON object a line, and the only code that writes or reads them.
 
 Coordinator, consumers and simulation all write it and the pipeline reads it, so it lives here, and so this module does
 plain blocking file I/O, which nothing else in this package does. A row says which run it belongs to, who wrote it
 (``source``, ``node``), its place in that writer's stream (``seq``, dense from 1, going on over restarts), the instant,
-the name of the fact and then the fact's own fields, flat.
+the name of the event and then the event's own fields, flat.
 
 A stream is the rows of one source and node. It lies in segments, ``<source>-<node>-<first seq>.jsonl``; the newest one
 has ``.open`` behind its name until it is full or its writer closes, when it is synced and renamed. Rows reach the file
@@ -58,10 +58,10 @@ class Envelope(BaseModel):
 
 
 class Row(NamedTuple):
-    """A row that was read: its envelope, and the fact as the very class that its writer used."""
+    """A row that was read: its envelope, and the event as the very class that its writer used."""
 
     envelope: Envelope
-    fact: Event
+    event: Event
 
     @property
     def seq(self) -> int:
@@ -91,11 +91,11 @@ class JournalInUse(JournalError):
 
 
 class JournalSchema:
-    """The rows that a set of facts makes: one model for each, told apart by ``event``."""
+    """The rows that a set of events makes: one model for each, told apart by ``event``."""
 
-    def __init__(self, facts: Iterable[type[Event]]) -> None:
-        self.facts = {fact.name: fact for fact in facts}
-        self.models = {name: _row_model(fact) for name, fact in self.facts.items()}
+    def __init__(self, events: Iterable[type[Event]]) -> None:
+        self.events = {event.name: event for event in events}
+        self.models = {name: _row_model(event) for name, event in self.events.items()}
         models: Any = reduce(or_, self.models.values())
         rows: Any = Annotated[models, Field(discriminator="event")] if len(self.models) > 1 else models
         self._rows: TypeAdapter[Envelope] = TypeAdapter(rows)
@@ -103,22 +103,22 @@ class JournalSchema:
     def read(self, text: bytes | str) -> Row:
         """Read one row. Raises ``pydantic.ValidationError`` for anything that is not exactly one of these rows."""
         row = self._rows.validate_json(text)
-        fact = self.facts[row.event]
-        values = {name: getattr(row, name) for name in fact.model_fields}
+        event = self.events[row.event]
+        values = {name: getattr(row, name) for name in event.model_fields}
         envelope = Envelope.model_construct(**{name: getattr(row, name) for name in Envelope.model_fields})
-        return Row(envelope, fact.model_construct(**values))
+        return Row(envelope, event.model_construct(**values))
 
     def json_schema(self) -> dict[str, Any]:
         """The rows as JSON Schema."""
         return self._rows.json_schema()
 
 
-def _row_model(fact: type[Event]) -> type[Envelope]:
-    taken = fact.model_fields.keys() & Envelope.model_fields.keys()
-    assert not taken, f"{fact.__name__} has fields of the envelope: {', '.join(sorted(taken))}"
-    fields: dict[str, Any] = {"event": (Literal[fact.name], ...)}
-    fields |= {name: (info.rebuild_annotation(), info) for name, info in fact.model_fields.items()}
-    model: type[Envelope] = create_model(f"{fact.__name__}Row", __base__=Envelope, __doc__=fact.__doc__, **fields)
+def _row_model(event: type[Event]) -> type[Envelope]:
+    taken = event.model_fields.keys() & Envelope.model_fields.keys()
+    assert not taken, f"{event.__name__} has fields of the envelope: {', '.join(sorted(taken))}"
+    fields: dict[str, Any] = {"event": (Literal[event.name], ...)}
+    fields |= {name: (info.rebuild_annotation(), info) for name, info in event.model_fields.items()}
+    model: type[Envelope] = create_model(f"{event.__name__}Row", __base__=Envelope, __doc__=event.__doc__, **fields)
     return model
 
 
@@ -131,11 +131,11 @@ class RowEncoder:
         )
         self._head = head[:-1] + ',"seq":'
 
-    def encode(self, seq: int, at_ms: int, fact: Event) -> Line:
-        """The row of a fact."""
-        fields = fact.__pydantic_serializer__.to_json(fact)
+    def encode(self, seq: int, at_ms: int, event: Event) -> Line:
+        """The row of an event."""
+        fields = event.__pydantic_serializer__.to_json(event)
         comma = b"" if fields == b"{}" else b","
-        head = f'{self._head}{seq},"at_ms":{at_ms},"event":"{fact.name}"'.encode()
+        head = f'{self._head}{seq},"at_ms":{at_ms},"event":"{event.name}"'.encode()
         return Line(seq, head + comma + fields[1:])
 
 
@@ -220,13 +220,13 @@ class JournalWriter:
     def unflushed_bytes(self) -> int:
         return self._buffered
 
-    def append(self, fact: Event, at_ms: int) -> int:
-        """Take a fact down and return its number."""
-        return self.record(fact, at_ms).seq
+    def append(self, event: Event, at_ms: int) -> int:
+        """Take an event down and return its number."""
+        return self.record(event, at_ms).seq
 
-    def record(self, fact: Event, at_ms: int) -> Line:
-        """Take a fact down and return its row."""
-        line = self._encoder.encode(self._seq + 1, at_ms, fact)
+    def record(self, event: Event, at_ms: int) -> Line:
+        """Take an event down and return its row."""
+        line = self._encoder.encode(self._seq + 1, at_ms, event)
         self._seq += 1
         self._buffer.append(line.text + b"\n")
         self._buffered += len(line.text) + 1
@@ -422,7 +422,7 @@ def read_journal(
     source: str | None = None,
     node: str | None = None,
 ) -> Iterator[Row]:
-    """The same rows with their typed facts; see :func:`read_lines`."""
+    """The same rows with their typed events; see :func:`read_lines`."""
     for path, number, line in islice(_placed_lines(directory, after, source, node), limit):
         try:
             yield schema.read(line.text)
@@ -468,8 +468,8 @@ def _whole_lines(segment: Segment) -> Iterator[bytes]:
                 raise JournalError(segment.path, number, "a half line in a closed segment")
 
 
-def facts_in(*modules: Any) -> list[type[Event]]:
-    """The facts that modules define: every class of theirs that nothing there derives from."""
+def events_in(*modules: Any) -> list[type[Event]]:
+    """The events that modules define: every class of theirs that nothing there derives from."""
     classes = [
         value
         for module in modules

@@ -52,7 +52,7 @@ def run(
     html
         Write a page with a chart of who owned what.
     journal
-        Write the facts that a service would write: a file that ends in .jsonl, or a directory.
+        Write the events that a service would write: a file that ends in .jsonl, or a directory.
     compare
         Play variants and show what differs: KEY=VALUE,VALUE of a group, as in assignor=range,cooperative-sticky. May be
         given often; several assignors of one variant are joined with a plus.

@@ -1,9 +1,9 @@
 """Leaves out what changes nothing: a member with nothing to do beats, polls and looks at the topics, over and over.
 
 A consumer *dozes* when all that it would do until something happens is known: its poll returns nothing, its heartbeats
-are answered NONE, its metadata is what it was. None of that is a fact, and what it leaves behind are four numbers: when
-the next heartbeat and the next refresh are due, when the session ends on either side, and when the poll returns. All of
-them are functions of the instant, because
+are answered NONE, its metadata is what it was. None of that is an event, and what it leaves behind are four numbers:
+when the next heartbeat and the next refresh are due, when the session ends on either side, and when the poll returns.
+All of them are functions of the instant, because
 
 - a heartbeat of a known member in the current generation of a Stable group does one thing: it restarts the session
   (``rejoin.coordinator.core.groups.classic.membership.Membership.heartbeat``);
@@ -15,7 +15,7 @@ them are functions of the instant, because
 So before anything touches a dozing consumer, or its group leaves Stable, the numbers are set as they would be, and
 what would be on its way just then is put on its way. From there on everything is played. Nobody dozes while messages
 get lost, somebody is cut off, a node is down or stands still. A consumer that commits by itself every five seconds does
-not doze: each of these commits is a fact, and facts are not left out.
+not doze: each of these commits is an event, and events are not left out.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Idler(Watcher):
     def consider(self, consumer: ConsumerParty) -> None:
         """Let a consumer doze if nothing but beats, empty polls and equal metadata is to come for a while."""
         core = consumer.core
-        if core is None or consumer.dozing or core._poll is None or core._turn.in_flight:
+        if core is None or consumer.dozing or core._poll is None or core._ctx.in_flight:
             return
         if self.world.now < self._not_before.get(consumer, 0):
             return
@@ -254,7 +254,7 @@ class Waking:
         metadata = core._metadata
         if metadata._in_flight is None:
             due = min(due, (metadata._refreshed_at or 0) + self.config.metadata_max_age_ms)
-        core._turn.next_wake = due
+        core._ctx.next_wake = due
         self.consumer._queued_at = None
         self.consumer._set_timer(due)
         self.doze.node._set_timer(self.doze.node.core.next_deadline() if self.doze.node.core is not None else None)
@@ -388,7 +388,7 @@ def settled(core: ConsumerCore) -> bool:
 def deadlines_of(node: NodeParty) -> Deadlines:
     """The timers of a node that is up."""
     assert node.core is not None, "a node that is down has no timers"
-    return node.core._turn.deadlines
+    return node.core._ctx.deadlines
 
 
 def answer_now(connection: Connection, exchange: Exchange) -> Response:

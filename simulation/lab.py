@@ -33,7 +33,7 @@ class Outside(Party):
 
 
 class Lab:
-    """One run of a scenario. ``skip`` leaves out what changes nothing; the facts are the same."""
+    """One run of a scenario. ``skip`` leaves out what changes nothing; the events are the same."""
 
     def __init__(
         self,
@@ -158,22 +158,22 @@ class Lab:
         if consumer.wanted:
             consumer.start()
 
-    # -- facts
+    # -- events
 
     def say(self, what: str) -> None:
         """Tell what is being done from outside."""
-        self.outside.tell(Done(what=what))
+        self.outside.emit(Done(what=what))
 
-    def _hear(self, party: Party, fact: Event, now: Millis) -> None:
-        if isinstance(fact, ConsumerStarted) and fact.group_id not in self._begun:
-            self._begun[fact.group_id] = None
-            for topic in self.scenario.groups[fact.group_id].topics:
-                self.ownership.expect(fact.group_id, topic, len(self.cluster.topics[topic].partitions), now)
-        kind = type(fact)
+    def _hear(self, party: Party, event: Event, now: Millis) -> None:
+        if isinstance(event, ConsumerStarted) and event.group_id not in self._begun:
+            self._begun[event.group_id] = None
+            for topic in self.scenario.groups[event.group_id].topics:
+                self.ownership.expect(event.group_id, topic, len(self.cluster.topics[topic].partitions), now)
+        kind = type(event)
         for hears in self._hears:
             hear = hears.get(kind)
             if hear is not None:
-                hear(fact, now)
+                hear(event, now)
 
     def grown(self, topic: str) -> None:
         """A topic has grown: its new partitions should be owned, too."""
@@ -186,7 +186,7 @@ class Lab:
     def _written(self, topic: str) -> None:
         log = self.cluster.topics[topic]
         partitions, rate = len(log.partitions), log.records_per_second
-        self.outside.tell(TopicWritten(topic=topic, partitions=partitions, records_per_second=rate))
+        self.outside.emit(TopicWritten(topic=topic, partitions=partitions, records_per_second=rate))
 
     def _written_by(self, topic: str, partition: int, at: Millis) -> int:
         return self.cluster.topics[topic].end(partition, at)

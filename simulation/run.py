@@ -26,7 +26,7 @@ OUTSIDE = "outside"
 
 
 class Journal:
-    """Writes the facts of a run as a service and its consumers would: one stream for each node, one for the consumers,
+    """Writes the events of a run as a service and its consumers would: one stream for each node, one for the consumers,
     and one for what was done to them.
 
     A path that ends in ``.jsonl`` becomes one file with the rows of all streams; any other becomes a directory of
@@ -43,23 +43,23 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("wb")
 
-    def hear(self, party: Party, fact: Event, now: Millis) -> None:
-        """Write a fact down."""
+    def hear(self, party: Party, event: Event, now: Millis) -> None:
+        """Write an event down."""
         name = party.name
-        if isinstance(fact, LabEvent):
+        if isinstance(event, LabEvent):
             name = OUTSIDE
-        elif isinstance(fact, ConsumerEvent):
+        elif isinstance(event, ConsumerEvent):
             name = CONSUMERS
         stream = self._streams.get(name)
         if stream is None:
             stream = self._streams[name] = self._open(name)
         if isinstance(stream, JournalWriter):
-            stream.append(fact, now)
+            stream.append(event, now)
             if stream.unflushed_bytes > 1 << 20:
                 stream.flush()
         elif self._file is not None:
             self._rows[name] = self._rows.get(name, 0) + 1
-            self._file.write(stream.encode(self._rows[name], now, fact).text + b"\n")
+            self._file.write(stream.encode(self._rows[name], now, event).text + b"\n")
 
     def _open(self, name: str) -> JournalWriter | RowEncoder:
         if self._file is not None:
@@ -116,8 +116,8 @@ def play(
             prepare(lab)
         lab.run(tell_progress)
         if written is not None:
-            for fact in _end(lab):
-                written.hear(lab.outside, fact, lab.world.now)
+            for event in _end(lab):
+                written.hear(lab.outside, event, lab.world.now)
         if story is not None:
             story.flush()
     return lab, summarise(lab, counter)

@@ -61,11 +61,11 @@ class Party:
         self.world.at(self.paused_until, lane, act, argument)
         return True
 
-    def tell(self, fact: Event) -> None:
-        """Say a fact to whoever listens."""
+    def emit(self, event: Event) -> None:
+        """Say an event to whoever listens."""
         world = self.world
         for hear in world.listeners:
-            hear(self, fact, world.now)
+            hear(self, event, world.now)
 
 
 class World:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from examples.demo.__main__ import facts
+from examples.demo.__main__ import events
 from examples.demo.stage import Stage
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events import coordinator as coordinator_events
@@ -68,10 +68,10 @@ def test_a_killed_process_is_evicted_and_its_partitions_are_given_away(stage: St
     stage.stop()
 
     assert [member["clientId"] for member in after["members"]] != [lost["clientId"]]
-    coordinator = list(read_journal(stage.journal, facts(coordinator_events, Event), source="coordinator"))
-    removed = [row.fact for row in coordinator if isinstance(row.fact, MemberRemoved)]
+    coordinator = list(read_journal(stage.journal, events(coordinator_events, Event), source="coordinator"))
+    removed = [row.event for row in coordinator if isinstance(row.event, MemberRemoved)]
     assert (removed[0].member_id, removed[0].cause) == (lost["memberId"], "session-expiry")
-    rebalances = [row.fact for row in coordinator if isinstance(row.fact, RebalanceCompleted)]
+    rebalances = [row.event for row in coordinator if isinstance(row.event, RebalanceCompleted)]
     eviction = next(done for done in rebalances if done.cause.cause == "session-expiry")
     assert eviction.cause.member_id == lost["memberId"]
     assert eviction.regained == len(lost["assignment"]["orders"])
@@ -79,8 +79,8 @@ def test_a_killed_process_is_evicted_and_its_partitions_are_given_away(stage: St
         owned = [(t, i) for topics in done.owned_after.values() for t, indexes in topics.items() for i in indexes]
         assert len(owned) == len(set(owned)), f"generation {done.generation} gave a partition twice"
 
-    consumers = list(read_journal(stage.journal, facts(client_events, ConsumerEvent), source="client"))
-    processed = {r.partition for row in consumers if isinstance(row.fact, RecordsProcessed) for r in row.fact.ranges}
+    consumers = list(read_journal(stage.journal, events(client_events, ConsumerEvent), source="client"))
+    processed = {r.partition for row in consumers if isinstance(row.event, RecordsProcessed) for r in row.event.ranges}
     assert processed == set(range(PARTITIONS)), "every partition was read by somebody"
 
 

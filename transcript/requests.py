@@ -355,7 +355,7 @@ class Commands:
 
     @staticmethod
     def _create_topics(request: CreateTopicsRequest, _: Context, effects: Sequence[Effect]) -> Command:
-        made = [fact for fact in effects if isinstance(fact, TopicCreated)]
+        made = [event for event in effects if isinstance(event, TopicCreated)]
         if len(made) != 1:
             raise CannotTell("" if made or not request.topics else "no topic was created")
         return Command(f"topic {made[0].topic} {made[0].partitions}", is_silent=True)

@@ -30,7 +30,7 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
-from rejoin.journal.formatting import tell
+from rejoin.journal.formatting import format_event
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.partitioner import partition_for
@@ -140,9 +140,9 @@ class Transcript:
 
     def _lookup(self, step: Step, what: Received, why: str) -> None:
         """A request that a transcript has no command for: its topics are made, its errors told."""
-        for fact in step.effects:
-            if isinstance(fact, events.TopicCreated):
-                self._command(step, f"topic {fact.topic} {fact.partitions}")
+        for event in step.effects:
+            if isinstance(event, events.TopicCreated):
+                self._command(step, f"topic {event.topic} {event.partitions}")
         for effect in step.effects:
             if isinstance(effect, Reply) and isinstance(effect.response, FindCoordinatorResponse):
                 found = show(effect.response)
@@ -226,7 +226,7 @@ class Transcript:
                     self._name_member(effect, name)
                     group_id = getattr(effect, "group_id", None)
                     if self._only is None or group_id in (None, self._only):
-                        self._say(step.at, tell(effect))
+                        self._say(step.at, format_event(effect))
 
     def _answer(self, step: Step, reply: Reply) -> None:
         asked = self._asked.pop(id(reply.token), None)
@@ -247,17 +247,17 @@ class Transcript:
 
     # --- names
 
-    def _name_member(self, fact: Event, name: str) -> None:
+    def _name_member(self, event: Event, name: str) -> None:
         """Count ids as they are made, and note when members go."""
-        match fact:
+        match event:
             case events.MemberIdHandedOut():
-                self._made(fact.member_id, name)
+                self._made(event.member_id, name)
             case events.MemberJoined():
-                self._made(fact.member_id, fact.group_instance_id or name)
+                self._made(event.member_id, event.group_instance_id or name)
             case events.StaticMemberReplaced():
-                self._made(fact.member_id, fact.group_instance_id)
+                self._made(event.member_id, event.group_instance_id)
             case events.MemberRemoved() | events.PendingMemberRemoved():
-                self._commands.gone(fact.member_id)
+                self._commands.gone(event.member_id)
 
     def _made(self, member_id: str, prefix: str) -> None:
         found = _UUID.search(member_id)

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from cyclopts import App, Parameter
 
 from rejoin.client.workload.accounting import Account, account
-from rejoin.journal.events.client import FACTS
+from rejoin.journal.events.client import EVENT_TYPES
 from rejoin.journal.journal import JournalError, JournalSchema, read_journal
 
 app: Final = App(name="account", help="Count what was processed twice, or never, from the journals of consumers.")
@@ -41,8 +41,8 @@ def show(
         Print one JSON object a line instead of a table.
     """
     try:
-        rows = read_journal(directory, JournalSchema(FACTS), source="client")
-        accounts = [found for found in account(row.fact for row in rows) if group in {None, found.group_id}]
+        rows = read_journal(directory, JournalSchema(EVENT_TYPES), source="client")
+        accounts = [found for found in account(row.event for row in rows) if group in {None, found.group_id}]
     except (JournalError, OSError) as problem:
         print(f"error: {problem}", file=sys.stderr)
         return 2

@@ -112,7 +112,7 @@ def run(
     commit
         auto (by interval), sync or async (after each poll), or none.
     journal
-        Directory for the facts: what was processed, committed, assigned, and why.
+        Directory for the events: what was processed, committed, assigned, and why.
     run_id
         Name of this run in the journal.
     seed

@@ -31,8 +31,8 @@ from rejoin.client.core.inputs import CommitAsked, Millis, OffsetAndMetadata, To
 from rejoin.client.core.lookup import Lookup
 from rejoin.client.core.membership import Membership, MemberState
 from rejoin.client.core.reactions import Reaction, reaction
+from rejoin.client.core.step_context import NO_GENERATION, InFlight, StepContext, offsets_by_topic
 from rejoin.client.core.subscription import SubscriptionState
-from rejoin.client.core.turn import NO_GENERATION, InFlight, Turn, offsets_by_topic
 from rejoin.journal.events.client import CommitFailed, CommitKind, CommitSucceeded, Fenced
 from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
@@ -90,8 +90,10 @@ class Commit:
 class Commits:
     """All commits of one consumer."""
 
-    def __init__(self, turn: Turn, subscription: SubscriptionState, lookup: Lookup, membership: Membership) -> None:
-        self._turn = turn
+    def __init__(
+        self, ctx: StepContext, subscription: SubscriptionState, lookup: Lookup, membership: Membership
+    ) -> None:
+        self._ctx = ctx
         self._subscription = subscription
         self._lookup = lookup
         self._membership = membership
@@ -115,18 +117,18 @@ class Commits:
 
     def ask(self, asked: CommitAsked) -> None:
         token = asked.token
-        if self._turn.config.group_id is None:
-            self._turn.effects.append(CommitDone(token, InvalidGroupIdError("commit needs a group.id")))
+        if self._ctx.config.group_id is None:
+            self._ctx.effects.append(CommitDone(token, InvalidGroupIdError("commit needs a group.id")))
             return
         offsets = self._subscription.consumed() if asked.offsets is None else dict(sorted(asked.offsets.items()))
         try:
             self.run_completed()
         except KafkaError as error:
-            self._turn.effects.append(CommitDone(token, error))
+            self._ctx.effects.append(CommitDone(token, error))
             return
         if asked.sync:
-            timeout = self._turn.config.default_api_timeout_ms if asked.timeout_ms is None else asked.timeout_ms
-            self.wait_for("sync", offsets, timeout, lambda error: self._turn.effects.append(CommitDone(token, error)))
+            timeout = self._ctx.config.default_api_timeout_ms if asked.timeout_ms is None else asked.timeout_ms
+            self.wait_for("sync", offsets, timeout, lambda error: self._ctx.effects.append(CommitDone(token, error)))
         else:
             self._commit_async(Commit("async", offsets, token))
 
@@ -138,27 +140,27 @@ class Commits:
         then: Callable[[KafkaError | None], None],
     ) -> None:
         """Commit, repeating what may be repeated until ``timeout_ms`` is over, and say how it ended."""
-        self._waited_for.append(Commit(kind, offsets, None, self._turn.now + timeout_ms, then))
+        self._waited_for.append(Commit(kind, offsets, None, self._ctx.now + timeout_ms, then))
 
     # -- automatic commits
 
     def restart_auto_timer(self) -> None:
-        self._next_auto_at = self._turn.now + self._turn.config.auto_commit_interval_ms
+        self._next_auto_at = self._ctx.now + self._ctx.config.auto_commit_interval_ms
 
     def auto_commit_if_due(self) -> None:
         """Commit every position in the background when the interval is over."""
-        if not self._turn.config.enable_auto_commit:
+        if not self._ctx.config.enable_auto_commit:
             return
         if self._next_auto_at is None:
             self.restart_auto_timer()
         assert self._next_auto_at is not None
-        if self._turn.now >= self._next_auto_at:
+        if self._ctx.now >= self._next_auto_at:
             self.restart_auto_timer()
             self._auto_commit("auto")
 
     def wake_for_auto_commit(self) -> None:
-        if self._turn.config.enable_auto_commit and self._next_auto_at is not None:
-            self._turn.wake(max(self._next_auto_at, self._turn.now))
+        if self._ctx.config.enable_auto_commit and self._next_auto_at is not None:
+            self._ctx.wake(max(self._next_auto_at, self._ctx.now))
 
     def commit_for_rebalance(self) -> Commit:
         """Commit every position before partitions are given up; the caller waits and repeats."""
@@ -198,13 +200,13 @@ class Commits:
             error = commit.error
             if commit.kind != "async":
                 if error is not None and error.retriable:
-                    self._next_auto_at = self._turn.now + self._turn.config.retry_backoff_ms
+                    self._next_auto_at = self._ctx.now + self._ctx.config.retry_backoff_ms
                 continue
             if error is not None and error.retriable:
                 wrapped = RetriableCommitFailedError(f"offsets were not committed: {error}")
                 wrapped.__cause__ = error
                 error = wrapped
-            self._turn.effects.append(CommitDone(commit.token, error))
+            self._ctx.effects.append(CommitDone(commit.token, error))
 
     # -- synchronous commits
 
@@ -214,12 +216,12 @@ class Commits:
             self._advance(commit)
 
     def _advance(self, commit: Commit) -> None:
-        turn = self._turn
-        if not commit.offsets and self.async_open and turn.now < commit.expires_at:
+        ctx = self._ctx
+        if not commit.offsets and self.async_open and ctx.now < commit.expires_at:
             # Kafka: invokePendingAsyncCommits. Earlier asynchronous commits are answered first.
-            turn.wake(commit.expires_at)
+            ctx.wake(commit.expires_at)
             return
-        if commit.request_id is None and turn.now >= commit.retry_at:
+        if commit.request_id is None and ctx.now >= commit.retry_at:
             try:
                 if not commit.offsets or self._lookup.ensure_for_user():
                     self._attempt(commit)
@@ -227,12 +229,12 @@ class Commits:
                 self._finish(commit, error)
         if commit not in self._waited_for:
             return
-        if turn.now >= commit.expires_at:
+        if ctx.now >= commit.expires_at:
             self._finish(commit, KafkaTimeoutError("time is over, and the offsets are not known to be committed"))
             return
-        turn.wake(commit.expires_at)
-        if commit.request_id is None and commit.retry_at > turn.now:
-            turn.wake(commit.retry_at)
+        ctx.wake(commit.expires_at)
+        if commit.request_id is None and commit.retry_at > ctx.now:
+            ctx.wake(commit.retry_at)
 
     def _finish(self, commit: Commit, error: KafkaError | None) -> None:
         self._waited_for.remove(commit)
@@ -257,9 +259,9 @@ class Commits:
         as_member = self._subscription.automatic
         generation = self._membership.generation if as_member else NO_GENERATION
         request = requests.offset_commit(
-            self._turn.config, self._membership.group_id, generation, commit.offsets, as_member=as_member
+            self._ctx.config, self._membership.group_id, generation, commit.offsets, as_member=as_member
         )
-        commit.request_id = self._turn.send(
+        commit.request_id = self._ctx.send(
             request,
             lambda sent, response: self._answered(commit, sent, response),
             lambda _, problem: self._attempt_ended(commit, problem),
@@ -310,7 +312,7 @@ class Commits:
                 membership.request_rejoin("offset commit failed since group is already rebalancing")
                 return RebalanceInProgressError(REBALANCING)
             case Reaction.FENCED if unchanged:
-                self._turn.effects.append(Fenced(api=sent.api.name, **membership.shown))
+                self._ctx.effects.append(Fenced(api=sent.api.name, **membership.shown))
                 return membership.fenced_error()
             case Reaction.FORGET_MEMBERSHIP | Reaction.FORGET_GENERATION | Reaction.FENCED if (
                 not unchanged and preparing
@@ -322,7 +324,7 @@ class Commits:
             case Reaction.FENCED:
                 return CommitFailedError(OLD_MEMBERSHIP)
             case Reaction.RAISE if error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                return GroupAuthorizationError(f"not authorized for group {self._turn.config.group_id}")
+                return GroupAuthorizationError(f"not authorized for group {self._ctx.config.group_id}")
             case Reaction.RAISE:
                 return CodedError(error)
             case _:
@@ -343,16 +345,16 @@ class Commits:
         elif problem is None or not problem.retriable:
             self._finish(commit, problem)
         else:
-            commit.retry_at = self._turn.now + self._turn.backoff(commit.attempts)
+            commit.retry_at = self._ctx.now + self._ctx.backoff(commit.attempts)
             commit.attempts += 1
 
     def _tell(self, commit: Commit, problem: KafkaError | None) -> None:
         offsets = offsets_by_topic(commit.offsets)
         shown = self._membership.shown
         if problem is None:
-            self._turn.effects.append(CommitSucceeded(kind=commit.kind, offsets=offsets, **shown))
+            self._ctx.effects.append(CommitSucceeded(kind=commit.kind, offsets=offsets, **shown))
         else:
-            self._turn.effects.append(
+            self._ctx.effects.append(
                 CommitFailed(
                     kind=commit.kind, offsets=offsets, problem=str(problem), retriable=problem.retriable, **shown
                 )

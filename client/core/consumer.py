@@ -62,8 +62,8 @@ from rejoin.client.core.metadata import Metadata
 from rejoin.client.core.positions import LogEnd, Positions
 from rejoin.client.core.queries import Queries
 from rejoin.client.core.rebalance import Rebalance
+from rejoin.client.core.step_context import Generation, InFlight, StepContext, by_topic
 from rejoin.client.core.subscription import Kind, SubscriptionState
-from rejoin.client.core.turn import Generation, InFlight, Turn, by_topic
 from rejoin.journal.events.client import Range, RecordsProcessed, Subscribing
 from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.registry import JOIN_GROUP, Api
@@ -103,16 +103,16 @@ class ConsumerCore:
         log_end: LogEnd | None = None,
     ) -> None:
         self.config = config
-        self._turn = turn = Turn(config, jitter, versions or {})
+        self._ctx = ctx = StepContext(config, jitter, versions or {})
         self._subscription = subscription = SubscriptionState()
         self._heartbeat = heartbeat = Heartbeat(config)
-        self._lookup = lookup = Lookup(turn, heartbeat)
-        self._metadata = metadata = Metadata(turn, subscription)
-        self._membership = membership = Membership(turn, lookup, heartbeat)
-        self._listener = listener = Listener(turn)
-        self._commits = commits = Commits(turn, subscription, lookup, membership)
+        self._lookup = lookup = Lookup(ctx, heartbeat)
+        self._metadata = metadata = Metadata(ctx, subscription)
+        self._membership = membership = Membership(ctx, lookup, heartbeat)
+        self._listener = listener = Listener(ctx)
+        self._commits = commits = Commits(ctx, subscription, lookup, membership)
         self._joining = joining = Joining(
-            turn,
+            ctx,
             subscription,
             metadata,
             lookup,
@@ -122,11 +122,11 @@ class ConsumerCore:
             common_protocol(assignors),
         )
         self._rebalance = rebalance = Rebalance(
-            turn, subscription, metadata, lookup, membership, joining, commits, listener
+            ctx, subscription, metadata, lookup, membership, joining, commits, listener
         )
-        self._positions = positions = Positions(turn, subscription, metadata, lookup, membership, log_end)
-        self._queries = Queries(turn, subscription, lookup, membership, positions)
-        self._departure = Departure(turn, subscription, lookup, membership, heartbeat, commits, listener, rebalance)
+        self._positions = positions = Positions(ctx, subscription, metadata, lookup, membership, log_end)
+        self._queries = Queries(ctx, subscription, lookup, membership, positions)
+        self._departure = Departure(ctx, subscription, lookup, membership, heartbeat, commits, listener, rebalance)
         self._poll: Poll | None = None
         self._woken = False
         self._held: list[Answered | Failed] = []
@@ -135,22 +135,22 @@ class ConsumerCore:
 
     def step(self, what: Input, now: Millis) -> list[Effect]:
         """Take in what happened and do what is due; return what shall be done, in order."""
-        turn = self._turn
-        turn.begin(now)
+        ctx = self._ctx
+        ctx.begin(now)
         if self._departure.phase is Phase.CLOSED:
             self._refuse(what)
-            return turn.effects
+            return ctx.effects
         self._take_in(what)
-        while turn.fail_lost_requests():
+        while ctx.fail_lost_requests():
             pass
         self._advance()
-        while turn.fail_lost_requests():
+        while ctx.fail_lost_requests():
             self._advance()
-        return turn.effects
+        return ctx.effects
 
     def next_deadline(self) -> Millis | None:
         """When to come back with ``Elapsed`` at the latest, or none."""
-        return None if self._departure.phase is Phase.CLOSED else self._turn.next_wake
+        return None if self._departure.phase is Phase.CLOSED else self._ctx.next_wake
 
     # -- looking
 
@@ -250,27 +250,27 @@ class ConsumerCore:
         error = IllegalStateError(CLOSED)
         match what:
             case Polled():
-                self._turn.effects.append(Raised(error))
+                self._ctx.effects.append(Raised(error))
             case CommitAsked():
-                self._turn.effects.append(CommitDone(what.token, error))
+                self._ctx.effects.append(CommitDone(what.token, error))
             case CommittedAsked() | OffsetsAsked() | PositionAsked():
-                self._turn.effects.append(OffsetsFound(what.token, {}, {}, error))
+                self._ctx.effects.append(OffsetsFound(what.token, {}, {}, error))
             case Subscribed() | Assigned() | Unsubscribed():
-                self._turn.effects.append(CallDone(what.token, error))
+                self._ctx.effects.append(CallDone(what.token, error))
             case Closed():
-                self._turn.effects.append(CallDone(what.token))
+                self._ctx.effects.append(CallDone(what.token))
             case _:
                 pass
 
     def _answer(self, what: Answered | Failed) -> None:
-        sent = self._turn.in_flight.get(what.request_id)
+        sent = self._ctx.in_flight.get(what.request_id)
         if sent is None:
             return  # Cancelled, or of a consumer that was closed.
         if sent.api is JOIN_GROUP and not self._user_is_here:
             # Kafka: heartbeats are off while JoinGroup waits, so nobody but the user's thread reads its answer.
             self._held.append(what)
             return
-        del self._turn.in_flight[what.request_id]
+        del self._ctx.in_flight[what.request_id]
         self._deliver(sent, what)
 
     def _deliver(self, sent: InFlight, what: Answered | Failed) -> None:
@@ -293,7 +293,7 @@ class ConsumerCore:
                 Range(topic=topic, partition=partition, start=start, end=end)
                 for topic, partition, start, end in what.ranges
             ]
-            self._turn.effects.append(RecordsProcessed(ranges=ranges, **self._membership.shown))
+            self._ctx.effects.append(RecordsProcessed(ranges=ranges, **self._membership.shown))
 
     # -- choosing what to read
 
@@ -301,7 +301,7 @@ class ConsumerCore:
         try:
             self._choose_or_raise(what)
         except KafkaError as error:
-            self._turn.effects.append(CallDone(what.token, error))
+            self._ctx.effects.append(CallDone(what.token, error))
 
     def _choose_or_raise(self, what: Subscribed | Assigned | Unsubscribed) -> None:
         subscription = self._subscription
@@ -320,15 +320,15 @@ class ConsumerCore:
                     self._commits.auto_commit_if_due()
                 if subscription.assign_manually(what.partitions):
                     self._metadata.request_update()
-        self._turn.effects.append(
+        self._ctx.effects.append(
             Subscribing(
                 topics=list(subscription.topics),
                 pattern=subscription.pattern.pattern if subscription.pattern else None,
                 partitions=by_topic(subscription.assignment) if subscription.kind is Kind.ASSIGNED else {},
-                **self._turn.who,
+                **self._ctx.who,
             )
         )
-        self._turn.effects.append(CallDone(what.token))
+        self._ctx.effects.append(CallDone(what.token))
 
     def _subscribe(self, what: Subscribed) -> None:
         if what.pattern is not None:
@@ -363,16 +363,16 @@ class ConsumerCore:
 
     def _begin_poll(self, what: Polled) -> None:
         if self._poll is not None:
-            self._turn.effects.append(Raised(IllegalStateError("a poll is running already")))
+            self._ctx.effects.append(Raised(IllegalStateError("a poll is running already")))
         elif self._subscription.kind is Kind.NONE:
-            self._turn.effects.append(Raised(IllegalStateError("not subscribed to any topics or partitions")))
+            self._ctx.effects.append(Raised(IllegalStateError("not subscribed to any topics or partitions")))
         else:
             most = self.config.max_poll_records if what.max_records is None else what.max_records
-            self._poll = Poll(self._turn.now + max(0, what.timeout_ms), most, what.partitions)
+            self._poll = Poll(self._ctx.now + max(0, what.timeout_ms), most, what.partitions)
 
     def _begin_close(self, what: Closed) -> None:
         if self._departure.closing:
-            self._turn.effects.append(CallDone(what.token, IllegalStateError("the consumer is being closed")))
+            self._ctx.effects.append(CallDone(what.token, IllegalStateError("the consumer is being closed")))
             return
         if self._poll is not None and not self._listener.busy:
             self._end_poll(PollReturned())
@@ -381,8 +381,8 @@ class ConsumerCore:
     def _end_poll(self, how: PollReturned | Raised) -> None:
         self._poll = None
         if self._heartbeat.enabled:
-            self._turn.wake(self._heartbeat.poll_expires_at)
-        self._turn.effects.append(how)
+            self._ctx.wake(self._heartbeat.poll_expires_at)
+        self._ctx.effects.append(how)
 
     def _advance(self) -> None:
         """Let both of Kafka's threads go as far as they can."""
@@ -406,7 +406,7 @@ class ConsumerCore:
             self._metadata.ensure_fresh()
 
     def _run_poll(self, poll: Poll) -> None:
-        now = self._turn.now
+        now = self._ctx.now
         try:
             if self._woken:
                 self._woken = False
@@ -430,7 +430,7 @@ class ConsumerCore:
         if now >= poll.until:
             self._end_poll(PollReturned())
         else:
-            self._turn.wake(poll.until)
+            self._ctx.wake(poll.until)
 
     def _update_assignment(self, poll: Poll) -> bool:
         """False while something is waited for that keeps Kafka's poll from looking at records.

@@ -19,8 +19,8 @@ from rejoin.client.core.listener import Listener, raised_by_listener
 from rejoin.client.core.lookup import Lookup
 from rejoin.client.core.membership import CLOSED_REASON, UNSUBSCRIBED_REASON, Membership
 from rejoin.client.core.rebalance import Rebalance
+from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import SubscriptionState
-from rejoin.client.core.turn import Turn
 from rejoin.journal.events.client import ConsumerClosed
 
 _Then: TypeAlias = Callable[[KafkaError | None], None]
@@ -42,7 +42,7 @@ class Departure:
 
     def __init__(
         self,
-        turn: Turn,
+        ctx: StepContext,
         subscription: SubscriptionState,
         lookup: Lookup,
         membership: Membership,
@@ -52,7 +52,7 @@ class Departure:
         rebalance: Rebalance,
     ) -> None:
         self.phase = Phase.OPEN
-        self._turn = turn
+        self._ctx = ctx
         self._subscription = subscription
         self._lookup = lookup
         self._membership = membership
@@ -76,11 +76,11 @@ class Departure:
 
         def given_up(error: KafkaError | None) -> None:
             if error is None:
-                if self._turn.config.group_id is not None:
+                if self._ctx.config.group_id is not None:
                     self._membership.leave(UNSUBSCRIBED_REASON)
                 self._subscription.unsubscribe()
             # Kafka: when the listener raises, the consumer stays in the group, without partitions.
-            self._turn.effects.append(CallDone(token, error))
+            self._ctx.effects.append(CallDone(token, error))
 
         self._give_up_all(given_up)
 
@@ -108,15 +108,13 @@ class Departure:
         """Begin to close; :meth:`advance` goes on with it."""
         timeout = CLOSE_TIMEOUT_MS if asked.timeout_ms is None else asked.timeout_ms
         self._token = asked.token
-        self._leave = asked.leave and self._turn.config.internal_leave_group_on_close
-        self._until = self._turn.now + min(timeout, self._turn.config.request_timeout_ms)
+        self._leave = asked.leave and self._ctx.config.internal_leave_group_on_close
+        self._until = self._ctx.now + min(timeout, self._ctx.config.request_timeout_ms)
         self.phase = Phase.COMMITTING
-        if self._turn.config.group_id is None:
+        if self._ctx.config.group_id is None:
             self.phase = Phase.AWAITING_ANSWERS
-        elif self._turn.config.enable_auto_commit and asked.leave:
-            self._commits.wait_for(
-                "close", self._subscription.consumed(), self._until - self._turn.now, self._committed
-            )
+        elif self._ctx.config.enable_auto_commit and asked.leave:
+            self._commits.wait_for("close", self._subscription.consumed(), self._until - self._ctx.now, self._committed)
         else:
             self._committed(None)
 
@@ -126,18 +124,18 @@ class Departure:
 
     def advance(self) -> None:
         """Go on closing as far as possible."""
-        turn = self._turn
-        expired = turn.now >= self._until
+        ctx = self._ctx
+        expired = ctx.now >= self._until
         if self.phase is Phase.AWAITING_ASYNC and not self._listener.busy:
             if self._lookup.awaited and not expired:
-                turn.wake(self._until)
+                ctx.wake(self._until)
                 self._lookup.ensure()
             else:
                 self._stop()
         if self.phase is Phase.AWAITING_ANSWERS:
-            waits = any(request.to is not None for request in turn.in_flight.values())
+            waits = any(request.to is not None for request in ctx.in_flight.values())
             if waits and not expired:
-                turn.wake(self._until)
+                ctx.wake(self._until)
             else:
                 self._end()
 
@@ -163,7 +161,7 @@ class Departure:
             self._commits.run_completed()
         except KafkaError as error:
             self._error = self._error or error
-        for request_id in list(self._turn.in_flight):
-            self._turn.cancel(request_id)
-        self._turn.effects.append(ConsumerClosed(**self._turn.who))
-        self._turn.effects.append(CallDone(self._token, self._error))
+        for request_id in list(self._ctx.in_flight):
+            self._ctx.cancel(request_id)
+        self._ctx.effects.append(ConsumerClosed(**self._ctx.who))
+        self._ctx.effects.append(CallDone(self._token, self._error))

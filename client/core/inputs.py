@@ -84,7 +84,7 @@ class Polled:
 
 @dataclass(slots=True)
 class Processed:
-    """The user is done with these records: a fact for the journal, of no consequence for the consumer."""
+    """The user is done with these records: an event for the journal, of no consequence for the consumer."""
 
     ranges: tuple[RecordRange, ...]
 

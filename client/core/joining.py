@@ -28,8 +28,8 @@ from rejoin.client.core.lookup import Lookup
 from rejoin.client.core.membership import Membership, MemberState
 from rejoin.client.core.metadata import Metadata, Snapshot
 from rejoin.client.core.reactions import Reaction, reaction
+from rejoin.client.core.step_context import Generation, InFlight, StepContext, by_topic
 from rejoin.client.core.subscription import Kind, SubscriptionState
-from rejoin.client.core.turn import Generation, InFlight, Turn, by_topic
 from rejoin.journal.events.client import AssignmentSkipped, Fenced, GenerationJoined, GroupSynced, JoinSent
 from rejoin.protocol.embedded.consumer_protocol import Subscription, decode_assignment, encode_subscription
 from rejoin.protocol.errors import ErrorCode
@@ -57,7 +57,7 @@ class Joining:
 
     def __init__(
         self,
-        turn: Turn,
+        ctx: StepContext,
         subscription: SubscriptionState,
         metadata: Metadata,
         lookup: Lookup,
@@ -76,7 +76,7 @@ class Joining:
         """As leader: the topics as the assignment was computed from them."""
         self.joined_topics: tuple[str, ...] | None = None
         """The subscription that the last JoinGroup carried."""
-        self._turn = turn
+        self._ctx = ctx
         self._subscription = subscription
         self._metadata = metadata
         self._lookup = lookup
@@ -112,13 +112,13 @@ class Joining:
     # -- JoinGroup
 
     def send_join(self) -> None:
-        turn, membership = self._turn, self._membership
+        ctx, membership = self._ctx, self._membership
         membership.state = MemberState.PREPARING_REBALANCE
         if self._rebalance_began_at is None:
-            self._rebalance_began_at = turn.now
+            self._rebalance_began_at = ctx.now
         topics = self._subscription.topics
         owned = tuple(self._subscription.owned())
-        rack = turn.config.client_rack or None
+        rack = ctx.config.client_rack or None
         self.joined_topics = topics
         protocols = tuple(
             JoinGroupRequestProtocol(
@@ -137,22 +137,22 @@ class Joining:
         )
         reason = membership.rejoin_reason
         request = requests.join_group(
-            turn.config,
+            ctx.config,
             membership.group_id,
             membership.generation.member_id,
             protocols,
             reason,
-            turn.version(JOIN_GROUP),
+            ctx.version(JOIN_GROUP),
         )
-        self.attempt = Attempt(turn.now)
-        turn.effects.append(JoinSent(reason=reason, topics=list(topics), owned=by_topic(owned), **membership.shown))
-        turn.send(
+        self.attempt = Attempt(ctx.now)
+        ctx.effects.append(JoinSent(reason=reason, topics=list(topics), owned=by_topic(owned), **membership.shown))
+        ctx.send(
             request,
             self._join_answered,
             self._failed,
             to=self._lookup.coordinator,
             generation=membership.generation,
-            timeout_ms=turn.config.join_timeout_ms,
+            timeout_ms=ctx.config.join_timeout_ms,
         )
 
     def _join_answered(self, sent: InFlight, response: Response) -> None:
@@ -168,16 +168,16 @@ class Joining:
             attempt.outcome = UnjoinedGroupError("the membership ended while JoinGroup was on its way")
         else:
             membership.state = MemberState.COMPLETING_REBALANCE
-            self._heartbeat.enable(self._turn.now)
+            self._heartbeat.enable(self._ctx.now)
             membership.generation = Generation(
                 response.generation_id, response.member_id, response.protocol_name or None
             )
-            self._turn.effects.append(
+            self._ctx.effects.append(
                 GenerationJoined(
                     protocol=response.protocol_name or "",
                     leader=response.leader,
                     members=len(response.members),
-                    waited_ms=self._turn.now - attempt.started_at,
+                    waited_ms=self._ctx.now - attempt.started_at,
                     **membership.shown,
                 )
             )
@@ -203,12 +203,12 @@ class Joining:
 
     def _error_for(self, error: ErrorCode, sent: InFlight) -> KafkaError:
         if error is ErrorCode.FENCED_INSTANCE_ID:
-            self._turn.effects.append(Fenced(api=sent.api.name, **self._membership.shown))
+            self._ctx.effects.append(Fenced(api=sent.api.name, **self._membership.shown))
             return self._membership.fenced_error()
         if error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            return GroupAuthorizationError(f"not authorized for group {self._turn.config.group_id}")
+            return GroupAuthorizationError(f"not authorized for group {self._ctx.config.group_id}")
         if error is ErrorCode.GROUP_MAX_SIZE_REACHED:
-            return CodedError(error, f"group {self._turn.config.group_id} already has as many members as it may")
+            return CodedError(error, f"group {self._ctx.config.group_id} already has as many members as it may")
         return CodedError(error)
 
     def _failed(self, sent: InFlight, problem: KafkaError) -> None:
@@ -253,10 +253,10 @@ class Joining:
             assignments: dict[str, bytes] = {}
             if attempt.skips:
                 # Kafka: KIP-814. The leader still watches the topics, now that it is back.
-                self._turn.effects.append(AssignmentSkipped(**membership.shown))
+                self._ctx.effects.append(AssignmentSkipped(**membership.shown))
             else:
                 assignments = compute_assignment(
-                    self._turn, membership, self._metadata, assignor, self.protocol, candidates
+                    self._ctx, membership, self._metadata, assignor, self.protocol, candidates
                 )
             self.assigned_from = self.snapshot
         except KafkaError as error:
@@ -268,15 +268,15 @@ class Joining:
     # -- SyncGroup
 
     def _sync(self, assignments: dict[str, bytes]) -> None:
-        membership, turn = self._membership, self._turn
+        membership, ctx = self._membership, self._ctx
         if self._lookup.coordinator is None:
             assert self.attempt is not None
             self.attempt.outcome = self._lookup.not_available()
             return
         request = requests.sync_group(
-            turn.config, membership.group_id, membership.generation, assignments, turn.version(SYNC_GROUP)
+            ctx.config, membership.group_id, membership.generation, assignments, ctx.version(SYNC_GROUP)
         )
-        turn.send(
+        ctx.send(
             request,
             self._sync_answered,
             self._failed,
@@ -301,17 +301,17 @@ class Joining:
             membership.state = MemberState.STABLE
             membership.rejoin_needed = False
             membership.rejoin_reason = ""
-            began = self._turn.now if self._rebalance_began_at is None else self._rebalance_began_at
+            began = self._ctx.now if self._rebalance_began_at is None else self._rebalance_began_at
             self._rebalance_began_at = None
             attempt.outcome = response.assignment
-            self._tell_received(response.assignment, self._turn.now - began)
+            self._tell_received(response.assignment, self._ctx.now - began)
 
     def _tell_received(self, data: bytes, rebalance_ms: int) -> None:
         try:
             assigned = decode_assignment(data).partitions
         except ValueError:
             return
-        self._turn.effects.append(
+        self._ctx.effects.append(
             GroupSynced(
                 assigned=by_topic(assigned),
                 owned=by_topic(self._subscription.owned()),

@@ -11,7 +11,7 @@ from rejoin.client.assignors import Assignor, BadAssignment, MemberSubscription,
 from rejoin.client.core.errors import AssignorFailedError
 from rejoin.client.core.membership import Membership
 from rejoin.client.core.metadata import Metadata
-from rejoin.client.core.turn import Turn
+from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import AssignmentComputed, AssignorFailed
 from rejoin.protocol.embedded.consumer_protocol import TopicPartition, decode_subscription, encode_partitions
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
@@ -42,7 +42,7 @@ def read_members(response: JoinGroupResponse) -> Candidates:
 
 
 def compute_assignment(
-    turn: Turn,
+    ctx: StepContext,
     membership: Membership,
     metadata: Metadata,
     assignor: Assignor,
@@ -55,7 +55,7 @@ def compute_assignment(
         given = run_assignor(assignor, cluster, candidates.members, protocol)
     except BadAssignment as bad:
         place = _place(bad.partition)
-        turn.effects.append(
+        ctx.effects.append(
             AssignorFailed(
                 assignor=assignor.name,
                 problem=bad.reason,
@@ -68,7 +68,7 @@ def compute_assignment(
         raise AssignorFailedError(bad.reason, place, bad.member_id) from bad
     total = sum(cluster.partition_counts.get(topic, 0) for topic in candidates.topics)
     assigned = sum(len(partitions) for partitions in given.values())
-    turn.effects.append(
+    ctx.effects.append(
         AssignmentComputed(
             assignor=assignor.name,
             members=len(candidates.members),

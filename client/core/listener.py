@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 
 from rejoin.client.core.effects import CallbackKind, CallListener
 from rejoin.client.core.errors import KafkaError, ListenerError, WakeupError
-from rejoin.client.core.turn import Turn
+from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 
 
 class Listener:
     """Calls the listener and remembers how to go on. While it is ``busy``, the user's thread is inside it."""
 
-    def __init__(self, turn: Turn) -> None:
-        self._turn = turn
+    def __init__(self, ctx: StepContext) -> None:
+        self._ctx = ctx
         self._then: Callable[[BaseException | None], None] | None = None
 
     @property
@@ -27,7 +27,7 @@ class Listener:
         """Call the listener; ``then`` is told how that ended."""
         assert self._then is None, "a listener is called once at a time"
         self._then = then
-        self._turn.effects.append(CallListener(kind, tuple(sorted(partitions))))
+        self._ctx.effects.append(CallListener(kind, tuple(sorted(partitions))))
 
     def done(self, error: BaseException | None) -> None:
         """The listener returned, or raised ``error``."""

@@ -19,7 +19,7 @@ from rejoin.client.core.errors import (
 from rejoin.client.core.heartbeat import Heartbeat
 from rejoin.client.core.inputs import Millis
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.turn import InFlight, Turn
+from rejoin.client.core.step_context import InFlight, StepContext
 from rejoin.journal.events.client import CoordinatorFound, CoordinatorLost, CoordinatorNotFound
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
@@ -30,9 +30,9 @@ from rejoin.protocol.types import Response
 class Lookup:
     """The coordinator, once it is known. At most one FindCoordinator is in flight."""
 
-    def __init__(self, turn: Turn, heartbeat: Heartbeat) -> None:
+    def __init__(self, ctx: StepContext, heartbeat: Heartbeat) -> None:
         self.coordinator: Endpoint | None = None
-        self._turn = turn
+        self._ctx = ctx
         self._heartbeat = heartbeat
         self._request: int | None = None
         self._attempts = 0
@@ -45,8 +45,8 @@ class Lookup:
         if self.coordinator is not None:
             return True
         if self._request is None:
-            if self._turn.now < self._retry_at:
-                self._turn.wake(self._retry_at)
+            if self._ctx.now < self._retry_at:
+                self._ctx.wake(self._retry_at)
             else:
                 self._ask()
         return False
@@ -75,19 +75,19 @@ class Lookup:
         self.coordinator = None
         self._attempts = 0
         self._retry_at = 0
-        self._turn.effects.append(CoordinatorLost(cause=cause, **self._turn.who))
-        self._turn.drop_requests_to_coordinator()
+        self._ctx.effects.append(CoordinatorLost(cause=cause, **self._ctx.who))
+        self._ctx.drop_requests_to_coordinator()
 
     def _ask(self) -> None:
-        group_id = self._turn.config.group_id
+        group_id = self._ctx.config.group_id
         assert group_id is not None, "a consumer without a group has no coordinator"
-        request = requests.find_coordinator(group_id, self._turn.version(FIND_COORDINATOR))
-        self._request = self._turn.send(request, self._answered, self._failed)
+        request = requests.find_coordinator(group_id, self._ctx.version(FIND_COORDINATOR))
+        self._request = self._ctx.send(request, self._answered, self._failed)
 
     def _answered(self, sent: InFlight, response: Response) -> None:
         assert isinstance(response, FindCoordinatorResponse)
-        group_id = self._turn.config.group_id or ""
-        found = requests.coordinator_found(response, group_id, self._turn.version(FIND_COORDINATOR))
+        group_id = self._ctx.config.group_id or ""
+        found = requests.coordinator_found(response, group_id, self._ctx.version(FIND_COORDINATOR))
         if found.error_code is not ErrorCode.NONE:
             self._failed(sent, self._problem(found.error_code))
             return
@@ -95,15 +95,15 @@ class Lookup:
         self._attempts = 0
         self._fatal = None
         self.coordinator = Endpoint(found.node_id, found.host, found.port)
-        self._heartbeat.restart_session(self._turn.now)
-        self._turn.effects.append(
-            CoordinatorFound(node_id=found.node_id, host=found.host, port=found.port, **self._turn.who)
+        self._heartbeat.restart_session(self._ctx.now)
+        self._ctx.effects.append(
+            CoordinatorFound(node_id=found.node_id, host=found.host, port=found.port, **self._ctx.who)
         )
         self._tell(None)
 
     def _problem(self, error: ErrorCode) -> KafkaError:
         if error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            return GroupAuthorizationError(f"not authorized for group {self._turn.config.group_id}")
+            return GroupAuthorizationError(f"not authorized for group {self._ctx.config.group_id}")
         match reaction("FindCoordinator", error):
             case Reaction.BACK_OFF | Reaction.RAISE:
                 return CodedError(error)
@@ -115,11 +115,11 @@ class Lookup:
         if not problem.retriable:
             # Kafka: fatalFindCoordinatorException, so that the user's thread learns it whoever asked.
             self._fatal = problem
-        self._retry_at = self._turn.now + self._turn.backoff(self._attempts)
+        self._retry_at = self._ctx.now + self._ctx.backoff(self._attempts)
         self._attempts += 1
         if self._attempts & (self._attempts - 1) == 0:
-            self._turn.effects.append(
-                CoordinatorNotFound(attempts=self._attempts, problem=str(problem), **self._turn.who)
+            self._ctx.effects.append(
+                CoordinatorNotFound(attempts=self._attempts, problem=str(problem), **self._ctx.who)
             )
         self._tell(problem)
 

@@ -16,7 +16,7 @@ from rejoin.client.core.errors import CoordinatorGivenUpError, FencedInstanceIdE
 from rejoin.client.core.heartbeat import Heartbeat
 from rejoin.client.core.lookup import Lookup
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.turn import NO_GENERATION, Generation, InFlight, Turn
+from rejoin.client.core.step_context import NO_GENERATION, Generation, InFlight, StepContext
 from rejoin.journal.events.client import (
     Fenced,
     GroupLeft,
@@ -52,21 +52,21 @@ BEATING = frozenset({MemberState.COMPLETING_REBALANCE, MemberState.STABLE})
 class Membership:
     """The member. ``needs_prepare``: what is owned must be looked at before the next JoinGroup."""
 
-    def __init__(self, turn: Turn, lookup: Lookup, heartbeat: Heartbeat) -> None:
+    def __init__(self, ctx: StepContext, lookup: Lookup, heartbeat: Heartbeat) -> None:
         self.state = MemberState.UNJOINED
         self.generation = NO_GENERATION
         self.rejoin_needed = True
         self.rejoin_reason = ""
         self.needs_prepare = True
         self.user_is_polling = False
-        self._turn = turn
+        self._ctx = ctx
         self._lookup = lookup
         self._heartbeat = heartbeat
         self._request: HeartbeatRequest | None = None
 
     @property
     def group_id(self) -> str:
-        group_id = self._turn.config.group_id
+        group_id = self._ctx.config.group_id
         assert group_id is not None, "only a consumer with a group is a member"
         return group_id
 
@@ -74,7 +74,7 @@ class Membership:
     def shown(self) -> dict[str, Any]:
         """The member's identity, as events carry it."""
         generation = self.generation
-        return {**self._turn.who, "member_id": generation.member_id, "generation": generation.generation_id}
+        return {**self._ctx.who, "member_id": generation.member_id, "generation": generation.generation_id}
 
     @property
     def rebalancing(self) -> bool:
@@ -95,7 +95,7 @@ class Membership:
         """Join again at the next poll, telling the coordinator why."""
         self.rejoin_needed = True
         self.rejoin_reason = reason
-        self._turn.effects.append(RejoinRequested(reason=reason, **self.shown))
+        self._ctx.effects.append(RejoinRequested(reason=reason, **self.shown))
 
     def request_rejoin_unless_asked(self, reason: str) -> None:
         if not self.rejoin_needed:
@@ -107,7 +107,7 @@ class Membership:
         self.state = MemberState.UNJOINED
         member_id = self.generation.member_id if keep_member_id else ""
         self.generation = Generation(-1, member_id, None)
-        self._turn.effects.append(MembershipReset(reason=reason, member_id_kept=keep_member_id, **before))
+        self._ctx.effects.append(MembershipReset(reason=reason, member_id_kept=keep_member_id, **before))
         self.request_rejoin(reason)
         self.needs_prepare = True
 
@@ -127,11 +127,11 @@ class Membership:
             self._heartbeat.failure = None
             self._heartbeat.enabled = False
             raise failure
-        self._heartbeat.polled(self._turn.now)
+        self._heartbeat.polled(self._ctx.now)
 
     def beat(self) -> None:
         """What Kafka's heartbeat thread does in one round."""
-        heartbeat, turn, now = self._heartbeat, self._turn, self._turn.now
+        heartbeat, ctx, now = self._heartbeat, self._ctx, self._ctx.now
         if not heartbeat.enabled or heartbeat.failure is not None:
             return
         if self.state not in BEATING:
@@ -151,11 +151,11 @@ class Membership:
             return
         if now >= heartbeat.due_at:
             self._send_heartbeat()
-        turn.wake(min(heartbeat.due_at, heartbeat.session_expires_at, heartbeat.poll_expires_at))
+        ctx.wake(min(heartbeat.due_at, heartbeat.session_expires_at, heartbeat.poll_expires_at))
 
     def _exceed_poll_interval(self) -> None:
-        interval = self._turn.config.max_poll_interval_ms
-        self._turn.effects.append(PollTimeoutExceeded(max_poll_interval_ms=interval, **self.shown))
+        interval = self._ctx.config.max_poll_interval_ms
+        self._ctx.effects.append(PollTimeoutExceeded(max_poll_interval_ms=interval, **self.shown))
         self.leave(POLL_TIMEOUT_REASON)
         self._heartbeat.enabled = False
 
@@ -166,9 +166,9 @@ class Membership:
             or request.generation_id != generation.generation_id
             or request.member_id != generation.member_id
         ):
-            request = self._request = requests.heartbeat(self._turn.config, self.group_id, generation)
-        self._heartbeat.sent(self._turn.now)
-        self._turn.send(
+            request = self._request = requests.heartbeat(self._ctx.config, self.group_id, generation)
+        self._heartbeat.sent(self._ctx.now)
+        self._ctx.send(
             request,
             self._heartbeat_answered,
             self._heartbeat_failed,
@@ -180,7 +180,7 @@ class Membership:
         assert isinstance(response, HeartbeatResponse)
         error = response.error_code
         if error is ErrorCode.NONE:
-            self._heartbeat.answered(self._turn.now)
+            self._heartbeat.answered(self._ctx.now)
             return
         unchanged = sent.generation == self.generation
         match reaction("Heartbeat", error):
@@ -191,7 +191,7 @@ class Membership:
             case Reaction.REJOIN:
                 if self.state is MemberState.STABLE:
                     self.request_rejoin("group is already rebalancing")
-                self._heartbeat.answered(self._turn.now)
+                self._heartbeat.answered(self._ctx.now)
             case Reaction.FORGET_MEMBERSHIP | Reaction.FORGET_GENERATION if unchanged:
                 self._tell_failed_heartbeat(error.name)
                 self.reset_on_error("HEARTBEAT", error)
@@ -200,7 +200,7 @@ class Membership:
                 self._fence(sent)
             case Reaction.FORGET_MEMBERSHIP | Reaction.FORGET_GENERATION | Reaction.FENCED:
                 # About a membership that is over: the answer is good news about the coordinator and nothing else.
-                self._heartbeat.answered(self._turn.now)
+                self._heartbeat.answered(self._ctx.now)
             case _:
                 self._tell_failed_heartbeat(error.name)
                 self._back_off_heartbeat()
@@ -212,18 +212,18 @@ class Membership:
         self._back_off_heartbeat()
 
     def _tell_failed_heartbeat(self, problem: str) -> None:
-        self._turn.effects.append(HeartbeatFailed(problem=problem, **self.shown))
+        self._ctx.effects.append(HeartbeatFailed(problem=problem, **self.shown))
 
     def _back_off_heartbeat(self) -> None:
-        self._heartbeat.failed(self._turn.now, self._turn.backoff(self._heartbeat.attempts))
+        self._heartbeat.failed(self._ctx.now, self._ctx.backoff(self._heartbeat.attempts))
 
     def _fence(self, sent: InFlight) -> None:
-        self._turn.effects.append(Fenced(api=sent.api.name, **self.shown))
+        self._ctx.effects.append(Fenced(api=sent.api.name, **self.shown))
         self.reset_on_error("HEARTBEAT", ErrorCode.FENCED_INSTANCE_ID)
         self._heartbeat.failure = self.fenced_error()
 
     def fenced_error(self) -> FencedInstanceIdError:
-        instance_id = self._turn.config.group_instance_id
+        instance_id = self._ctx.config.group_instance_id
         return FencedInstanceIdError(f"another consumer joined as group.instance.id {instance_id}")
 
     # -- leaving
@@ -236,18 +236,18 @@ class Membership:
         # Kafka: maybeLeaveGroup. Sent once, never repeated.
         request_id = None
         tells = (
-            not self._turn.config.is_static
+            not self._ctx.config.is_static
             and self._lookup.coordinator is not None
             and self.state is not MemberState.UNJOINED
             and bool(self.generation.member_id)
         )
         if self.generation.member_id:
-            self._turn.effects.append(GroupLeft(reason=reason, told=tells, **self.shown))
+            self._ctx.effects.append(GroupLeft(reason=reason, told=tells, **self.shown))
         if tells:
             request = requests.leave_group(
-                self.group_id, self.generation.member_id, reason, self._turn.version(LEAVE_GROUP)
+                self.group_id, self.generation.member_id, reason, self._ctx.version(LEAVE_GROUP)
             )
-            request_id = self._turn.send(
+            request_id = self._ctx.send(
                 request, self._left, self._leave_failed, to=self._lookup.coordinator, generation=self.generation
             )
         self.reset(LEAVING_REASON)

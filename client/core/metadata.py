@@ -12,8 +12,8 @@ from rejoin.client.assignors import ClusterView
 from rejoin.client.core import requests
 from rejoin.client.core.errors import InvalidTopicError, KafkaError, TopicAuthorizationError
 from rejoin.client.core.inputs import Millis
+from rejoin.client.core.step_context import InFlight, StepContext
 from rejoin.client.core.subscription import Kind, SubscriptionState
-from rejoin.client.core.turn import InFlight, Turn
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
 from rejoin.protocol.registry import METADATA
@@ -45,12 +45,12 @@ class Snapshot:
 class Metadata:
     """The last known topics. At most one Metadata request is in flight."""
 
-    def __init__(self, turn: Turn, subscription: SubscriptionState) -> None:
+    def __init__(self, ctx: StepContext, subscription: SubscriptionState) -> None:
         self.version = 0
         self.topics: dict[str, Topic] = {}
         self.error: KafkaError | None = None
         """Raised from the next poll."""
-        self._turn = turn
+        self._ctx = ctx
         self._subscription = subscription
         self._requested = True
         self._serial = 1
@@ -82,22 +82,22 @@ class Metadata:
         """True when an update is wanted or due."""
         if self._requested or self._refreshed_at is None:
             return True
-        return self._turn.now >= self._refreshed_at + self._turn.config.metadata_max_age_ms
+        return self._ctx.now >= self._refreshed_at + self._ctx.config.metadata_max_age_ms
 
     def refreshable(self) -> bool:
         """True when the last update is long enough ago for another one."""
         last = self._refreshed_at
-        return last is None or self._turn.now >= last + self._turn.config.retry_backoff_ms
+        return last is None or self._ctx.now >= last + self._ctx.config.retry_backoff_ms
 
     def ensure_fresh(self) -> bool:
         """True when nothing newer is wanted; otherwise somebody is being asked, or will be after a backoff."""
         if not self.stale:
             assert self._refreshed_at is not None
-            self._turn.wake(self._refreshed_at + self._turn.config.metadata_max_age_ms)
+            self._ctx.wake(self._refreshed_at + self._ctx.config.metadata_max_age_ms)
             return True
         if self._in_flight is None:
-            if self._turn.now < self._retry_at:
-                self._turn.wake(self._retry_at)
+            if self._ctx.now < self._retry_at:
+                self._ctx.wake(self._retry_at)
             else:
                 self._ask()
         return False
@@ -111,10 +111,10 @@ class Metadata:
     def _ask(self) -> None:
         topics = None if self._subscription.kind is Kind.PATTERN else self._subscription.metadata_topics()
         request = requests.metadata(
-            topics, create=self._turn.config.allow_auto_create_topics, version=self._turn.version(METADATA)
+            topics, create=self._ctx.config.allow_auto_create_topics, version=self._ctx.version(METADATA)
         )
         self._asked = self._serial
-        self._in_flight = self._turn.send(request, self._answered, self._failed)
+        self._in_flight = self._ctx.send(request, self._answered, self._failed)
 
     def _answered(self, sent: InFlight, response: Response) -> None:
         assert isinstance(response, MetadataResponse)
@@ -140,20 +140,20 @@ class Metadata:
         self.topics = topics
         self.version += 1
         self._seen = self._asked
-        self._refreshed_at = self._turn.now
+        self._refreshed_at = self._ctx.now
         self._requested = again or self._asked != self._serial
         self._attempts = self._attempts + 1 if again else 0
-        self._retry_at = self._turn.now + self._turn.backoff(self._attempts - 1) if again else self._turn.now
+        self._retry_at = self._ctx.now + self._ctx.backoff(self._attempts - 1) if again else self._ctx.now
 
     def _failed(self, sent: InFlight, problem: KafkaError) -> None:
         self._in_flight = None
         self._requested = True
-        self._retry_at = self._turn.now + self._turn.backoff(self._attempts)
+        self._retry_at = self._ctx.now + self._ctx.backoff(self._attempts)
         self._attempts += 1
 
     def matching(self) -> list[str]:
         """Known topics that match the subscribed pattern."""
-        hide = self._turn.config.exclude_internal_topics
+        hide = self._ctx.config.exclude_internal_topics
         return [
             name
             for name, topic in self.topics.items()
@@ -162,7 +162,7 @@ class Metadata:
 
     def snapshot(self) -> Snapshot:
         """The topics of the subscription, and of the group for its leader, as they are known now."""
-        racks_count = bool(self._turn.config.client_rack)
+        racks_count = bool(self._ctx.config.client_rack)
         return Snapshot(
             self.version,
             {

@@ -28,8 +28,8 @@ from rejoin.client.core.lookup import Lookup
 from rejoin.client.core.membership import Membership
 from rejoin.client.core.metadata import Metadata
 from rejoin.client.core.reactions import Reaction, reaction
+from rejoin.client.core.step_context import Generation, InFlight, StepContext, offsets_by_topic
 from rejoin.client.core.subscription import PartitionState, SubscriptionState
-from rejoin.client.core.turn import Generation, InFlight, Turn, offsets_by_topic
 from rejoin.journal.events.client import PositionsFound
 from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
@@ -60,14 +60,14 @@ class Positions:
 
     def __init__(
         self,
-        turn: Turn,
+        ctx: StepContext,
         subscription: SubscriptionState,
         metadata: Metadata,
         lookup: Lookup,
         membership: Membership,
         log_end: LogEnd | None,
     ) -> None:
-        self._turn = turn
+        self._ctx = ctx
         self._subscription = subscription
         self._metadata = metadata
         self._lookup = lookup
@@ -96,23 +96,23 @@ class Positions:
             return True
         starting = tuple(sorted(partition for partition, state in without if state.reset is None))
         if starting:
-            if self._turn.config.group_id is not None and not self._start_where_committed(starting):
+            if self._ctx.config.group_id is not None and not self._start_where_committed(starting):
                 return False
             self._start_by_policy()
         self._send_resets()
         return True
 
     def _start_where_committed(self, partitions: tuple[TopicPartition, ...]) -> bool:
-        turn = self._turn
+        ctx = self._ctx
         generation = self._membership.generation_if_stable
         fetch = self._committed
         if fetch is not None and (fetch.partitions != partitions or fetch.generation != generation):
             # Kafka: PendingCommittedOffsetRequest. The question has changed; the old answer is not listened to.
-            turn.cancel(fetch.request_id)
+            ctx.cancel(fetch.request_id)
             fetch = self._committed = None
         if fetch is None:
-            if turn.now < self._retry_at:
-                turn.wake(self._retry_at)
+            if ctx.now < self._retry_at:
+                ctx.wake(self._retry_at)
                 return False
             if not self._lookup.ensure_for_user():
                 return False
@@ -122,9 +122,9 @@ class Positions:
             self._committed = None
             if not fetch.error.retriable:
                 raise fetch.error
-            self._retry_at = turn.now + turn.backoff(self._attempts)
+            self._retry_at = ctx.now + ctx.backoff(self._attempts)
             self._attempts += 1
-            turn.wake(self._retry_at)
+            ctx.wake(self._retry_at)
             return False
         if fetch.offsets is None:
             return False
@@ -141,7 +141,7 @@ class Positions:
 
     def _fetch_committed(self, partitions: tuple[TopicPartition, ...], generation: Generation | None) -> CommittedFetch:
         fetch = CommittedFetch(partitions, generation)
-        version = self._turn.version(OFFSET_FETCH)
+        version = self._ctx.version(OFFSET_FETCH)
 
         def answered(_: InFlight, response: Response) -> None:
             try:
@@ -154,7 +154,7 @@ class Positions:
         def failed(_: InFlight, problem: KafkaError) -> None:
             fetch.error = problem
 
-        fetch.request_id = self._turn.send(
+        fetch.request_id = self._ctx.send(
             requests.offset_fetch(self._membership.group_id, partitions, version),
             answered,
             failed,
@@ -195,7 +195,7 @@ class Positions:
                 self._lookup.forget(f"error response {error.name}")
                 return CodedError(error)
             case Reaction.RAISE:
-                return GroupAuthorizationError(f"not authorized for group {self._turn.config.group_id}")
+                return GroupAuthorizationError(f"not authorized for group {self._ctx.config.group_id}")
             case _ if error.retriable:
                 return CodedError(error)
             case _:
@@ -204,7 +204,7 @@ class Positions:
     # -- resets
 
     def _start_by_policy(self) -> None:
-        policy = RESETS.get(self._turn.config.auto_offset_reset)
+        policy = RESETS.get(self._ctx.config.auto_offset_reset)
         nowhere = []
         for partition, state in self._subscription.assignment.items():
             if state.position is None and state.reset is None:
@@ -216,22 +216,22 @@ class Positions:
             raise NoOffsetForPartitionError(sorted(nowhere))
 
     def _send_resets(self) -> None:
-        turn = self._turn
+        ctx = self._ctx
         due: dict[TopicPartition, OffsetReset] = {}
         for partition, state in self._subscription.assignment.items():
             if state.reset is None:
                 continue
-            if turn.now < state.retry_at:
-                turn.wake(state.retry_at)
+            if ctx.now < state.retry_at:
+                ctx.wake(state.retry_at)
             else:
                 due[partition] = state.reset
-                state.retry_at = turn.now + turn.config.request_timeout_ms
+                state.retry_at = ctx.now + ctx.config.request_timeout_ms
         if not due:
             return
         if self._log_end is not None:
             log_end = self._log_end
             for partition, reset in due.items():
-                self._reset_to(partition, reset, log_end(partition, turn.now) if reset is OffsetReset.LATEST else 0)
+                self._reset_to(partition, reset, log_end(partition, ctx.now) if reset is OffsetReset.LATEST else 0)
             return
         timestamps = {partition: reset.value for partition, reset in sorted(due.items())}
 
@@ -239,12 +239,12 @@ class Positions:
             self._resets_answered(due, response)
 
         def failed(_: InFlight, problem: KafkaError) -> None:
-            self._retry_resets(due, turn.now + turn.config.retry_backoff_ms)
+            self._retry_resets(due, ctx.now + ctx.config.retry_backoff_ms)
 
-        turn.send(self._list_offsets(timestamps), answered, failed)
+        ctx.send(self._list_offsets(timestamps), answered, failed)
 
     def _list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> ListOffsetsRequest:
-        return requests.list_offsets(timestamps, self._turn.config.isolation_level, self._turn.version(LIST_OFFSETS))
+        return requests.list_offsets(timestamps, self._ctx.config.isolation_level, self._ctx.version(LIST_OFFSETS))
 
     def _resets_answered(self, due: Mapping[TopicPartition, OffsetReset], response: Response) -> None:
         assert isinstance(response, ListOffsetsResponse)
@@ -260,7 +260,7 @@ class Positions:
                 again[partition] = due[partition]
         if again:
             self._metadata.request_update()
-            self._retry_resets(again, self._turn.now + self._turn.config.retry_backoff_ms)
+            self._retry_resets(again, self._ctx.now + self._ctx.config.retry_backoff_ms)
 
     def _retry_resets(self, partitions: Collection[TopicPartition], at: Millis) -> None:
         for partition in partitions:
@@ -277,7 +277,7 @@ class Positions:
 
     def _tell_found(self, origin: str, offsets: Mapping[TopicPartition, int]) -> None:
         if offsets:
-            self._turn.effects.append(
+            self._ctx.effects.append(
                 PositionsFound.model_validate(
                     {"origin": origin, "offsets": offsets_by_topic(offsets), **self._membership.shown}
                 )
@@ -306,13 +306,13 @@ class Positions:
 
     def _know_end(self, partition: TopicPartition, state: PartitionState) -> None:
         if self._log_end is not None:
-            self._see_end(partition, state, self._log_end(partition, self._turn.now))
+            self._see_end(partition, state, self._log_end(partition, self._ctx.now))
 
     def _see_end(self, partition: TopicPartition, state: PartitionState, end: int) -> None:
         state.end = end
         if state.position is None or state.position <= end:
             return
-        policy = RESETS.get(self._turn.config.auto_offset_reset)
+        policy = RESETS.get(self._ctx.config.auto_offset_reset)
         if policy is not None:
             state.ask_reset(policy)
         else:
@@ -321,9 +321,9 @@ class Positions:
 
     def refresh_ends(self) -> None:
         """Ask for the ends of the partitions that have nothing left, as a fetch would wait for them."""
-        turn = self._turn
+        ctx = self._ctx
         if self._log_end is not None:
-            turn.wake(turn.now + max(1, turn.config.fetch_max_wait_ms))
+            ctx.wake(ctx.now + max(1, ctx.config.fetch_max_wait_ms))
             return
         if self._ends_in_flight is not None:
             return
@@ -335,18 +335,18 @@ class Positions:
         if not empty:
             return
         unknown = any(self._subscription.assignment[partition].end is None for partition in empty)
-        if turn.now < self._ends_due_at and not unknown:
-            turn.wake(self._ends_due_at)
+        if ctx.now < self._ends_due_at and not unknown:
+            ctx.wake(self._ends_due_at)
             return
         if self._ends_request is None or self._ends_request[0] != empty:
             request = self._list_offsets(dict.fromkeys(sorted(empty), OffsetReset.LATEST.value))
             self._ends_request = (empty, request)
-        self._ends_in_flight = turn.send(self._ends_request[1], self._ends_answered, self._ends_failed)
+        self._ends_in_flight = ctx.send(self._ends_request[1], self._ends_answered, self._ends_failed)
 
     def _ends_answered(self, sent: InFlight, response: Response) -> None:
         assert isinstance(response, ListOffsetsResponse)
         self._ends_in_flight = None
-        wait = self._turn.config.fetch_max_wait_ms
+        wait = self._ctx.config.fetch_max_wait_ms
         for partition, error, offset in listed_offsets(response):
             state = self._subscription.assignment.get(partition)
             if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
@@ -363,9 +363,7 @@ class Positions:
 
     def _ends_failed(self, sent: InFlight, problem: KafkaError) -> None:
         self._ends_in_flight = None
-        self._ends_due_at = self._turn.now + max(
-            self._turn.config.retry_backoff_ms, self._turn.config.fetch_max_wait_ms
-        )
+        self._ends_due_at = self._ctx.now + max(self._ctx.config.retry_backoff_ms, self._ctx.config.fetch_max_wait_ms)
         for state in self._subscription.assignment.values():
             if state.end is None:
                 state.end = state.position  # As if there were nothing, until the next answer.

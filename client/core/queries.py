@@ -22,8 +22,8 @@ from rejoin.client.core.inputs import CommittedAsked, Millis, OffsetsAsked, Posi
 from rejoin.client.core.lookup import Lookup
 from rejoin.client.core.membership import Membership
 from rejoin.client.core.positions import Positions, listed_offsets
+from rejoin.client.core.step_context import InFlight, StepContext
 from rejoin.client.core.subscription import SubscriptionState
-from rejoin.client.core.turn import InFlight, Turn
 from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsResponse
@@ -49,13 +49,13 @@ class Queries:
 
     def __init__(
         self,
-        turn: Turn,
+        ctx: StepContext,
         subscription: SubscriptionState,
         lookup: Lookup,
         membership: Membership,
         positions: Positions,
     ) -> None:
-        self._turn = turn
+        self._ctx = ctx
         self._subscription = subscription
         self._lookup = lookup
         self._membership = membership
@@ -68,7 +68,7 @@ class Queries:
         return bool(self._open)
 
     def ask(self, asked: CommittedAsked | OffsetsAsked | PositionAsked) -> None:
-        timeout = self._turn.config.default_api_timeout_ms if asked.timeout_ms is None else asked.timeout_ms
+        timeout = self._ctx.config.default_api_timeout_ms if asked.timeout_ms is None else asked.timeout_ms
         attempt: Callable[[Query], None]
         match asked:
             case CommittedAsked():
@@ -77,33 +77,33 @@ class Queries:
                 attempt = partial(self._ask_offsets, timestamps=dict(sorted(asked.timestamps.items())))
             case PositionAsked():
                 attempt = partial(self._ask_position, partition=asked.partition)
-        self._open.append(Query(asked.token, self._turn.now + timeout, attempt))
+        self._open.append(Query(asked.token, self._ctx.now + timeout, attempt))
 
     def advance(self) -> None:
         """Send, repeat or give up."""
         for query in list(self._open):
-            if query.request_id is None and self._turn.now >= query.retry_at:
+            if query.request_id is None and self._ctx.now >= query.retry_at:
                 try:
                     query.attempt(query)
                 except KafkaError as error:
                     self._failed(query, error)
             if query in self._open:
-                if self._turn.now >= query.expires_at:
+                if self._ctx.now >= query.expires_at:
                     self._end(query, {}, KafkaTimeoutError("time is over, and the answer is not known"))
                     continue
-                self._turn.wake(query.expires_at)
-                if query.request_id is None and query.retry_at > self._turn.now:
-                    self._turn.wake(query.retry_at)
+                self._ctx.wake(query.expires_at)
+                if query.request_id is None and query.retry_at > self._ctx.now:
+                    self._ctx.wake(query.retry_at)
 
     def _ask_committed(self, query: Query, partitions: tuple[TopicPartition, ...]) -> None:
-        if self._turn.config.group_id is None:
+        if self._ctx.config.group_id is None:
             raise InvalidGroupIdError("committed offsets need a group.id")
         if not partitions:
             self._end(query, {})
             return
         if not self._lookup.ensure_for_user():
             return
-        version = self._turn.version(OFFSET_FETCH)
+        version = self._ctx.version(OFFSET_FETCH)
 
         def answered(response: Response) -> Mapping[TopicPartition, int | None]:
             committed = self._positions.read_committed(response, version)
@@ -128,8 +128,8 @@ class Queries:
                 found[partition] = offset if offset >= 0 else None
             return found
 
-        isolation = self._turn.config.isolation_level
-        request = requests.list_offsets(timestamps, isolation, self._turn.version(LIST_OFFSETS))
+        isolation = self._ctx.config.isolation_level
+        request = requests.list_offsets(timestamps, isolation, self._ctx.version(LIST_OFFSETS))
         self._send(query, request, answered, False)
 
     def _ask_position(self, query: Query, partition: TopicPartition) -> None:
@@ -160,16 +160,16 @@ class Queries:
             self._failed(query, problem)
 
         to = self._lookup.coordinator if coordinator else None
-        query.request_id = self._turn.send(request, answered, failed, to=to)
+        query.request_id = self._ctx.send(request, answered, failed, to=to)
 
     def _failed(self, query: Query, problem: KafkaError) -> None:
         if not problem.retriable:
             self._end(query, {}, problem)
             return
-        query.retry_at = self._turn.now + self._turn.backoff(query.attempts)
+        query.retry_at = self._ctx.now + self._ctx.backoff(query.attempts)
         query.attempts += 1
 
     def _end(self, query: Query, offsets: Mapping[TopicPartition, int | None], error: KafkaError | None = None) -> None:
         if query in self._open:
             self._open.remove(query)
-            self._turn.effects.append(OffsetsFound(query.token, offsets, query.metadata, error))
+            self._ctx.effects.append(OffsetsFound(query.token, offsets, query.metadata, error))

@@ -21,8 +21,8 @@ from rejoin.client.core.listener import Listener, raised_by_listener, stops_at_o
 from rejoin.client.core.lookup import Lookup
 from rejoin.client.core.membership import Membership, MemberState
 from rejoin.client.core.metadata import Metadata
+from rejoin.client.core.step_context import Generation, StepContext, by_topic
 from rejoin.client.core.subscription import Kind, SubscriptionState
-from rejoin.client.core.turn import Generation, Turn, by_topic
 from rejoin.journal.events.client import (
     AssignmentRefused,
     ListenerFailed,
@@ -61,7 +61,7 @@ class Rebalance:
 
     def __init__(
         self,
-        turn: Turn,
+        ctx: StepContext,
         subscription: SubscriptionState,
         metadata: Metadata,
         lookup: Lookup,
@@ -72,7 +72,7 @@ class Rebalance:
     ) -> None:
         self.group_generation = membership.generation
         """The generation of the last assignment, as ``group_metadata`` shows it."""
-        self._turn = turn
+        self._ctx = ctx
         self._subscription = subscription
         self._metadata = metadata
         self._lookup = lookup
@@ -109,8 +109,8 @@ class Rebalance:
                     return False
                 continue
             if self._joining.attempt is None:
-                if self._turn.now < self._retry_at:
-                    self._turn.wake(self._retry_at)
+                if self._ctx.now < self._retry_at:
+                    self._ctx.wake(self._retry_at)
                     return False
                 self._joining.send_join()
             assert self._joining.attempt is not None
@@ -132,7 +132,7 @@ class Rebalance:
             return
         if not error.retriable:
             raise error
-        self._retry_at = self._turn.now + self._turn.config.retry_backoff_ms
+        self._retry_at = self._ctx.now + self._ctx.config.retry_backoff_ms
 
     def _attempt_succeeded(self, assignment: bytes) -> None:
         membership = self._membership
@@ -154,7 +154,7 @@ class Rebalance:
 
     def _prepare(self) -> bool:
         """Commit, and give up what must be given up; false while that is not finished."""
-        now, config = self._turn.now, self._turn.config
+        now, config = self._ctx.now, self._ctx.config
         if self._prepare_until is None:
             self._prepare_until = now + config.max_poll_interval_ms
         if config.enable_auto_commit and not self._committed_before_rebalance(self._prepare_until):
@@ -179,24 +179,24 @@ class Rebalance:
 
     def _committed_before_rebalance(self, until: Millis) -> bool:
         """True when the automatic commit is over, one way or another; it is repeated until ``until``."""
-        turn = self._turn
+        ctx = self._ctx
         if self._commit is None:
-            if turn.now < self._commit_retry_at < until:
-                turn.wake(self._commit_retry_at)
+            if ctx.now < self._commit_retry_at < until:
+                ctx.wake(self._commit_retry_at)
                 return False
             if self._joining.protocol is RebalanceProtocol.EAGER:
                 # Kafka: nothing may be returned from here on, or it would be committed by nobody.
                 self._subscription.mark_pending_revocation()
             self._commit = self._commits.commit_for_rebalance()
         commit = self._commit
-        if turn.now < until:
+        if ctx.now < until:
             if not commit.done:
-                turn.wake(until)
+                ctx.wake(until)
                 return False
             if commit.error is not None and commit.error.retriable:
                 self._commit = None
-                self._commit_retry_at = turn.now + turn.config.retry_backoff_ms
-                turn.wake(self._commit_retry_at)
+                self._commit_retry_at = ctx.now + ctx.config.retry_backoff_ms
+                ctx.wake(self._commit_retry_at)
                 return False
         return True
 
@@ -217,7 +217,7 @@ class Rebalance:
         """Partitions went, in good order or not."""
         if partitions:
             event = PartitionsLost if kind == "lost" else PartitionsRevoked
-            self._turn.effects.append(event(partitions=by_topic(partitions), **self._membership.shown))
+            self._ctx.effects.append(event(partitions=by_topic(partitions), **self._membership.shown))
 
     def _prepared(self) -> None:
         self._joining.is_leader = False
@@ -235,7 +235,7 @@ class Rebalance:
     def tell_listener_failed(self, kind: CallbackKind, error: BaseException) -> None:
         """The listener raised."""
         problem = f"{type(error).__name__}: {error}"
-        self._turn.effects.append(ListenerFailed(callback=kind, problem=problem, **self._membership.shown))
+        self._ctx.effects.append(ListenerFailed(callback=kind, problem=problem, **self._membership.shown))
 
     # -- complete
 
@@ -254,7 +254,7 @@ class Rebalance:
             ) from error
         assigned, owned = sorted(set(assignment.partitions)), self._subscription.owned()
         if not self._subscription.accepts(assigned):
-            self._turn.effects.append(AssignmentRefused(assigned=by_topic(assigned), **self._membership.shown))
+            self._ctx.effects.append(AssignmentRefused(assigned=by_topic(assigned), **self._membership.shown))
             self._membership.request_rejoin("received assignment does not match the current subscription")
             self._completed()
             return
@@ -293,7 +293,7 @@ class Rebalance:
             completion.problem = completion.problem or error
         self._commits.restart_auto_timer()
         self._subscription.assign(set(assigned))
-        self._turn.effects.append(PartitionsAssigned(partitions=by_topic(completion.added), **self._membership.shown))
+        self._ctx.effects.append(PartitionsAssigned(partitions=by_topic(completion.added), **self._membership.shown))
         self._listener.call("assigned", completion.added, lambda error: self._adopted(completion, error))
 
     def _follow_leaders_topics(self, assigned: Sequence[TopicPartition]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.inputs import OffsetAndMetadata
-from rejoin.client.core.turn import Generation
+from rejoin.client.core.step_context import Generation
 from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import (

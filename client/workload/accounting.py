@@ -42,23 +42,23 @@ class _Ledger:
     committed: list[int] = field(default_factory=list)
 
 
-def account(facts: Iterable[Event]) -> list[Account]:
-    """The accounts of all partitions, by group, topic and partition. The order of the facts does not matter."""
+def account(events: Iterable[Event]) -> list[Account]:
+    """The accounts of all partitions, by group, topic and partition. The order of the events does not matter."""
     ledgers: dict[tuple[str, str, int], _Ledger] = {}
 
     def ledger(group_id: str | None, topic: str, partition: int) -> _Ledger:
         return ledgers.setdefault((group_id or "", topic, partition), _Ledger())
 
-    for fact in facts:
-        match fact:
+    for event in events:
+        match event:
             case RecordsProcessed():
-                for done in fact.ranges:
-                    ledger(fact.group_id, done.topic, done.partition).spans.append(Span(done.start, done.end))
+                for done in event.ranges:
+                    ledger(event.group_id, done.topic, done.partition).spans.append(Span(done.start, done.end))
             case PositionsFound() | CommitSucceeded():
-                for topic, offsets in fact.offsets.items():
+                for topic, offsets in event.offsets.items():
                     for partition, offset in offsets.items():
-                        kept = ledger(fact.group_id, topic, partition)
-                        (kept.starts if isinstance(fact, PositionsFound) else kept.committed).append(offset)
+                        kept = ledger(event.group_id, topic, partition)
+                        (kept.starts if isinstance(event, PositionsFound) else kept.committed).append(offset)
             case _:
                 pass
     return [_settle(*key, ledgers[key]) for key in sorted(ledgers)]

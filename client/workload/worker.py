@@ -69,8 +69,8 @@ class Work:
     racks: tuple[str, ...] = ()
 
 
-class Facts:
-    """Where facts go: the log, and the journal if there is one."""
+class Events:
+    """Where events go: the log, and the journal if there is one."""
 
     def __init__(self, work: Work) -> None:
         self._log: Any = structlog.get_logger("client").bind()
@@ -78,10 +78,10 @@ class Facts:
         if work.journal is not None:
             self._writer = JournalWriter(work.journal, work.run_id, "client", work.node)
 
-    def publish(self, fact: Event, at_ms: Millis) -> None:
+    def publish(self, event: Event, at_ms: Millis) -> None:
         if self._writer is not None:
-            self._writer.append(fact, at_ms)
-        tell(self._log, fact)
+            self._writer.append(event, at_ms)
+        tell(self._log, event)
 
     def flush(self) -> None:
         if self._writer is not None:
@@ -109,9 +109,9 @@ class _CommitsOnRevoke(RebalanceListener):
 class Member:
     """One consumer and its loop."""
 
-    def __init__(self, work: Work, index: int, runtime: Runtime, facts: Facts) -> None:
+    def __init__(self, work: Work, index: int, runtime: Runtime, events: Events) -> None:
         self._work = work
-        self._facts = facts
+        self._events = events
         self._random = Random(f"{work.seed}/{work.client_ids[index]}")
         self._stopping = asyncio.Event()
         self._log: Any = structlog.get_logger("client").bind(client=work.client_ids[index])
@@ -190,7 +190,7 @@ class Member:
                 if each > 0:
                     await asyncio.sleep((done.end - done.start) * each / 1_000)
                 self.consumer.processed([done])
-                self._facts.flush()
+                self._events.flush()
 
     def _put_back(self, ranges: list[RecordRange]) -> None:
         """What was not processed is not committed either."""
@@ -208,21 +208,21 @@ class Member:
 
 async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
     """Run the consumers of one process until SIGTERM, SIGINT or ``until``; the exit code."""
-    facts = Facts(work)
+    events = Events(work)
     config = ConsumerConfig(**work.settings)
     transport = HttpTransport(
         config.bootstrap_servers,
         reconnect_backoff_ms=config.reconnect_backoff_ms,
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
     )
-    runtime = Runtime(transport, facts.publish)
-    members = [Member(work, index, runtime, facts) for index in range(len(work.client_ids))]
+    runtime = Runtime(transport, events.publish)
+    members = [Member(work, index, runtime, events) for index in range(len(work.client_ids))]
     stop = asyncio.Event() if until is None else until
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     running = [asyncio.create_task(member.run()) for member in members]
-    helpers = [asyncio.create_task(_stop_when(stop, members)), asyncio.create_task(_keep_flushing(facts))]
+    helpers = [asyncio.create_task(_stop_when(stop, members)), asyncio.create_task(_keep_flushing(events))]
     try:
         results = await asyncio.gather(*running)
         return 0 if all(results) else 1
@@ -234,7 +234,7 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
             loop.remove_signal_handler(number)
         runtime.stop()
         await transport.close()
-        facts.close()
+        events.close()
 
 
 async def _stop_when(stop: asyncio.Event, members: list[Member]) -> None:
@@ -243,7 +243,7 @@ async def _stop_when(stop: asyncio.Event, members: list[Member]) -> None:
         member.stop()
 
 
-async def _keep_flushing(facts: Facts) -> None:
+async def _keep_flushing(events: Events) -> None:
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
-        facts.flush()
+        events.flush()

@@ -123,7 +123,7 @@ def run(
     advertised_host
         Host that clients are told to connect to. Where every address is listened on: this machine's name.
     journal
-        Directory in which every fact is kept.
+        Directory in which every event is kept.
     data
         Directory in which groups, offsets and topics are kept over restarts. Without it they go with the process.
     store

@@ -36,10 +36,10 @@ class Evidence:
         log = BrokerLog(version, self._settings.broker_id, self._settings.offsets_topic_num_partitions)
         lines: list[str] = []
         for step in self._all(since):
-            for fact in step.effects:
-                if isinstance(fact, Event):
-                    said = log.lines(fact, step.at)
-                    if step.number > since and group_id in (None, getattr(fact, "group_id", None)):
+            for event in step.effects:
+                if isinstance(event, Event):
+                    said = log.lines(event, step.at)
+                    if step.number > since and group_id in (None, getattr(event, "group_id", None)):
                         lines += said
         return _text(lines)
 

@@ -15,7 +15,7 @@ from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.views import TimerView
 from rejoin.coordinator.service.runtime import Runtime
 from rejoin.journal.events.base import Event
-from rejoin.journal.formatting import tell
+from rejoin.journal.formatting import format_event
 
 LONGEST_MS: Final = 10 * 365 * 86_400_000
 _DAY_MS: Final = 86_400_000
@@ -90,10 +90,10 @@ class Timing:
             reached = reached or self._is_idle()
         steps = self._recorder.since(max(mark, self._recorder.first))
         told = [
-            {"at_ms": step.at, "after_ms": step.at - began, "event": fact.name, "text": tell(fact)}
+            {"at_ms": step.at, "after_ms": step.at - began, "event": event.name, "text": format_event(event)}
             for step in steps
-            for fact in step.effects
-            if isinstance(fact, Event)
+            for event in step.effects
+            if isinstance(event, Event)
         ]
         now = clock.now()
         return {"now_ms": now, "advanced_ms": now - began, "reached": reached, "fired": fired, "told": told}

@@ -37,7 +37,7 @@ from rejoin.coordinator.core.runtime.authorizer import Authorizer
 from rejoin.coordinator.core.runtime.error_responses import refusal
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import Shard
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topics
@@ -79,16 +79,16 @@ class Node:
 
     def __init__(self, settings: Settings, new_id: Callable[[], str], *, topics_logged: bool = False) -> None:
         self.settings = settings
-        self._turn = Turn(settings, new_id)
-        self._shards = Shards(self._turn)
-        self._topics = Topics(settings, new_id, self._turn.tell)
+        self._ctx = StepContext(settings, new_id)
+        self._shards = Shards(self._ctx)
+        self._topics = Topics(settings, new_id, self._ctx.emit)
         authorizer = Authorizer(settings.emulator_deny)
-        groups = GroupRequests(self._turn, self._shards, authorizer)
-        offsets = OffsetRequests(self._turn, self._shards, self._topics, authorizer)
-        self._changes = TopicChanges(self._turn, self._topics, self._shards, logged=topics_logged)
-        topics = TopicRequests(self._turn, self._shards, self._topics, self._changes, authorizer)
+        groups = GroupRequests(self._ctx, self._shards, authorizer)
+        offsets = OffsetRequests(self._ctx, self._shards, self._topics, authorizer)
+        self._changes = TopicChanges(self._ctx, self._topics, self._shards, logged=topics_logged)
+        topics = TopicRequests(self._ctx, self._shards, self._topics, self._changes, authorizer)
         self._topic_requests = topics
-        cluster = ClusterRequests(self._turn, self._shards, self._topics, topics, authorizer)
+        cluster = ClusterRequests(self._ctx, self._shards, self._topics, topics, authorizer)
         self._handlers: dict[type[Request], Handler] = {
             HeartbeatRequest: groups.heartbeat,
             JoinGroupRequest: groups.join,
@@ -119,27 +119,27 @@ class Node:
         An input that arrives by a deadline wins over it; what was due before ``now`` fires first. A timer that is set
         to fire at once does so with the next ``Elapsed``, so a driver looks at ``next_deadline`` after each step.
         """
-        turn = self._turn
-        turn.now = now
-        turn.effects = []
+        ctx = self._ctx
+        ctx.now = now
+        ctx.effects = []
         if isinstance(what, Elapsed):
             self._fire_until(now)
         else:
-            due = turn.deadlines.next()
+            due = ctx.deadlines.next()
             if due is not None and due < now:
                 self._fire_until(now - 1)
             if isinstance(what, Received):
                 self._receive(what)
             else:
                 self._take_in(what)
-        return turn.effects
+        return ctx.effects
 
     def next_deadline(self) -> Millis | None:
         """When to come back with ``Elapsed`` at the latest, or none."""
-        return self._turn.deadlines.next()
+        return self._ctx.deadlines.next()
 
     def _fire_until(self, last: Millis) -> None:
-        while (key := self._turn.deadlines.pop_due(last)) is not None:
+        while (key := self._ctx.deadlines.pop_due(last)) is not None:
             try:
                 self._shards.fire(key)
             except Exception as problem:
@@ -158,15 +158,15 @@ class Node:
         if isinstance(group_id, str):
             shard = self._shards.by_partition.get(self._shards.partition_of(group_id))
         self._distrust(shard, BY_REQUEST[type(what.request)].name, problem)
-        turn = self._turn
-        answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in turn.effects)
+        ctx = self._ctx
+        answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in ctx.effects)
         if not answered:
             answer = refusal(what.request, what.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
-            turn.reply(what.token, answer)
+            ctx.reply(what.token, answer)
 
     def _distrust(self, shard: Shard | None, doing: str, problem: Exception) -> None:
         """A bug, not an answer of the protocol: say so loudly, and trust the log rather than the memory."""
-        self._turn.tell(
+        self._ctx.emit(
             CoreFailed(
                 partition=None if shard is None else shard.partition,
                 doing=doing,
@@ -234,7 +234,7 @@ class Node:
     def describe_group(self, group_id: str, now: Millis) -> GroupView | None:
         """One group, or none where this node has no such group."""
         group = self._shards.group(group_id)
-        return None if group is None else pictures.of_group(group, self._turn.deadlines)
+        return None if group is None else pictures.of_group(group, self._ctx.deadlines)
 
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         """The committed offsets of a group, by topic and partition."""
@@ -247,7 +247,7 @@ class Node:
 
     def due(self, now: Millis) -> list[TimerView]:
         """The timers that fire at ``now`` or before, in the order in which they do."""
-        return [pictures.of_timer(key, at) for at, key in self._turn.deadlines.due(now)]
+        return [pictures.of_timer(key, at) for at, key in self._ctx.deadlines.due(now)]
 
     @property
     def topics_version(self) -> int:
@@ -275,11 +275,11 @@ class Node:
         Nothing may be on its way to the log: what ends there could not be told to both.
         """
         assert not self._shards.is_writing, "a node is copied between appends"
-        self._turn.effects = []  # the last step's, long carried out
+        self._ctx.effects = []  # the last step's, long carried out
         known: dict[int, Any] = {id(token): instead(token) for token in self.waiting()}
         known |= {id(shared): shared for shared in self.shared()}
         return copy.deepcopy(self, known)
 
     def shared(self) -> tuple[object, ...]:
         """What a copy has in common with its original."""
-        return (self.settings, self._turn.new_id)
+        return (self.settings, self._ctx.new_id)

@@ -12,7 +12,7 @@ from rejoin.journal.events.base import Event
 from rejoin.protocol.types import Response
 
 
-class Turn:
+class StepContext:
     """The node's hands: everything that decides takes the time from here and leaves its effects here."""
 
     __slots__ = ("deadlines", "effects", "new_id", "now", "settings")
@@ -27,5 +27,5 @@ class Turn:
     def reply(self, token: Token, response: Response) -> None:
         self.effects.append(Reply(token, response))
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self.effects.append(event)

@@ -1,4 +1,4 @@
-"""The facts of the last while, in memory, for whoever asks for a range of them or listens.
+"""The events of the last while, in memory, for whoever asks for a range of them or listens.
 
 Nothing is queued for a listener: each keeps its own place and reads on when woken. One that is too slow finds its place
 gone.
@@ -75,11 +75,11 @@ class Feed:
         """How many wait for the next row at this moment."""
         return len(self._waiting)
 
-    def add(self, line: Line, fact: Event) -> None:
+    def add(self, line: Line, event: Event) -> None:
         """Take in the next row."""
         assert line.seq == self._head + 1, "rows come in order, without gaps"
         self._head = line.seq
-        self._entries.append(Entry(line.seq, fact.name, getattr(fact, "group_id", None), line.text))
+        self._entries.append(Entry(line.seq, event.name, getattr(event, "group_id", None), line.text))
         self._bytes += len(line.text)
         while (
             len(self._entries) - self._begin > self._retained_rows or self._bytes > self._retained_bytes

@@ -26,27 +26,27 @@ class Loads:
         self._partitions = self._records = self._groups = self._longest_ms = 0
         self._alarm: asyncio.TimerHandle | None = None
 
-    def take_in(self, fact: Event, *, together: bool) -> bool:
-        """Count a fact in; whether it is one that the summary stands for. ``together``: what is taken now belongs."""
-        if type(fact) not in _KINDS:
+    def take_in(self, event: Event, *, together: bool) -> bool:
+        """Count an event in; whether it is one that the summary stands for. ``together``: what is taken now belongs."""
+        if type(event) not in _KINDS:
             return False
-        match fact:
+        match event:
             case PartitionElected():
-                self._forget(fact.partition)
+                self._forget(event.partition)
                 if together:
-                    self._taken.add(fact.partition)
-                    self._loading.add(fact.partition)
+                    self._taken.add(event.partition)
+                    self._loading.add(event.partition)
             case PartitionResigned():
-                self._forget(fact.partition)
-            case PartitionLoaded() if fact.partition in self._loading:
-                self._loading.discard(fact.partition)
+                self._forget(event.partition)
+            case PartitionLoaded() if event.partition in self._loading:
+                self._loading.discard(event.partition)
                 self._partitions += 1
-                self._records += fact.records
-                self._groups += fact.groups
-                self._longest_ms = max(self._longest_ms, fact.load_ms)
+                self._records += event.records
+                self._groups += event.groups
+                self._longest_ms = max(self._longest_ms, event.load_ms)
             case PartitionLoaded() | GroupLoaded():
-                return fact.partition in self._taken
-        belongs = getattr(fact, "partition", None) in self._taken
+                return event.partition in self._taken
+        belongs = getattr(event, "partition", None) in self._taken
         if not together and not self._loading:
             self._tell()
         return belongs

@@ -65,16 +65,16 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
     )
 
 
-def shortened(fact: Event) -> dict[str, Any]:
-    """A fact's fields for a line that people read: ownership as numbers of partitions, long lists as their length."""
-    return {name: _short(getattr(fact, name)) for name in type(fact).model_fields}
+def shortened(event: Event) -> dict[str, Any]:
+    """An event's fields for a line that people read: ownership as numbers of partitions, long lists as their length."""
+    return {name: _short(getattr(event, name)) for name in type(event).model_fields}
 
 
-def level_of(fact: Event) -> str:
-    """At which level a fact is logged. Of its own failures the offsets log tells itself, and why."""
-    if isinstance(fact, AppendFailed) and fact.error == _TOLD_BY_THE_LOG:
+def level_of(event: Event) -> str:
+    """At which level an event is logged. Of its own failures the offsets log tells itself, and why."""
+    if isinstance(event, AppendFailed) and event.error == _TOLD_BY_THE_LOG:
         return "debug"
-    return _TROUBLE.get(fact.name, "info")
+    return _TROUBLE.get(event.name, "info")
 
 
 def _short(value: Any) -> Any:

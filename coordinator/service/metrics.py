@@ -133,7 +133,7 @@ class Metrics:
     def __init__(self) -> None:
         self.apis: dict[str, ApiMetrics] = {}
         self.problems: Counter[int] = Counter()
-        self.facts: Counter[str] = Counter()
+        self.events: Counter[str] = Counter()
         self.started: Counter[str] = Counter()
         self.journal_failures = 0
         self.store = StoreMetrics()
@@ -154,27 +154,27 @@ class Metrics:
         """The counters of an API."""
         return self.apis.setdefault(name, ApiMetrics())
 
-    def count_fact(self, fact: Event) -> None:
-        """Count what a fact says."""
-        self.facts[fact.name] += 1
-        match fact:
+    def count_event(self, event: Event) -> None:
+        """Count what an event says."""
+        self.events[event.name] += 1
+        match event:
             case events.RebalanceStarted():
-                self.started[fact.cause.cause] += 1
+                self.started[event.cause.cause] += 1
             case events.RebalanceCompleted():
                 self._completed += 1
-                self._unavailable_ms += fact.rebalance_ms
-                self._moved += fact.moved
-                self._regained += fact.regained
+                self._unavailable_ms += event.rebalance_ms
+                self._moved += event.moved
+                self._regained += event.regained
             case events.OffsetsCommitted():
-                self._commits += len(fact.offsets)
+                self._commits += len(event.offsets)
             case events.OffsetsDeleted(why="expired"):
-                self._expired += len(fact.offsets)
+                self._expired += len(event.offsets)
             case events.OffsetsDeleted():
-                self._deleted += len(fact.offsets)
+                self._deleted += len(event.offsets)
             case events.PartitionLoaded():
                 self._loads += 1
-                self._load_ms += fact.load_ms
-                self._longest_load_ms = max(self._longest_load_ms, fact.load_ms)
+                self._load_ms += event.load_ms
+                self._longest_load_ms = max(self._longest_load_ms, event.load_ms)
 
     def render(self, node: NodeView, listeners: int, head: int, core_failures: int) -> str:
         """Everything in Prometheus' text format."""
@@ -186,8 +186,8 @@ class Metrics:
         self.store.render(page)
         self._render_leases(page, node)
         page.counter("rejoin_core_failures_total", "Inputs that broke the core outside any shard.", core_failures)
-        page.gauge("rejoin_events_head", "Number of the newest fact.", head)
-        page.gauge("rejoin_event_listeners", "Listeners that wait for the next fact.", listeners)
+        page.gauge("rejoin_events_head", "Number of the newest event.", head)
+        page.gauge("rejoin_event_listeners", "Listeners that wait for the next event.", listeners)
         return page.text()
 
     def _render_groups(self, page: _Page, node: NodeView) -> None:
@@ -282,10 +282,10 @@ class Metrics:
         page.counter("rejoin_partitions_moved_total", "Partitions that went between remaining members.", self._moved)
         page.counter("rejoin_partitions_regained_total", "Partitions that nobody had before.", self._regained)
         page.samples(
-            "rejoin_facts_total",
+            "rejoin_events_total",
             "counter",
-            "Facts by name.",
-            [({"event": name}, count) for name, count in sorted(self.facts.items())],
+            "Events by name.",
+            [({"event": name}, count) for name, count in sorted(self.events.items())],
         )
         page.samples(
             "rejoin_problems_total",

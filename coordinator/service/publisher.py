@@ -1,4 +1,4 @@
-"""Where a fact goes once the core has told it: journal, feed, metrics, log line."""
+"""Where an event goes once the core has told it: journal, feed, metrics, log line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.storage.log_throttle import Complaints, counted
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
-from rejoin.journal.journal import JournalSchema, JournalWriter, RowEncoder, facts_in
+from rejoin.journal.journal import JournalSchema, JournalWriter, RowEncoder, events_in
 
 FLUSH_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 1.0
@@ -25,11 +25,11 @@ _RETRY_SECONDS: Final = 1.0
 
 def journal_schema() -> JournalSchema:
     """The rows that a coordinator writes."""
-    return JournalSchema(facts_in(events))
+    return JournalSchema(events_in(events))
 
 
 class Publisher:
-    """Gives each fact its number and hands it round. Without a journal the numbers live as long as the process."""
+    """Gives each event its number and hands it round. Without a journal the numbers live as long as the process."""
 
     def __init__(self, run_id: str, node: str, metrics: Metrics, journal: JournalWriter | None = None) -> None:
         self.journal = journal
@@ -57,24 +57,24 @@ class Publisher:
             self._quiet = False
             self._loads.all_taken()
 
-    def publish(self, fact: Event, now: Millis) -> None:
-        """Make a fact known."""
+    def publish(self, event: Event, now: Millis) -> None:
+        """Make an event known."""
         if self.journal is not None:
-            line = self.journal.record(fact, now)
+            line = self.journal.record(event, now)
             if not self._flush_ordered:
                 self._order_flush(FLUSH_SECONDS)
         else:
-            line = self._encoder.encode(self.feed.head + 1, now, fact)
-        self.feed.add(line, fact)
-        self._metrics.count_fact(fact)
-        is_in_summary = self._loads.take_in(fact, together=self._quiet)
-        level = "debug" if self._quiet or is_in_summary else level_of(fact)
+            line = self._encoder.encode(self.feed.head + 1, now, event)
+        self.feed.add(line, event)
+        self._metrics.count_event(event)
+        is_in_summary = self._loads.take_in(event, together=self._quiet)
+        level = "debug" if self._quiet or is_in_summary else level_of(event)
         times = 1
         if level == "warning":
-            times = self._complaints.due(fact.name)
+            times = self._complaints.due(event.name)
             level = "warning" if times else "debug"
         if self._log.is_enabled_for(LEVELS[level]):
-            getattr(self._log, level)(fact.name, **shortened(fact), **counted(times))
+            getattr(self._log, level)(event.name, **shortened(event), **counted(times))
 
     def flush(self) -> None:
         """Write the journal. A failure is told and tried again; rows wait in memory meanwhile."""

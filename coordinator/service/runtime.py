@@ -210,7 +210,7 @@ class Runtime:
         inbox.append(what)
         self._driving = True
         # What a step brings about at once belongs to its instant, as on a virtual clock: else a millisecond that ends
-        # in between would show in the facts.
+        # in between would show in the events.
         now = self.clock.now()
         try:
             while inbox:

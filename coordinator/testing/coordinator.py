@@ -109,7 +109,7 @@ class GroupCoordinator:
         """Where clients find it over HTTP."""
         if not self._has_socket:
             raise Refused(
-                "this coordinator has no socket; start it without socket=False, or use rejoin.client.transports.in_process"
+                "this coordinator has no socket; start it without socket=False, or use client.transports.in_process"
             )
         return self.app.url
 

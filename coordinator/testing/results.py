@@ -32,7 +32,7 @@ class Fired(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A fact that came about while time passed, and its sentence."""
+    """An event that came about while time passed, and its sentence."""
 
     after_ms: int
     event: str

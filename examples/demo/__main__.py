@@ -36,14 +36,14 @@ PATIENCE_SECONDS = 30.0
 COOPERATIVE, EAGER, STATIC = "coop", "eager", "static"
 
 
-def facts(module: Any, base: type[Event]) -> JournalSchema:
-    """The journal schema of every fact in a module."""
+def events(module: Any, base: type[Event]) -> JournalSchema:
+    """The journal schema of every event in a module."""
     found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, base)]
-    return JournalSchema(fact for fact in found if not fact.__subclasses__())
+    return JournalSchema(event for event in found if not event.__subclasses__())
 
 
-COORDINATOR_FACTS = facts(coordinator_events, Event)
-CLIENT_FACTS = facts(client_events, ConsumerEvent)
+COORDINATOR_FACTS = events(coordinator_events, Event)
+CLIENT_FACTS = events(client_events, ConsumerEvent)
 
 
 class Demo:
@@ -155,21 +155,21 @@ class Demo:
         """Show what happens until something is so. Raises :class:`StageFailed` when it takes too long."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
-            self._show_new_facts()
+            self._show_new_events()
             if reached():
                 break
             self.stage.check()
             if time.monotonic() > deadline:
                 raise StageFailed(f"waited {PATIENCE_SECONDS:.0f} s for {what}")
             time.sleep(LOOK_EVERY_SECONDS)
-        self._show_new_facts()
+        self._show_new_events()
 
-    def _show_new_facts(self) -> None:
+    def _show_new_events(self) -> None:
         rows, self.seen = self.stage.rows(self.seen)
         for row in rows:
             if row.get("group_id") in self.shown:
-                fact = COORDINATOR_FACTS.facts[row["event"]]
-                self.screen.fact(fact.model_validate({name: row[name] for name in fact.model_fields}))
+                event = COORDINATOR_FACTS.events[row["event"]]
+                self.screen.event(event.model_validate({name: row[name] for name in event.model_fields}))
         views = (self.stage.group(group_id) for group_id in self.shown)
         self.screen.picture([view for view in views if view is not None])
 
@@ -190,7 +190,7 @@ class Demo:
 
 def completed(folder: Path) -> list[Row]:
     rows = read_journal(folder, COORDINATOR_FACTS, source="coordinator")
-    return [row for row in rows if isinstance(row.fact, RebalanceCompleted)]
+    return [row for row in rows if isinstance(row.event, RebalanceCompleted)]
 
 
 def main() -> int:

@@ -30,35 +30,35 @@ def standstill(done: RebalanceCompleted, ended_at: int, client_rows: list[Row]) 
     since: dict[str, int] = {}
     lasted: dict[str, int] = {}
     for row in client_rows:
-        fact, at = row.fact, row.envelope.at_ms
+        event, at = row.event, row.envelope.at_ms
         if not ended_at - done.rebalance_ms <= at <= ended_at + LINGER_MS:
             continue
-        if not isinstance(fact, (PartitionsRevoked, PartitionsLost, PartitionsAssigned)):
+        if not isinstance(event, (PartitionsRevoked, PartitionsLost, PartitionsAssigned)):
             continue
-        if fact.group_id != done.group_id or not fact.partitions:
+        if event.group_id != done.group_id or not event.partitions:
             continue
-        if isinstance(fact, PartitionsAssigned):
-            if fact.client_id in since:
-                lasted[fact.client_id] += at - since.pop(fact.client_id)
-        elif at <= ended_at and _is_all(fact, done):
-            since.setdefault(fact.client_id, at)
-            lasted.setdefault(fact.client_id, 0)
+        if isinstance(event, PartitionsAssigned):
+            if event.client_id in since:
+                lasted[event.client_id] += at - since.pop(event.client_id)
+        elif at <= ended_at and _is_all(event, done):
+            since.setdefault(event.client_id, at)
+            lasted.setdefault(event.client_id, 0)
     return Standstill(len(lasted), sum(lasted.values()))
 
 
-def _is_all(fact: PartitionsRevoked | PartitionsLost, done: RebalanceCompleted) -> bool:
+def _is_all(event: PartitionsRevoked | PartitionsLost, done: RebalanceCompleted) -> bool:
     """Whether a consumer gave up everything that it owned before."""
-    owned_before = sum(len(indexes) for indexes in done.owned_before.get(fact.member_id, {}).values())
-    given_up = sum(len(indexes) for indexes in fact.partitions.values())
+    owned_before = sum(len(indexes) for indexes in done.owned_before.get(event.member_id, {}).values())
+    given_up = sum(len(indexes) for indexes in event.partitions.values())
     return 0 < owned_before <= given_up
 
 
 def unread(done: RebalanceCompleted, ended_at: int, client_rows: list[Row]) -> tuple[int, int]:
-    """How many partitions a member that fell silent had, and for how long nobody read them: since its last fact."""
+    """How many partitions a member that fell silent had, and for how long nobody read them: since its last event."""
     silent = done.cause.member_id or ""
     partitions = sum(len(indexes) for indexes in done.owned_before.get(silent, {}).values())
-    facts = [row.envelope.at_ms for row in client_rows if getattr(row.fact, "member_id", None) == silent]
-    return partitions, ended_at - max(facts, default=ended_at)
+    events = [row.envelope.at_ms for row in client_rows if getattr(row.event, "member_id", None) == silent]
+    return partitions, ended_at - max(events, default=ended_at)
 
 
 def closing_table(completed: list[Row], client_rows: list[Row]) -> Table:
@@ -77,8 +77,8 @@ def closing_table(completed: list[Row], client_rows: list[Row]) -> Table:
     table.add_column("moved", justify="right")
     table.add_column("taken over", justify="right", max_width=6)
     table.add_column("stood still", justify="right", min_width=15)
-    for row in sorted(completed, key=lambda row: getattr(row.fact, "group_id", "")):
-        done = row.fact
+    for row in sorted(completed, key=lambda row: getattr(row.event, "group_id", "")):
+        done = row.event
         assert isinstance(done, RebalanceCompleted)
         still = standstill(done, row.envelope.at_ms, client_rows)
         before = sum(1 for topics in done.owned_before.values() if topics)

@@ -1,4 +1,4 @@
-"""What the demo prints: facts as they happen, and below them who owns what right now."""
+"""What the demo prints: events as they happen, and below them who owns what right now."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rejoin.journal.events.coordinator import (
     RebalanceStarted,
     StaticMemberReplaced,
 )
-from rejoin.journal.formatting import tell
+from rejoin.journal.formatting import format_event
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "bright_red", "bright_green", "bright_magenta")
 STATE_COLOURS = {
@@ -34,7 +34,7 @@ STATE_COLOURS = {
     "Empty": "dim",
 }
 SMALL_FACTS = (GroupCreated, GroupStateChanged, LeaderChanged, MemberIdHandedOut, OffsetsCommitted)
-"""Facts that would drown the others; the picture below shows them anyway."""
+"""Events that would drown the others; the picture below shows them anyway."""
 
 UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 SAME_TWICE = re.compile(r"\b([a-z]+-\d+) \(\1\)")
@@ -47,7 +47,7 @@ def short(text: str) -> str:
 
 
 def in_short(event: Event) -> str:
-    """A fact as the demo says it: what clients said and the bounds are left to the journal."""
+    """An event as the demo says it: what clients said and the bounds are left to the journal."""
     match event:
         case MemberRejoined():
             return f"{event.group_id}  {event.member_id} rejoined"
@@ -55,15 +55,15 @@ def in_short(event: Event) -> str:
             return f"{event.group_id}  {event.group_instance_id} is back under a new member id, without a rebalance"
         case RebalanceStarted():
             silent = event.model_copy(update={"cause": event.cause.model_copy(update={"client_reason": None})})
-            return tell(silent).split(" (at most")[0]
+            return format_event(silent).split(" (at most")[0]
         case RebalanceCompleted():
             took = f", {event.regained} taken over" if event.owned_before and event.regained else ""
             return f"{event.group_id}  rebalanced in {event.rebalance_ms} ms, {event.moved} partitions moved{took}"
-    return tell(event)
+    return format_event(event)
 
 
 class Screen:
-    """Prints facts, and on a terminal keeps a picture of the groups below them."""
+    """Prints events, and on a terminal keeps a picture of the groups below them."""
 
     def __init__(self, console: Console, partitions: int) -> None:
         self.console = console
@@ -94,7 +94,7 @@ class Screen:
         """Something that the demo itself does."""
         self.console.print(self._line(Text(f"▶ {text}", style="bold")))
 
-    def fact(self, event: Event) -> None:
+    def event(self, event: Event) -> None:
         """Something that the coordinator tells."""
         if isinstance(event, SMALL_FACTS):
             return

@@ -95,7 +95,7 @@ class Stage:
             return json.load(answer)
 
     def rows(self, after: int) -> tuple[list[dict[str, Any]], int]:
-        """The facts behind a row, and where to go on."""
+        """The events behind a row, and where to go on."""
         answer = self.look(f"/events?after={after}&limit=1000")
         return answer["events"], answer["next"]
 

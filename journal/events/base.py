@@ -1,7 +1,7 @@
-"""What an event is: one fact, told once, by the core that decided it.
+"""What an event is: emitted once, by the core that decided it.
 
-The coordinator's facts are in ``rejoin.journal.events.coordinator``, the consumer's in ``rejoin.journal.events.client``. Log lines, the
-live page, transcripts, journal rows and tables are all made from them; :mod:`rejoin.journal.journal` says how they are kept.
+The coordinator's events are in ``journal.events.coordinator``, the consumer's in ``journal.events.client``. Log lines,
+the live page, transcripts, journal rows and tables are all made from them; ``journal.journal`` says how they are kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Event(BaseModel):
-    """A fact. Frozen; the class name in snake_case is its name everywhere outside Python."""
+    """An event. Frozen; the class name in snake_case is its name everywhere outside Python."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""The consumer's facts: what it knew and did, and why.
+"""The consumer's events: what it knew and did, and why.
 
 Times that end in ``_ms`` are lengths; the instant of an event is its journal row's ``at_ms``.
 """
@@ -33,7 +33,7 @@ class Range(BaseModel):
 
 
 class ConsumerEvent(Event):
-    """A fact about one consumer."""
+    """An event about one consumer."""
 
     client_id: str
     group_id: str | None
@@ -41,7 +41,7 @@ class ConsumerEvent(Event):
 
 
 class MemberEvent(ConsumerEvent):
-    """A fact about a consumer as a member; the id is empty and the generation -1 while it has none."""
+    """An event about a consumer as a member; the id is empty and the generation -1 while it has none."""
 
     member_id: str
     generation: int
@@ -226,7 +226,7 @@ class ConsumerClosed(ConsumerEvent):
     """The consumer is closed."""
 
 
-FACTS: tuple[type[ConsumerEvent], ...] = (
+EVENT_TYPES: tuple[type[ConsumerEvent], ...] = (
     Subscribing,
     CoordinatorFound,
     CoordinatorNotFound,
@@ -254,4 +254,4 @@ FACTS: tuple[type[ConsumerEvent], ...] = (
     Fenced,
     ConsumerClosed,
 )
-"""Every fact a consumer tells, for the schema of its journal."""
+"""Every event a consumer tells, for the schema of its journal."""

@@ -1,4 +1,4 @@
-"""The coordinator's facts: what became of groups, members, offsets, partitions and topics, and why.
+"""The coordinator's events: what became of groups, members, offsets, partitions and topics, and why.
 
 Times that end in ``_ms`` are lengths; the instant of an event is its journal row's ``at_ms``. Ownership is shown for
 groups of protocol type ``consumer``, whose assignments can be read; others have none.
@@ -51,7 +51,7 @@ class Cause(BaseModel):
 
 
 class GroupEvent(Event):
-    """A fact about one group."""
+    """An event about one group."""
 
     group_id: str
 

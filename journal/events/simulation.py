@@ -1,11 +1,11 @@
-"""What the laboratory itself does to the parties: facts for the timeline. They are no facts of Kafka's, so they have a
-stream of their own in a journal, which no service writes.
+"""What the laboratory itself does to the parties: events for the timeline. Kafka has no such events, so they have
+a stream of their own in a journal, which no service writes.
 """
 
 from __future__ import annotations
 
-from rejoin.journal.events.client import Range
 from rejoin.journal.events.base import Event
+from rejoin.journal.events.client import Range
 
 
 class LabEvent(Event):

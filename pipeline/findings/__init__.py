@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings.history import FACTS, ROWS, History
+from rejoin.pipeline.findings.history import EVENT_TYPES, ROWS, History
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.tables.common import ends_of_runs
 
@@ -98,7 +98,7 @@ def _losses(records: DataFrame) -> DataFrame:
 
 def _facts(events: DataFrame, sessions: DataFrame) -> DataFrame:
     names = [each.name for each in fields(ROWS["fact"])]
-    wanted = events.where(F.col("event").isin(*FACTS))
+    wanted = events.where(F.col("event").isin(*EVENT_TYPES))
     of_groups = wanted.where(F.col("group_id").isNotNull()).select("run_id", "group_id", *names)
     # What befalls a topic concerns every group that reads it.
     readers = sessions.select("run_id", "group_id", F.explode("topics").alias("topic")).distinct()

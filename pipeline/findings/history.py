@@ -140,7 +140,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Of the table ``events``: one of :data:`FACTS`, or an error."""
+    """Of the table ``events``: one of :data:`EVENT_TYPES`, or an error."""
 
     source: str
     node: str | None
@@ -164,7 +164,7 @@ class Fact:
         return {name: getattr(self, name) for name in ("source", "node", "seq", "at_ms", "event", "file", "line")}
 
 
-FACTS: Final = (
+EVENT_TYPES: Final = (
     "poll_timeout_exceeded",
     "member_fenced",
     "fenced",

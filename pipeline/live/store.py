@@ -34,7 +34,7 @@ from rejoin.pipeline.live.group_rebalances import FOLLOWED, READS
 from rejoin.pipeline.live.rebalances import LIVE
 from rejoin.pipeline.schemas import EVENTS
 
-FACTS: Final = StructType(
+EVENT_TYPES: Final = StructType(
     [*EVENTS.fields, *(StructField(name, StringType()) for name in ("kind_", "reason_", "text_"))]
 )
 """Rows of ``OUT/facts``."""
@@ -112,7 +112,7 @@ class Store:
 
     def read_facts(self, spark: SparkSession) -> DataFrame:
         """All rows of the batches that count."""
-        return self._read(spark, self.facts, FACTS, self.committed("facts"))
+        return self._read(spark, self.facts, EVENT_TYPES, self.committed("facts"))
 
     def read_live(self, spark: SparkSession, after: int = -1) -> DataFrame:
         """All rows of the batches behind ``after`` that count, with their ``batch_id``."""

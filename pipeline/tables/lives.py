@@ -24,7 +24,7 @@ GONE: Final = {
 """What ends a consumer's life, and how."""
 
 RELEASES: Final = {"partitions_revoked": "revoked", "partitions_lost": "lost"}
-FACTS: Final = ("partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent")
+EVENT_TYPES: Final = ("partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent")
 """What consumers say of their lives."""
 
 OWNER: Final = ("run_id", "group_id", "place", "client_id")
@@ -42,7 +42,7 @@ def lives(events: DataFrame) -> DataFrame:
     """
     k1, k2 = order_of_lives()
     told = (
-        of(events, *FACTS)
+        of(events, *EVENT_TYPES)
         .where(is_of_a_life())
         .select(
             "run_id",
@@ -72,9 +72,9 @@ def lives(events: DataFrame) -> DataFrame:
 
 
 def is_of_a_life() -> Column:
-    """Whether a fact with one of the names in :data:`FACTS` tells of a consumer's life: not every rejoin does."""
+    """Whether a fact with one of the names in :data:`EVENT_TYPES` tells of a consumer's life: not every rejoin does."""
     empty_handed = (fn.col("member_id") == "") & (fn.size("owned") == 0) & (fn.col("source") != "simulation")
-    return is_one_of(*FACTS) & (~is_one_of("join_sent") | fn.coalesce(empty_handed, fn.lit(False)))
+    return is_one_of(*EVENT_TYPES) & (~is_one_of("join_sent") | fn.coalesce(empty_handed, fn.lit(False)))
 
 
 def place_of_a_life() -> Column:

@@ -34,7 +34,7 @@ from rejoin.pipeline.tables.common import (
     of,
 )
 from rejoin.pipeline.tables.lives import (
-    FACTS,
+    EVENT_TYPES,
     ORDER,
     RELEASES,
     how_of_a_life,
@@ -98,8 +98,8 @@ def _told(events: DataFrame) -> DataFrame:
     """
     k1, k2 = order_of_lives()
     replaced = is_one_of("static_member_replaced")
-    facts = of(events, *FACTS, *_WANTS, *_GIVES, *_REMOVALS).where(~is_one_of("join_sent") | is_of_a_life())
-    life = is_one_of(*FACTS)
+    facts = of(events, *EVENT_TYPES, *_WANTS, *_GIVES, *_REMOVALS).where(~is_one_of("join_sent") | is_of_a_life())
+    life = is_one_of(*EVENT_TYPES)
     return facts.select(
         "run_id",
         fn.coalesce("group_id", fn.lit("")).alias("group_id"),

@@ -179,9 +179,9 @@ class NodeParty(Party):
                 self.cluster.at_store(self, partial(self.cluster.disk.read, effect.partition, read))
             case TopicCreated() | TopicGrown() | TopicDeleted():
                 if self.cluster.tells_topics(self):
-                    self.tell(effect)
+                    self.emit(effect)
             case Event():
-                self.tell(effect)
+                self.emit(effect)
 
     def _stored(self, life: int, wanted: Append, error: ErrorCode) -> None:
         if life == self.life:

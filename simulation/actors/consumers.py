@@ -135,7 +135,7 @@ class ConsumerParty(Party):
         self._queued_at = None
         self._inbox.clear()
         self._hand = []
-        self.tell(ConsumerStarted(client_id=self.name, group_id=self.config.group_id or "", life=self.life))
+        self.emit(ConsumerStarted(client_id=self.name, group_id=self.config.group_id or "", life=self.life))
         self.step(Subscribed(self.topics))
         self._poll()
 
@@ -145,7 +145,7 @@ class ConsumerParty(Party):
         if self.core is None:
             return
         self._end()
-        self.tell(ConsumerCrashed(client_id=self.name, group_id=self.config.group_id or ""))
+        self.emit(ConsumerCrashed(client_id=self.name, group_id=self.config.group_id or ""))
 
     def stop(self) -> None:
         """Finish the record in hand, then close."""
@@ -176,12 +176,12 @@ class ConsumerParty(Party):
 
     def _stopped(self) -> None:
         self._end()
-        self.tell(ConsumerStopped(client_id=self.name, group_id=self.config.group_id or ""))
+        self.emit(ConsumerStopped(client_id=self.name, group_id=self.config.group_id or ""))
 
     def _die(self, error: KafkaError) -> None:
         """An error that the user's loop does not survive: the process ends, and is started again later."""
         self._end()
-        self.tell(
+        self.emit(
             ConsumerFailed(
                 client_id=self.name, group_id=self.config.group_id or "", problem=f"{type(error).__name__}: {error}"
             )
@@ -276,7 +276,7 @@ class ConsumerParty(Party):
     def _apply(self, effect: Effect) -> None:
         match effect:
             case ConsumerEvent():
-                self.tell(effect)
+                self.emit(effect)
             case Send():
                 self._send(effect)
             case Cancel():

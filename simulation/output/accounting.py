@@ -85,25 +85,25 @@ class Accounting:
             PositionsFound: self._found,
             CommitSucceeded: self._committed,
         }
-        """What to do with a fact, by its class; others are of no interest."""
+        """What to do with an event, by its class; others are of no interest."""
 
-    def _processed(self, fact: RecordsProcessed, now: Millis) -> None:
-        for done in fact.ranges:
-            ledger = self._ledger(fact.group_id, done.topic, done.partition)
+    def _processed(self, event: RecordsProcessed, now: Millis) -> None:
+        for done in event.ranges:
+            ledger = self._ledger(event.group_id, done.topic, done.partition)
             late = self._written_by(done.topic, done.partition, now - self._late_ms)
             for span in ledger.process(done.start, done.end):
                 ledger.late += max(0, min(span.end, late) - span.start)
 
-    def _found(self, fact: PositionsFound, _: Millis) -> None:
-        for topic, offsets in fact.offsets.items():
+    def _found(self, event: PositionsFound, _: Millis) -> None:
+        for topic, offsets in event.offsets.items():
             for partition, offset in offsets.items():
-                ledger = self._ledger(fact.group_id, topic, partition)
+                ledger = self._ledger(event.group_id, topic, partition)
                 ledger.first = offset if ledger.first is None else min(ledger.first, offset)
 
-    def _committed(self, fact: CommitSucceeded, _: Millis) -> None:
-        for topic, offsets in fact.offsets.items():
+    def _committed(self, event: CommitSucceeded, _: Millis) -> None:
+        for topic, offsets in event.offsets.items():
             for partition, offset in offsets.items():
-                ledger = self._ledger(fact.group_id, topic, partition)
+                ledger = self._ledger(event.group_id, topic, partition)
                 ledger.committed = max(offset, ledger.committed or 0)
 
     def _ledger(self, group_id: str | None, topic: str, partition: int) -> Ledger:

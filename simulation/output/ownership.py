@@ -48,7 +48,7 @@ class ClientState:
 
 
 class Ownership:
-    """Follows the facts. ``keep``: remember every single ownership, for the chart."""
+    """Follows the events. ``keep``: remember every single ownership, for the chart."""
 
     def __init__(self, *, keep: bool = False) -> None:
         self.places: dict[Place, PlaceState] = {}
@@ -68,7 +68,7 @@ class Ownership:
             ConsumerStopped: self._ended,
             ConsumerFailed: self._ended,
         }
-        """What to do with a fact, by its class; others are of no interest."""
+        """What to do with an event, by its class; others are of no interest."""
 
     def expect(self, group_id: str, topic: str, partitions: int, now: Millis) -> None:
         """From now on these partitions should be owned by somebody in the group."""
@@ -77,28 +77,28 @@ class Ownership:
             if place not in self.places:
                 self.places[place] = PlaceState(free_since=now)
 
-    def _assigned(self, fact: PartitionsAssigned, now: Millis) -> None:
-        client = self._client(fact.client_id, fact.group_id)
+    def _assigned(self, event: PartitionsAssigned, now: Millis) -> None:
+        client = self._client(event.client_id, event.group_id)
         if client.stopped_since is not None:
             self._stopped(client, now)
-        for topic, indexes in fact.partitions.items():
+        for topic, indexes in event.partitions.items():
             for index in indexes:
-                self._take(Place(client.group_id, topic, index), fact.client_id, client, now)
+                self._take(Place(client.group_id, topic, index), event.client_id, client, now)
         client.had_any = client.had_any or bool(client.owned)
 
-    def _given_up(self, fact: PartitionsRevoked | PartitionsLost, now: Millis) -> None:
-        client = self._client(fact.client_id, fact.group_id)
-        for topic, indexes in fact.partitions.items():
+    def _given_up(self, event: PartitionsRevoked | PartitionsLost, now: Millis) -> None:
+        client = self._client(event.client_id, event.group_id)
+        for topic, indexes in event.partitions.items():
             for index in indexes:
-                self._release(Place(client.group_id, topic, index), fact.client_id, client, now)
+                self._release(Place(client.group_id, topic, index), event.client_id, client, now)
         if client.had_any and not client.owned and client.stopped_since is None:
             client.stopped_since = now
 
-    def _begun(self, fact: ConsumerStarted, _: Millis) -> None:
-        self.clients[fact.client_id] = ClientState(fact.group_id)
+    def _begun(self, event: ConsumerStarted, _: Millis) -> None:
+        self.clients[event.client_id] = ClientState(event.group_id)
 
-    def _ended(self, fact: ConsumerCrashed | ConsumerStopped | ConsumerFailed, now: Millis) -> None:
-        self._gone(fact.client_id, now)
+    def _ended(self, event: ConsumerCrashed | ConsumerStopped | ConsumerFailed, now: Millis) -> None:
+        self._gone(event.client_id, now)
 
     def finish(self, now: Millis) -> None:
         """The end: close what is open."""

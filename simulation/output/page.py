@@ -38,22 +38,22 @@ class Marks:
         self.done: list[tuple[Millis, str]] = []
         self._open: dict[str, Mark] = {}
 
-    def hear(self, _: Party, fact: Event, now: Millis) -> None:
-        """Take a fact in."""
-        match fact:
+    def hear(self, _: Party, event: Event, now: Millis) -> None:
+        """Take an event in."""
+        match event:
             case RebalanceStarted():
-                if fact.group_id not in self._open:
-                    mark = Mark(fact.group_id, now, now, fact.cause.cause, short(why(fact.cause)))
-                    self._open[fact.group_id] = mark
+                if event.group_id not in self._open:
+                    mark = Mark(event.group_id, now, now, event.cause.cause, short(why(event.cause)))
+                    self._open[event.group_id] = mark
                     self.rebalances.append(mark)
             case RebalanceCompleted():
-                mark_or_none = self._open.pop(fact.group_id, None)
+                mark_or_none = self._open.pop(event.group_id, None)
                 if mark_or_none is not None:
                     mark_or_none.end = now
             case Done():
-                self.done.append((now, fact.what))
+                self.done.append((now, event.what))
             case PollTimeoutExceeded():
-                self.done.append((now, f"{fact.client_id} did not poll in time"))
+                self.done.append((now, f"{event.client_id} did not poll in time"))
             case _:
                 pass
 

@@ -76,26 +76,26 @@ class Counter:
             found = self.groups[group_id] = GroupSummary(group_id)
         return found
 
-    def hear(self, _: Party, fact: Event, now: Millis) -> None:
-        """Take a fact in."""
-        match fact:
+    def hear(self, _: Party, event: Event, now: Millis) -> None:
+        """Take an event in."""
+        match event:
             case RebalanceStarted():
-                causes = self.group(fact.group_id).rebalances
-                causes[fact.cause.cause] = causes.get(fact.cause.cause, 0) + 1
+                causes = self.group(event.group_id).rebalances
+                causes[event.cause.cause] = causes.get(event.cause.cause, 0) + 1
             case RebalanceCompleted():
-                group = self.group(fact.group_id)
+                group = self.group(event.group_id)
                 group.first_owned_ms = group.first_owned_ms or now
                 group.completed += 1
-                group.moved += fact.moved
-                group.rebalancing_ms += fact.rebalance_ms
-                group.longest_rebalance_ms = max(group.longest_rebalance_ms, fact.rebalance_ms)
+                group.moved += event.moved
+                group.rebalancing_ms += event.rebalance_ms
+                group.longest_rebalance_ms = max(group.longest_rebalance_ms, event.rebalance_ms)
             case MemberRemoved():
-                removed = self.group(fact.group_id).removed
-                removed[fact.cause] = removed.get(fact.cause, 0) + 1
+                removed = self.group(event.group_id).removed
+                removed[event.cause] = removed.get(event.cause, 0) + 1
             case StaticMemberReplaced():
-                self.group(fact.group_id).static_returns += 1
+                self.group(event.group_id).static_returns += 1
             case MemberFenced():
-                self.group(fact.group_id).fenced += 1
+                self.group(event.group_id).fenced += 1
             case CoreFailed():
                 self.core_failures += 1
             case _:

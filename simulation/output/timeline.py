@@ -10,7 +10,7 @@ from rejoin.journal.events import client as consumer
 from rejoin.journal.events import coordinator as coordinator
 from rejoin.journal.events import simulation as lab
 from rejoin.journal.events.base import Event
-from rejoin.journal.formatting import owned, tell, why
+from rejoin.journal.formatting import format_event, owned, why
 from rejoin.simulation.output.ownership import Ownership
 from rejoin.simulation.world import Millis, Party
 
@@ -58,18 +58,18 @@ class Story:
         self._gaps_at: Millis = 0
         self._lost_at: dict[str, Millis] = {}
 
-    def hear(self, _: Party, fact: Event, now: Millis) -> None:
-        """Take a fact in."""
-        line = words(fact)
-        if isinstance(fact, consumer.CoordinatorLost):
+    def hear(self, _: Party, event: Event, now: Millis) -> None:
+        """Take an event in."""
+        line = words(event)
+        if isinstance(event, consumer.CoordinatorLost):
             # It is looked for every 100 ms; once is enough to know.
-            if now - self._lost_at.get(fact.client_id, -LOST_AGAIN_MS) < LOST_AGAIN_MS:
+            if now - self._lost_at.get(event.client_id, -LOST_AGAIN_MS) < LOST_AGAIN_MS:
                 line = None
-            self._lost_at[fact.client_id] = now
+            self._lost_at[event.client_id] = now
         if line is not None:
             self.flush()
             self._out(f"{clock(now):>12}  {short(line)}")
-        if isinstance(fact, consumer.PartitionsAssigned):
+        if isinstance(event, consumer.PartitionsAssigned):
             self._gaps_at = now
 
     def flush(self) -> None:
@@ -88,20 +88,19 @@ class Story:
             self._out(f"{clock(self._gaps_at):>12}      {owned(notable)} have an owner again after up to {span(worst)}")
 
 
-def words(fact: Event) -> str | None:
-    """A fact as the story tells it, or none when it is too small."""
-    match fact:
+def words(event: Event) -> str | None:
+    """An event as the story tells it, or none when it is too small."""
+    match event:
         case coordinator.RebalanceStarted():
-            kind = "first rebalance" if fact.initial else "rebalance"
-            return f"{fact.group_id}  {kind}: {why(fact.cause)}"
+            kind = "first rebalance" if event.initial else "rebalance"
+            return f"{event.group_id}  {kind}: {why(event.cause)}"
         case coordinator.RebalanceCompleted():
-            moved = f", {fact.moved} partition{'s'[: fact.moved - 1]} moved" if fact.moved else ""
-            attempts = f" in {fact.attempts} attempts" if fact.attempts > 1 else ""
-            shares = [f"{member_id} {_sum(topics)}" for member_id, topics in fact.owned_after.items()]
+            moved = f", {event.moved} partition{'s'[: event.moved - 1]} moved" if event.moved else ""
+            attempts = f" in {event.attempts} attempts" if event.attempts > 1 else ""
+            shares = [f"{member_id} {_sum(topics)}" for member_id, topics in event.owned_after.items()]
             who = "; ".join(shares) if len(shares) <= MANY else f"{len(shares)} members"
-            return (
-                f"{fact.group_id}  generation {fact.generation} after {span(fact.rebalance_ms)}{attempts}{moved}: {who}"
-            )
+            took = f"after {span(event.rebalance_ms)}{attempts}"
+            return f"{event.group_id}  generation {event.generation} {took}{moved}: {who}"
         case (
             coordinator.MemberRemoved()
             | coordinator.StaticMemberRestored()
@@ -114,30 +113,32 @@ def words(fact: Event) -> str | None:
             | coordinator.TopicGrown()
             | coordinator.TopicDeleted()
         ):
-            return tell(fact)
+            return format_event(event)
         case coordinator.StaticMemberReplaced():
-            effect = "" if fact.rebalance or fact.state == "PreparingRebalance" else ", without a rebalance"
-            return f"{fact.group_id}  {fact.group_instance_id} is back under a new member id{effect}"
+            effect = "" if event.rebalance or event.state == "PreparingRebalance" else ", without a rebalance"
+            return f"{event.group_id}  {event.group_instance_id} is back under a new member id{effect}"
         case coordinator.MemberFenced():
-            return f"{fact.group_id}  somebody older that calls itself {fact.group_instance_id} is fenced ({fact.api})"
+            return (
+                f"{event.group_id}  somebody older that calls itself {event.group_instance_id} is fenced ({event.api})"
+            )
         case lab.Done():
-            return f"* {fact.what}"
+            return f"* {event.what}"
         case lab.ConsumerStarted():
-            return f"* {fact.client_id} starts" + (" again" if fact.life > 1 else "")
+            return f"* {event.client_id} starts" + (" again" if event.life > 1 else "")
         case lab.ConsumerStopped():
-            return f"* {fact.client_id} has stopped"
+            return f"* {event.client_id} has stopped"
         case lab.ConsumerCrashed():
-            return f"* {fact.client_id} is killed"
+            return f"* {event.client_id} is killed"
         case lab.ConsumerFailed():
-            return f"* {fact.client_id} dies: {fact.problem}"
+            return f"* {event.client_id} dies: {event.problem}"
         case consumer.PollTimeoutExceeded():
-            return f"{fact.client_id} did not poll for {span(fact.max_poll_interval_ms)} and gives up its place"
+            return f"{event.client_id} did not poll for {span(event.max_poll_interval_ms)} and gives up its place"
         case consumer.PartitionsLost():
-            return f"{fact.client_id} learns that it has lost {_sum(fact.partitions)}"
+            return f"{event.client_id} learns that it has lost {_sum(event.partitions)}"
         case consumer.CoordinatorLost():
-            return f"{fact.client_id} lost the coordinator ({fact.cause})"
+            return f"{event.client_id} lost the coordinator ({event.cause})"
         case consumer.AssignorFailed():
-            return f"{fact.client_id}  assignor {fact.assignor} failed: {fact.problem}"
+            return f"{event.client_id}  assignor {event.assignor} failed: {event.problem}"
         case _:
             return None
 

@@ -39,10 +39,10 @@ class CheckedLab(Watcher):
                 raise Violation(check.__name__, step.now, problem)
         self.evidence.after(step)
 
-    def _hear(self, _: Party, fact: Event, now: Millis) -> None:
-        if isinstance(fact, PartitionsAssigned) and fact.partitions:
+    def _hear(self, _: Party, event: Event, now: Millis) -> None:
+        if isinstance(event, PartitionsAssigned) and event.partitions:
             check = checks.a_partition_is_handed_over_that_was_not_given_up
-            for problem in check(self.evidence, fact):
+            for problem in check(self.evidence, event):
                 raise Violation(check.__name__, now, problem)
 
     def _look(self, _: object) -> None:

@@ -47,8 +47,8 @@ NONE: Final = ErrorCode.NONE
 
 
 def the_core_fails(evidence: Evidence, step: Step) -> Iterator[str]:
-    for fact in step.facts(CoreFailed):
-        yield f"{fact.doing}: {fact.problem}"
+    for event in step.events(CoreFailed):
+        yield f"{event.doing}: {event.problem}"
 
 
 def a_request_is_answered_twice(evidence: Evidence, step: Step) -> Iterator[str]:
@@ -61,27 +61,27 @@ def a_request_is_answered_twice(evidence: Evidence, step: Step) -> Iterator[str]
 
 
 def a_generation_goes_back(evidence: Evidence, step: Step) -> Iterator[str]:
-    for fact in step.effects:
-        if isinstance(fact, (JoinPhaseEnded, GroupEmptied)):
-            before = evidence.generations.get((step.node.name, fact.group_id))
-            if before is not None and fact.generation != before + 1:
-                yield f"{fact.group_id}: generation {fact.generation} after {before}"
-            evidence.generations[step.node.name, fact.group_id] = fact.generation
-        elif isinstance(fact, GroupLoaded):
-            evidence.generations[step.node.name, fact.group_id] = fact.generation
-        elif isinstance(fact, GroupCreated):
-            evidence.generations[step.node.name, fact.group_id] = 0
+    for event in step.effects:
+        if isinstance(event, (JoinPhaseEnded, GroupEmptied)):
+            before = evidence.generations.get((step.node.name, event.group_id))
+            if before is not None and event.generation != before + 1:
+                yield f"{event.group_id}: generation {event.generation} after {before}"
+            evidence.generations[step.node.name, event.group_id] = event.generation
+        elif isinstance(event, GroupLoaded):
+            evidence.generations[step.node.name, event.group_id] = event.generation
+        elif isinstance(event, GroupCreated):
+            evidence.generations[step.node.name, event.group_id] = 0
 
 
 def a_completed_generation_is_forgotten(evidence: Evidence, step: Step) -> Iterator[str]:
-    for fact in step.effects:
-        if isinstance(fact, RebalanceCompleted):
-            evidence.completed[fact.group_id] = max(fact.generation, evidence.completed.get(fact.group_id, 0))
-        elif isinstance(fact, GroupLoaded) and evidence.leads_in_truth(step.node, fact.group_id):
+    for event in step.effects:
+        if isinstance(event, RebalanceCompleted):
+            evidence.completed[event.group_id] = max(event.generation, evidence.completed.get(event.group_id, 0))
+        elif isinstance(event, GroupLoaded) and evidence.leads_in_truth(step.node, event.group_id):
             # Whoever was asleep while it read may know less, and can write nothing of it.
-            complete = evidence.completed.get(fact.group_id, 0)
-            if fact.generation < complete:
-                yield f"{fact.group_id}: loaded as {fact.generation}, but {complete} was complete"
+            complete = evidence.completed.get(event.group_id, 0)
+            if event.generation < complete:
+                yield f"{event.group_id}: loaded as {event.generation}, but {complete} was complete"
 
 
 def a_generation_has_two_leaders(evidence: Evidence, step: Step) -> Iterator[str]:
@@ -94,15 +94,15 @@ def a_generation_has_two_leaders(evidence: Evidence, step: Step) -> Iterator[str
 
 
 def a_generation_has_no_leader(evidence: Evidence, step: Step) -> Iterator[str]:
-    for fact in step.facts(JoinPhaseEnded):
+    for event in step.events(JoinPhaseEnded):
         told = [
             response.member_id
             for exchange, response in step.replies(JoinGroupResponse)
-            if response.error_code is NONE and response.members and response.generation_id == fact.generation
-            if request_of(exchange, JoinGroupRequest).group_id == fact.group_id
+            if response.error_code is NONE and response.members and response.generation_id == event.generation
+            if request_of(exchange, JoinGroupRequest).group_id == event.group_id
         ]
-        if told != [fact.leader]:
-            yield f"{fact.group_id}: {fact.leader} should assign generation {fact.generation}, told are {told}"
+        if told != [event.leader]:
+            yield f"{event.group_id}: {event.leader} should assign generation {event.generation}, told are {told}"
 
 
 def a_partition_has_two_owners_in_a_generation(evidence: Evidence, step: Step) -> Iterator[str]:
@@ -184,39 +184,39 @@ def a_heartbeat_is_answered_wrongly(evidence: Evidence, step: Step) -> Iterator[
 
 
 def a_member_is_removed_that_beat_in_time(evidence: Evidence, step: Step) -> Iterator[str]:
-    for fact in step.facts(MemberRemoved):
-        heard = evidence.beats.get((step.node.name, step.node.life, fact.group_id, fact.member_id))
-        timeout = evidence.session_timeout(fact.group_id)
-        if fact.cause == "session-expiry" and heard is not None and step.now - heard < timeout:
-            yield f"{fact.member_id}: {step.now - heard} ms after its last heartbeat, it has {timeout}"
+    for event in step.events(MemberRemoved):
+        heard = evidence.beats.get((step.node.name, step.node.life, event.group_id, event.member_id))
+        timeout = evidence.session_timeout(event.group_id)
+        if event.cause == "session-expiry" and heard is not None and step.now - heard < timeout:
+            yield f"{event.member_id}: {step.now - heard} ms after its last heartbeat, it has {timeout}"
 
 
 def a_member_is_given_no_time_to_rejoin(evidence: Evidence, step: Step) -> Iterator[str]:
-    for fact in step.facts(JoinPhaseEnded):
-        timeout = evidence.rebalance_timeout(fact.group_id)
-        if fact.did_not_rejoin and fact.join_ms < timeout:
-            yield f"{', '.join(fact.did_not_rejoin)}: the join phase ended after {fact.join_ms} of {timeout} ms"
+    for event in step.events(JoinPhaseEnded):
+        timeout = evidence.rebalance_timeout(event.group_id)
+        if event.did_not_rejoin and event.join_ms < timeout:
+            yield f"{', '.join(event.did_not_rejoin)}: the join phase ended after {event.join_ms} of {timeout} ms"
 
 
 def a_first_rebalance_does_not_wait_for_more_members(evidence: Evidence, step: Step) -> Iterator[str]:
-    for fact in step.facts(JoinPhaseEnded):
-        began, cut_short = evidence.initial.pop((step.node.name, fact.group_id), (None, False))
+    for event in step.events(JoinPhaseEnded):
+        began, cut_short = evidence.initial.pop((step.node.name, event.group_id), (None, False))
         delay = step.node.settings.group_initial_rebalance_delay_ms
         if began is not None and not cut_short and step.now - began < delay:
-            yield f"{fact.group_id}: generation {fact.generation} after {step.now - began} of {delay} ms"
+            yield f"{event.group_id}: generation {event.generation} after {step.now - began} of {delay} ms"
 
 
 def a_protocol_is_chosen_that_is_not_the_majoritys(evidence: Evidence, step: Step) -> Iterator[str]:
-    for fact in step.facts(JoinPhaseEnded):
-        group = step.group(fact.group_id)
+    for event in step.events(JoinPhaseEnded):
+        group = step.group(event.group_id)
         if group is None:
             continue
         lists = [[protocol.name for protocol in member.protocols] for member in group.members.values()]
         shared = [name for name in lists[0] if all(name in names for names in lists)] if lists else []
         votes = [next(name for name in names if name in shared) for names in lists if shared]
         best = max((votes.count(name) for name in shared), default=0)
-        if lists and (fact.protocol not in shared or votes.count(fact.protocol) < best):
-            yield f"{fact.group_id}: {fact.protocol} of {lists}"
+        if lists and (event.protocol not in shared or votes.count(event.protocol) < best):
+            yield f"{event.group_id}: {event.protocol} of {lists}"
 
 
 def a_member_is_added_under_no_id(evidence: Evidence, step: Step) -> Iterator[str]:
@@ -269,19 +269,19 @@ EACH_STEP: Final[tuple[StepCheck, ...]] = (
 # --- after a consumer got partitions
 
 
-def a_partition_is_handed_over_that_was_not_given_up(evidence: Evidence, fact: PartitionsAssigned) -> Iterator[str]:
-    new = {(topic, index) for topic, indexes in fact.partitions.items() for index in indexes}
+def a_partition_is_handed_over_that_was_not_given_up(evidence: Evidence, event: PartitionsAssigned) -> Iterator[str]:
+    new = {(topic, index) for topic, indexes in event.partitions.items() for index in indexes}
     for other in evidence.lab.consumers.values():
         core = other.core
-        if core is None or other.name == fact.client_id or core.config.group_id != fact.group_id:
+        if core is None or other.name == event.client_id or core.config.group_id != event.group_id:
             continue
-        if core.generation.generation_id != fact.generation:
+        if core.generation.generation_id != event.generation:
             continue  # it does not know of this generation, so it is out, or will be told
-        if fact.group_instance_id is not None and core.config.group_instance_id == fact.group_instance_id:
+        if event.group_instance_id is not None and core.config.group_instance_id == event.group_instance_id:
             continue  # the same member in an older process, which is fenced with its next request
         both = sorted(new & {(topic, index) for topic, index in core.assignment()})
         if both:
-            yield f"{fact.client_id} got {both} in generation {fact.generation}, {other.name} still has them"
+            yield f"{event.client_id} got {both} in generation {event.generation}, {other.name} still has them"
 
 
 # --- now and then
@@ -408,13 +408,13 @@ def memory_grows(evidence: Evidence) -> Iterator[str]:
     for node, group in evidence.active_groups():
         if group.pending_join or (evidence.is_quiet(node, group) and group.offsets.on_the_way):
             yield f"{group.group_id}: ids {list(group.pending_join)}, commits on their way {group.offsets.on_the_way}"
-        timers = node.core._turn.deadlines.of_group(group.partition, group.group_id) if node.core else {}
+        timers = node.core._ctx.deadlines.of_group(group.partition, group.group_id) if node.core else {}
         strangers = [name for name in timers if name.startswith("session ") and name[8:] not in group.members]
         if len(strangers) > len(lab.consumers):
             yield f"{group.group_id}: timers of {strangers}"
     for consumer in lab.consumers.values():
-        if consumer.core is not None and len(consumer.core._turn.in_flight) > MOST_IN_FLIGHT:
-            yield f"{consumer.name} waits for {len(consumer.core._turn.in_flight)} answers"
+        if consumer.core is not None and len(consumer.core._ctx.in_flight) > MOST_IN_FLIGHT:
+            yield f"{consumer.name} waits for {len(consumer.core._ctx.in_flight)} answers"
     waiting = sum(1 for node, life, _ in evidence.open.values() if life == node.life)
     if waiting > MOST_IN_FLIGHT * (len(lab.consumers) + 1):
         yield f"{waiting} requests wait"

@@ -76,7 +76,7 @@ class Step:
     epoch_before: int = -1
     """Of the offsets partition that was elected, if one was: the epoch in which this node led it until then."""
 
-    def facts(self, kind: type[F]) -> Iterator[F]:
+    def events(self, kind: type[F]) -> Iterator[F]:
         return (effect for effect in self.effects if isinstance(effect, kind))
 
     def replies(self, kind: type[A]) -> Iterator[tuple[Exchange, A]]:
@@ -181,36 +181,36 @@ class Evidence:
             key = (*who, request.group_id, request.member_id)
             self.signs[key] = max(step.now, self.signs.get(key, 0))
 
-    def _remember(self, step: Step, fact: Event) -> None:
+    def _remember(self, step: Step, event: Event) -> None:
         node = step.node
         who = (node.name, node.life)
-        match fact:
+        match event:
             case MemberJoined():
-                self.signs[*who, fact.group_id, fact.member_id] = step.now + NEW_MEMBER_MS
+                self.signs[*who, event.group_id, event.member_id] = step.now + NEW_MEMBER_MS
             case StaticMemberReplaced() | StaticMemberRestored():
-                self.returned.add(fact.group_id)
-                self.signs[*who, fact.group_id, fact.member_id] = step.now
+                self.returned.add(event.group_id)
+                self.signs[*who, event.group_id, event.member_id] = step.now
             case GroupLoaded():
-                for member_id in fact.members:
-                    self.signs[*who, fact.group_id, member_id] = step.now
+                for member_id in event.members:
+                    self.signs[*who, event.group_id, member_id] = step.now
                     # What was heard in an earlier term does not count any more.
-                    self.beats.pop((*who, fact.group_id, member_id), None)
+                    self.beats.pop((*who, event.group_id, member_id), None)
             case JoinPhaseEnded():
-                self.join_ended[node.name, fact.group_id] = step.now
-                for member_id in fact.members:
-                    self.signs[*who, fact.group_id, member_id] = step.now
+                self.join_ended[node.name, event.group_id] = step.now
+                for member_id in event.members:
+                    self.signs[*who, event.group_id, member_id] = step.now
             case JoinPhaseRepeated():
-                self.repeated[node.name, fact.group_id] = step.now
+                self.repeated[node.name, event.group_id] = step.now
             case RebalanceStarted():
-                self.initial[node.name, fact.group_id] = (step.now if fact.initial else None, False)
+                self.initial[node.name, event.group_id] = (step.now if event.initial else None, False)
             case MemberRemoved() | PendingMemberRemoved():
-                if fact.cause == "session-expiry" and (node.name, fact.group_id) in self.initial:
-                    self.initial[node.name, fact.group_id] = (self.initial[node.name, fact.group_id][0], True)
+                if event.cause == "session-expiry" and (node.name, event.group_id) in self.initial:
+                    self.initial[node.name, event.group_id] = (self.initial[node.name, event.group_id][0], True)
             case RebalanceCompleted():
-                self.returned.discard(fact.group_id)
-                self.failed_appends.pop(self.lab.cluster.partition_of(fact.group_id), None)
+                self.returned.discard(event.group_id)
+                self.failed_appends.pop(self.lab.cluster.partition_of(event.group_id), None)
             case AppendFailed():
-                self.failed_appends[fact.partition] = step.now
+                self.failed_appends[event.partition] = step.now
             case _:
                 pass
 

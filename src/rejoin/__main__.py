@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.disable()
     app = build()
     gc.enable()
-    sys.exit(app(arguments, result_action="return_value") or 0)
+    sys.exit(app(sys.argv[1:] if arguments is None else arguments, result_action="return_value") or 0)
 
 
 if __name__ == "__main__":

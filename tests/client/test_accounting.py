@@ -1,4 +1,4 @@
-"""Counting what was processed twice, or never, from facts; and how long processing takes."""
+"""Counting what was processed twice, or never, from events; and how long processing takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rejoin.client.commands.account import show, table
 from rejoin.client.workload.accounting import Span, account
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.client import FACTS, CommitSucceeded, PositionsFound, Range, RecordsProcessed
+from rejoin.journal.events.client import EVENT_TYPES, CommitSucceeded, PositionsFound, Range, RecordsProcessed
 from rejoin.journal.journal import JournalSchema, JournalWriter, read_journal
 
 WHO = {"client_id": "c", "group_id": "g", "group_instance_id": None, "member_id": "m", "generation": 1}
@@ -31,7 +31,7 @@ def began(offset: int) -> PositionsFound:
 
 
 @pytest.mark.parametrize(
-    ("facts", "counts", "lost_spans"),
+    ("events", "counts", "lost_spans"),
     [
         ([began(0), processed((0, 10)), committed(10)], (10, 0, 0), []),
         ([processed((0, 10)), processed((5, 15))], (15, 5, 0), []),
@@ -45,8 +45,8 @@ def began(offset: int) -> PositionsFound:
         ([began(0)], (0, 0, 0), []),
     ],
 )
-def test_accounts(facts: list[Event], counts: tuple[int, int, int], lost_spans: list[tuple[int, int]]) -> None:
-    (found,) = account(facts)
+def test_accounts(events: list[Event], counts: tuple[int, int, int], lost_spans: list[tuple[int, int]]) -> None:
+    (found,) = account(events)
     assert (found.processed, found.duplicated, found.lost) == counts
     assert found.lost_spans == [Span(*span) for span in lost_spans]
 
@@ -62,13 +62,13 @@ def test_the_table_has_totals() -> None:
 
 
 def test_journals_are_read_back_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for node, facts in (("a", [processed((0, 10)), committed(10)]), ("b", [processed((8, 12))])):
+    for node, events in (("a", [processed((0, 10)), committed(10)]), ("b", [processed((8, 12))])):
         writer = JournalWriter(tmp_path, "run", "client", node)
-        for fact in facts:
-            writer.append(fact, 1)
+        for event in events:
+            writer.append(event, 1)
         writer.close()
-    rows = list(read_journal(tmp_path, JournalSchema(FACTS)))
-    assert [type(row.fact).__name__ for row in rows] == ["RecordsProcessed", "CommitSucceeded", "RecordsProcessed"]
+    rows = list(read_journal(tmp_path, JournalSchema(EVENT_TYPES)))
+    assert [type(row.event).__name__ for row in rows] == ["RecordsProcessed", "CommitSucceeded", "RecordsProcessed"]
     assert show(tmp_path) == 0
     assert "g     t     0         12        2     0    10" in capsys.readouterr().out
     assert show(tmp_path, as_json=True) == 0
@@ -81,9 +81,9 @@ def test_a_directory_without_journals_of_consumers_is_told(tmp_path: Path, capsy
     assert "has no journal of consumers; expected what --journal named" in capsys.readouterr().err
 
 
-def test_every_fact_can_be_written_and_read() -> None:
-    assert len({fact.name for fact in FACTS}) == len(FACTS)
-    assert JournalSchema(FACTS).json_schema()
+def test_every_event_can_be_written_and_read() -> None:
+    assert len({event.name for event in EVENT_TYPES}) == len(EVENT_TYPES)
+    assert JournalSchema(EVENT_TYPES).json_schema()
 
 
 @pytest.mark.parametrize(

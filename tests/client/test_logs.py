@@ -1,4 +1,4 @@
-"""Every fact of a consumer can be logged, on a terminal and as JSON, at every level."""
+"""Every event of a consumer can be logged, on a terminal and as JSON, at every level."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import structlog
 
 from rejoin.client.logs import configure, tell
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.client import FACTS
+from rejoin.journal.events.client import EVENT_TYPES
 
 SAMPLES: dict[str, Any] = {
     "Offsets": {"orders": {0: 5, 11: 7}},
@@ -19,10 +19,10 @@ SAMPLES: dict[str, Any] = {
 }
 
 
-def sample(fact: type[Event]) -> Event:
-    """A fact with something in every field."""
+def sample(event: type[Event]) -> Event:
+    """An event with something in every field."""
     values: dict[str, Any] = {}
-    for name, info in fact.model_fields.items():
+    for name, info in event.model_fields.items():
         kind = info.annotation
         choices = [choice for choice in get_args(kind) if isinstance(choice, str)]
         text = str(kind)
@@ -42,7 +42,7 @@ def sample(fact: type[Event]) -> Event:
             values[name] = 1
         else:
             values[name] = "x"
-    return fact.model_validate(values)
+    return event.model_validate(values)
 
 
 class Terminal(io.StringIO):
@@ -52,15 +52,15 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: str(fact.name))
+@pytest.mark.parametrize("event", EVENT_TYPES, ids=lambda event: str(event.name))
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_every_fact_can_be_logged(fact: type[Event], stream: type[io.StringIO]) -> None:
+def test_every_event_can_be_logged(event: type[Event], stream: type[io.StringIO]) -> None:
     out = stream()
     configure("debug", out)
     try:
-        tell(structlog.get_logger(), sample(fact))
+        tell(structlog.get_logger(), sample(event))
     finally:
         structlog.reset_defaults()
-    assert fact.name in out.getvalue()
+    assert event.name in out.getvalue()
     if stream is io.StringIO:
-        assert json.loads(out.getvalue())["event"] == fact.name
+        assert json.loads(out.getvalue())["event"] == event.name

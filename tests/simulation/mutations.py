@@ -24,7 +24,7 @@ def a_heartbeat_restarts_no_session(patch: pytest.MonkeyPatch) -> None:
     right = membership.Membership.heartbeat
 
     def wrong(self: Any, group: Any, request: Any) -> Any:
-        deadlines = self._turn.deadlines
+        deadlines = self._ctx.deadlines
         member = group.members.get(request.member_id)
         before = None if member is None else deadlines.at(member.session_key)
         answer = right(self, group, request)
@@ -63,7 +63,7 @@ def anybody_may_commit(patch: pytest.MonkeyPatch) -> None:
 def commits_are_answered_before_they_are_stored(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, token: Any, request: Any, version: int, refused: Any) -> None:
         error = self._check(group, committing.Committer.of(request))
-        self._turn.reply(token, committing.commit_answer(request, refused, error))
+        self._ctx.reply(token, committing.commit_answer(request, refused, error))
 
     patch.setattr(committing.Committing, "commit", wrong)
 
@@ -164,7 +164,7 @@ def a_parked_join_is_answered_again(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, member: Any, response: Any) -> None:
         token = member.parked_join.token
         right(self, group, member, response)
-        self._turn.reply(token, response)
+        self._ctx.reply(token, response)
 
     patch.setattr(rebalance.Rebalancer, "answer_join", wrong)
 
@@ -191,7 +191,7 @@ def loaded_members_have_no_sessions(patch: pytest.MonkeyPatch) -> None:
         right(self)
         for group in self.groups.values():
             for member in group.members.values():
-                self._turn.deadlines.cancel(member.session_key)
+                self._ctx.deadlines.cancel(member.session_key)
 
     patch.setattr(shard.Shard, "_begin_to_serve", wrong)
 

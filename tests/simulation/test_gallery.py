@@ -144,9 +144,9 @@ def test_an_outage_of_the_store_is_no_rebalance() -> None:
 def test_a_failover_in_mid_rebalance_uses_the_generation_again() -> None:
     begun: list[int] = []
 
-    def hear(_: Party, fact: Event, __: int) -> None:
-        if isinstance(fact, JoinPhaseEnded):
-            begun.append(fact.generation)
+    def hear(_: Party, event: Event, __: int) -> None:
+        if isinstance(event, JoinPhaseEnded):
+            begun.append(event.generation)
 
     play(read_scenario(GALLERY / "coordinator_failover_in_mid_rebalance.yaml"), listeners=[hear])
     assert begun[:3] == [1, 2, 2], "handed out by the node that died, and again by the one after it"

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from rejoin.journal.events import coordinator as events
+from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events import simulation as lab_events
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.client import FACTS
-from rejoin.journal.journal import JournalSchema, facts_in, read_journal
+from rejoin.journal.events.client import EVENT_TYPES
+from rejoin.journal.journal import JournalSchema, events_in, read_journal
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
@@ -48,11 +48,11 @@ def quieter(seed: int) -> dict[str, Any]:
     return data
 
 
-def facts(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str, Event]], Lab]:
+def events(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str, Event]], Lab]:
     heard: list[tuple[Millis, str, Event]] = []
 
-    def hear(party: Party, fact: Event, now: Millis) -> None:
-        heard.append((now, party.name, fact))
+    def hear(party: Party, event: Event, now: Millis) -> None:
+        heard.append((now, party.name, event))
 
     lab, _ = play(Scenario.model_validate(data), skip=skip, listeners=[hear])
     return heard, lab
@@ -70,12 +70,12 @@ def leased(seed: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("make", [quieter, leased])
 @pytest.mark.parametrize("start", range(0, SEEDS, 10))
-def test_what_is_skipped_changes_no_fact(make: Callable[[int], dict[str, Any]], start: int) -> None:
+def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]], start: int) -> None:
     naps = 0
     for seed in range(start, min(SEEDS, start + 10)):
         data = make(seed)
-        plain, _ = facts(data, skip=False)
-        skipped, lab = facts(data, skip=True)
+        plain, _ = events(data, skip=False)
+        skipped, lab = events(data, skip=True)
         for one, other in zip(plain, skipped, strict=False):
             assert one == other, f"seed {seed}"
         assert len(plain) == len(skipped), f"seed {seed}"
@@ -123,26 +123,26 @@ def test_same_seed_same_bytes_in_every_process(tmp_path: Path) -> None:
 
 def test_another_seed_is_another_run() -> None:
     data = quieter(1)
-    one, _ = facts({**data, "seed": 1}, skip=True)
-    other, _ = facts({**data, "seed": 2}, skip=True)
+    one, _ = events({**data, "seed": 1}, skip=True)
+    other, _ = events({**data, "seed": 2}, skip=True)
     assert one != other
 
 
-def test_the_journal_has_the_facts_of_a_service(tmp_path: Path) -> None:
-    heard, _ = facts(random_scenario(3), skip=True)
+def test_the_journal_has_the_events_of_a_service(tmp_path: Path) -> None:
+    heard, _ = events(random_scenario(3), skip=True)
     play(Scenario.model_validate(random_scenario(3)), journal=tmp_path / "journal")
     told = [
-        fact
-        for fact in vars(events).values()
-        if isinstance(fact, type) and issubclass(fact, Event) and fact not in (Event, events.GroupEvent)
+        event
+        for event in vars(coordinator_events).values()
+        if isinstance(event, type) and issubclass(event, Event) and event not in (Event, coordinator_events.GroupEvent)
     ]
-    rows = list(read_journal(tmp_path / "journal", JournalSchema([*told, *FACTS, *facts_in(lab_events)])))
+    rows = list(read_journal(tmp_path / "journal", JournalSchema([*told, *EVENT_TYPES, *events_in(lab_events)])))
     assert {row.envelope.source for row in rows} == {"simulation"}
     outside = [row for row in rows if row.envelope.node == "outside"]
-    done = [fact for _, _, fact in heard if isinstance(fact, lab_events.LabEvent)]
+    done = [event for _, _, event in heard if isinstance(event, lab_events.LabEvent)]
     assert len(rows) - len(outside) == len(heard) - len(done)
     # What a service would not know has a stream of its own, and that says where the run ended.
-    assert [row.fact for row in outside if row.envelope.event not in {"records_in_hand", "run_ended"}] == done
+    assert [row.event for row in outside if row.envelope.event not in {"records_in_hand", "run_ended"}] == done
     assert outside[-1].envelope.event == "run_ended"
 
 

@@ -1,4 +1,4 @@
-"""What a run is written down as, and the run itself, are the same facts at the same instants."""
+"""What a run is written down as, and the run itself, are the same events at the same instants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Input
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import GroupEvent
-from rejoin.journal.formatting import tell
+from rejoin.journal.formatting import format_event
 from rejoin.simulation.actors.cluster import NodeParty, Watcher
 from rejoin.simulation.actors.misbehaving_client import Stranger
 from rejoin.simulation.lab import Lab
@@ -22,8 +22,8 @@ from tests.transcript.test_transcripts import commands_of
 Told = list[tuple[Millis, str]]
 
 
-class Facts(Watcher):
-    """The facts of a transcript's group, told by whoever led it, with the member ids of the transcript."""
+class Events(Watcher):
+    """The events of a transcript's group, told by whoever led it, with the member ids of the transcript."""
 
     def __init__(self, lab: Lab, transcript: Transcript) -> None:
         self.lab = lab
@@ -35,46 +35,46 @@ class Facts(Watcher):
     def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
         for effect in effects:
             if self.transcript.leads(node) and is_about(effect, self.transcript.group_id):
-                self.told.append((self.lab.world.now, self.transcript.pretty(tell(effect))))
+                self.told.append((self.lab.world.now, self.transcript.pretty(format_event(effect))))
 
 
 class Listening(Player):
-    """A player that keeps the facts of its group."""
+    """A player that keeps the events of its group."""
 
     def __init__(self) -> None:
         super().__init__()
         self.told: Told = []
 
-    def hear(self, party: Party, fact: Event, now: Millis) -> None:
-        if is_about(fact, self.group):
-            self.told.append((now - START, tell(fact)))
-        super().hear(party, fact, now)
+    def hear(self, party: Party, event: Event, now: Millis) -> None:
+        if is_about(event, self.group):
+            self.told.append((now - START, format_event(event)))
+        super().hear(party, event, now)
 
 
 def is_about(effect: Effect, group_id: str) -> bool:
-    """Whether this is a fact of a group; that it is given up by one node is not one that every run has."""
-    return isinstance(effect, GroupEvent) and effect.group_id == group_id and "-> Dead" not in tell(effect)
+    """Whether this is an event of a group; that it is given up by one node is not one that every run has."""
+    return isinstance(effect, GroupEvent) and effect.group_id == group_id and "-> Dead" not in format_event(effect)
 
 
 def played(seed: int) -> tuple[str, Told]:
-    """A random scenario, as a transcript and as facts."""
+    """A random scenario, as a transcript and as events."""
     lab = Lab(Scenario.model_validate(random_scenario(seed)), skip=False)
     transcript = Transcript(lab, "app")
-    facts = Facts(lab, transcript)
+    events = Events(lab, transcript)
     Stranger(lab, 7_000, FAULTS_MS)
     lab.run_to_horizon()
-    return transcript.text(None), facts.told
+    return transcript.text(None), events.told
 
 
 @pytest.mark.parametrize("start", range(0, 60, 20))
 def test_a_transcript_replays_the_run_it_was_made_of(start: int) -> None:
     many = 0
     for seed in range(start, start + 20):
-        text, facts = played(seed)
+        text, events = played(seed)
         player = Listening()
         player.play(commands_of(text))
-        for ours, theirs in zip(player.told, facts, strict=False):
+        for ours, theirs in zip(player.told, events, strict=False):
             assert ours == theirs, f"seed {seed}"
-        assert len(player.told) == len(facts), f"seed {seed}"
-        many += len(facts)
+        assert len(player.told) == len(events), f"seed {seed}"
+        many += len(events)
     assert many > 1_000

@@ -49,7 +49,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import CoreFailed
-from rejoin.journal.formatting import tell
+from rejoin.journal.formatting import format_event
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
@@ -110,7 +110,7 @@ class Player:
         self.lines: list[str] = []
         self.silent = False
         self.shown_at = START
-        self.tells_facts = True
+        self.tells_events = True
         self.unread: list[Record] = []
         self.ids = 0
         self.topics = 0
@@ -153,9 +153,9 @@ class Player:
             partitions = range(settings.offsets_topic_num_partitions)
             party.step(ClusterSeen((party.broker,), dict.fromkeys(partitions, party.broker.node_id)))
             for partition in partitions:
-                self.tells_facts = bool(self.disk.log(partition).records)
+                self.tells_events = bool(self.disk.log(partition).records)
                 self.cluster.elect(partition, party)
-            self.tells_facts = True
+            self.tells_events = True
         return self.party
 
     @property
@@ -181,12 +181,12 @@ class Player:
             self.shown_at = now
         self.lines.append(line)
 
-    def hear(self, _: Party, fact: Event, now: Millis) -> None:
-        """A fact of the node."""
-        if isinstance(fact, CoreFailed):
-            raise AssertionError(f"a bug: {fact.doing}: {fact.problem}")
-        if self.tells_facts:
-            self.say(tell(fact))
+    def hear(self, _: Party, event: Event, now: Millis) -> None:
+        """An event of the node."""
+        if isinstance(event, CoreFailed):
+            raise AssertionError(f"a bug: {event.doing}: {event.problem}")
+        if self.tells_events:
+            self.say(format_event(event))
 
     def wrote(self, append: Append) -> None:
         """Records have got into the log."""
@@ -266,7 +266,7 @@ class Player:
         core = self.core
         if words[0].startswith("to="):
             kind = words[0].removeprefix("to=").upper()
-            due = [at for key, at in core._turn.deadlines._due.items() if key[0].name == kind]
+            due = [at for key, at in core._ctx.deadlines._due.items() if key[0].name == kind]
             if not due:
                 raise ValueError(f"nothing is due of kind {kind}")
             self.world.run(min(due))

@@ -1,4 +1,4 @@
-"""The facts as a broker's ``server.log`` would have them, in the words of a chosen Kafka version.
+"""The events as a broker's ``server.log`` would have them, in the words of a chosen Kafka version.
 
 Up to 3.9 the coordinator is the one written in Scala, from 4.0 on the one written in Java. What brokers log at DEBUG
 only is left out, and so is what they do not log.
@@ -49,7 +49,7 @@ def stamp(at: Millis) -> str:
 
 
 class BrokerLog:
-    """Writes the lines of one broker. Fed with every fact from the start, it knows what the lines quote."""
+    """Writes the lines of one broker. Fed with every event from the start, it knows what the lines quote."""
 
     def __init__(self, version: Version, broker_id: int, offsets_partitions: int) -> None:
         self._version = version
@@ -66,23 +66,23 @@ class BrokerLog:
         self._at: Millis | None = None
         self._not_stored: dict[str, str] = {}
 
-    def lines(self, fact: Event, at: Millis) -> list[str]:
-        """What a broker logs about a fact; nothing for many."""
+    def lines(self, event: Event, at: Millis) -> list[str]:
+        """What a broker logs about an event; nothing for many."""
         if at != self._at:
             # Who leaves with one request leaves at one instant.
             self._left.clear()
             self._at = at
-        written = [self._write(said, fact, at) for said in self._say(fact)]
-        self._remember(fact)
+        written = [self._write(said, event, at) for said in self._say(event)]
+        self._remember(event)
         return written
 
-    def _write(self, said: Said, fact: Event, at: Millis) -> str:
+    def _write(self, said: Said, event: Event, at: Millis) -> str:
         logger = said.logger or (JAVA_MANAGER if self._is_java else COORDINATOR)
         prefix = ""
         if self._is_java:
             partition = said.partition
-            if partition is None and isinstance(fact, events.GroupEvent):
-                partition = self._partition(fact.group_id)
+            if partition is None and isinstance(event, events.GroupEvent):
+                partition = self._partition(event.group_id)
             where = "" if logger == JAVA_RUNTIME else f" topic=__consumer_offsets partition={partition}"
             prefix = f"[GroupCoordinator id={self._broker_id}{where}] "
         elif logger == COORDINATOR:
@@ -91,42 +91,42 @@ class BrokerLog:
             prefix = f"[GroupMetadataManager brokerId={self._broker_id}] "
         return f"[{stamp(at)}] {said.level} {prefix}{said.text} ({logger})"
 
-    def _remember(self, fact: Event) -> None:
-        match fact:
+    def _remember(self, event: Event) -> None:
+        match event:
             case events.GroupStateChanged():
-                self._states[fact.group_id] = fact.state
-                self._generations[fact.group_id] = fact.generation
+                self._states[event.group_id] = event.state
+                self._generations[event.group_id] = event.generation
             case events.GroupCreated() | events.GroupLoaded():
-                self._partitions[fact.group_id] = fact.partition
-                if isinstance(fact, events.GroupLoaded):
-                    self._states[fact.group_id] = fact.state
-                    self._generations[fact.group_id] = fact.generation
+                self._partitions[event.group_id] = event.partition
+                if isinstance(event, events.GroupLoaded):
+                    self._states[event.group_id] = event.state
+                    self._generations[event.group_id] = event.generation
             case events.MemberIdHandedOut():
-                self._pending.add((fact.group_id, fact.member_id))
+                self._pending.add((event.group_id, event.member_id))
             case events.MemberJoined():
-                self._pending.discard((fact.group_id, fact.member_id))
-                self._joined[fact.group_id, fact.member_id] = fact
+                self._pending.discard((event.group_id, event.member_id))
+                self._joined[event.group_id, event.member_id] = event
             case events.StaticMemberReplaced():
-                before = self._joined.pop((fact.group_id, fact.old_member_id), None)
+                before = self._joined.pop((event.group_id, event.old_member_id), None)
                 if before is not None:
-                    self._joined[fact.group_id, fact.member_id] = before
+                    self._joined[event.group_id, event.member_id] = before
             case events.MemberRemoved():
-                self._joined.pop((fact.group_id, fact.member_id), None)
-                if fact.cause == "sync-expiry":
-                    self._sync_expired.setdefault(fact.group_id, []).append(fact.member_id)
-                elif fact.cause == "left":
-                    self._left.setdefault(fact.group_id, []).append(fact.member_id)
-            case events.PendingMemberRemoved() if fact.cause == "left":
-                self._left.setdefault(fact.group_id, []).append(fact.member_id)
+                self._joined.pop((event.group_id, event.member_id), None)
+                if event.cause == "sync-expiry":
+                    self._sync_expired.setdefault(event.group_id, []).append(event.member_id)
+                elif event.cause == "left":
+                    self._left.setdefault(event.group_id, []).append(event.member_id)
+            case events.PendingMemberRemoved() if event.cause == "left":
+                self._left.setdefault(event.group_id, []).append(event.member_id)
             case events.AssignmentStoreFailed():
-                self._not_stored[fact.group_id] = fact.error
+                self._not_stored[event.group_id] = event.error
             case events.RebalanceStarted():
-                self._sync_expired.pop(fact.group_id, None)
+                self._sync_expired.pop(event.group_id, None)
             case events.PartitionResigned():
-                for group_id in [g for g, partition in self._partitions.items() if partition == fact.partition]:
+                for group_id in [g for g, partition in self._partitions.items() if partition == event.partition]:
                     self._forget(group_id)
             case events.GroupDeleted():
-                self._forget(fact.group_id)
+                self._forget(event.group_id)
 
     def _forget(self, group_id: str) -> None:
         for known in (self._partitions, self._generations, self._states):
@@ -160,13 +160,13 @@ class BrokerLog:
     def _state(self, group_id: str) -> str:
         return self._states.get(group_id, "Empty")
 
-    def _metadata(self, fact: events.MemberRemoved) -> str:
-        joined = self._joined.get((fact.group_id, fact.member_id))
+    def _metadata(self, event: events.MemberRemoved) -> str:
+        joined = self._joined.get((event.group_id, event.member_id))
         session, rebalance = (joined.session_timeout_ms, joined.rebalance_timeout_ms) if joined else (0, 0)
         protocols = ", ".join(joined.protocols if joined else ())
         return (
-            f"MemberMetadata(memberId={fact.member_id}, groupInstanceId={self._instance(fact.group_instance_id)}, "
-            f"clientId={fact.client_id}, clientHost={fact.client_host}, sessionTimeoutMs={session}, "
+            f"MemberMetadata(memberId={event.member_id}, groupInstanceId={self._instance(event.group_instance_id)}, "
+            f"clientId={event.client_id}, clientHost={event.client_host}, sessionTimeoutMs={session}, "
             f"rebalanceTimeoutMs={rebalance}, supportedProtocols=List({protocols}))"
         )
 
@@ -227,19 +227,19 @@ class BrokerLog:
             f"Freshly-loaded {which} is over capacity. {word} in order to give a chance for consumers to commit offsets"
         )
 
-    # --- what is said about each fact
+    # --- what is said about each event
 
     @singledispatchmethod
-    def _say(self, fact: Event) -> Lines:
+    def _say(self, event: Event) -> Lines:
         return iter(())
 
     @_say.register
-    def _(self, fact: events.RebalanceStarted) -> Lines:
-        group, generation = fact.group_id, fact.generation
+    def _(self, event: events.RebalanceStarted) -> Lines:
+        group, generation = event.group_id, event.generation
         if self._version < (2, 2):
             yield Said(f"Preparing to rebalance group {group} with old generation {generation}{self._place(group)}")
             return
-        reason = self._reason(fact.cause, group, fact.previous_state)
+        reason = self._reason(event.cause, group, event.previous_state)
         place = "" if self._is_java else self._place(group)
         # Kafka prints the state after the transition, so it is always this one.
         yield Said(
@@ -248,90 +248,90 @@ class BrokerLog:
         )
 
     @_say.register
-    def _(self, fact: events.JoinPhaseEnded) -> Lines:
-        group, version = fact.group_id, self._version
-        if fact.did_not_rejoin and version >= (2, 7):
+    def _(self, event: events.JoinPhaseEnded) -> Lines:
+        group, version = event.group_id, self._version
+        if event.did_not_rejoin and version >= (2, 7):
             word = "removed" if version >= (2, 8) else "remove"
-            yield Said(f"Group {group} {word} dynamic members who haven't joined: {self._set(fact.did_not_rejoin)}")
+            yield Said(f"Group {group} {word} dynamic members who haven't joined: {self._set(event.did_not_rejoin)}")
         place = "" if self._is_java else self._place(group)
-        count = f" with {len(fact.members)} members" if version >= (2, 8) else ""
-        yield Said(f"Stabilized group {group} generation {fact.generation}{place}{count}{self._dot}")
+        count = f" with {len(event.members)} members" if version >= (2, 8) else ""
+        yield Said(f"Stabilized group {group} generation {event.generation}{place}{count}{self._dot}")
 
     @_say.register
-    def _(self, fact: events.JoinPhaseRepeated) -> Lines:
+    def _(self, event: events.JoinPhaseRepeated) -> Lines:
         if self._version >= (2, 3):
-            text = f"Group {fact.group_id} could not complete rebalance because no members rejoined{self._dot}"
+            text = f"Group {event.group_id} could not complete rebalance because no members rejoined{self._dot}"
             yield Said(text, level="ERROR")
 
     @_say.register
-    def _(self, fact: events.AssignmentReceived) -> Lines:
-        group, version = fact.group_id, self._version
-        leader = f" {fact.leader}" if version >= (3, 0) else ""
-        count = f". The group has {fact.members} members, {fact.static_members} of which are static."
+    def _(self, event: events.AssignmentReceived) -> Lines:
+        group, version = event.group_id, self._version
+        leader = f" {event.leader}" if version >= (3, 0) else ""
+        count = f". The group has {event.members} members, {event.static_members} of which are static."
         told = count if version >= (2, 8) else ""
-        yield Said(f"Assignment received from leader{leader} for group {group} for generation {fact.generation}{told}")
-        if fact.without_assignment and version >= (2, 5):
-            missing = self._set(fact.without_assignment)
+        yield Said(f"Assignment received from leader{leader} for group {group} for generation {event.generation}{told}")
+        if event.without_assignment and version >= (2, 5):
+            missing = self._set(event.without_assignment)
             whose = f"Setting empty assignments for members {missing} of {group}"
-            yield Said(f"{whose} for generation {fact.generation}{self._dot}", level="WARN")
+            yield Said(f"{whose} for generation {event.generation}{self._dot}", level="WARN")
 
     @_say.register
-    def _(self, fact: events.GroupEmptied) -> Lines:
-        place = "" if self._is_java else self._place(fact.group_id)
-        yield Said(f"Group {fact.group_id} with generation {fact.generation} is now empty{place}{self._dot}")
+    def _(self, event: events.GroupEmptied) -> Lines:
+        place = "" if self._is_java else self._place(event.group_id)
+        yield Said(f"Group {event.group_id} with generation {event.generation} is now empty{place}{self._dot}")
 
     @_say.register
-    def _(self, fact: events.GroupDeleted) -> Lines:
-        if fact.why == "requested":
+    def _(self, event: events.GroupDeleted) -> Lines:
+        if event.why == "requested":
             logger = JAVA_SHARD if self._is_java else COORDINATOR
             text = (
-                f"The following groups were deleted: {fact.group_id}. A total of {fact.offsets} offsets were removed."
+                f"The following groups were deleted: {event.group_id}. A total of {event.offsets} offsets were removed."
             )
             yield Said(text, logger)
         elif not self._is_java:
-            generation = self._generations.get(fact.group_id, 0)
-            yield Said(f"Group {fact.group_id} transitioned to Dead in generation {generation}", MANAGER)
+            generation = self._generations.get(event.group_id, 0)
+            yield Said(f"Group {event.group_id} transitioned to Dead in generation {generation}", MANAGER)
 
     @_say.register
-    def _(self, fact: events.MemberRemoved) -> Lines:
-        group, member, version = fact.group_id, fact.member_id, self._version
-        if fact.cause == "session-expiry":
+    def _(self, event: events.MemberRemoved) -> Lines:
+        group, member, version = event.group_id, event.member_id, self._version
+        if event.cause == "session-expiry":
             yield Said(f"Member {member} in group {group} has failed, removing it from the group{self._dot}")
-        elif fact.cause == "left":
+        elif event.cause == "left":
             if self._is_java:
                 text = f"[Group {group}] Member {member} has left group through explicit `LeaveGroup` request"
-                yield Said(text + self._client_reason(fact.client_reason))
+                yield Said(text + self._client_reason(event.client_reason))
             elif version >= (3, 2):
-                text = f"Member {self._metadata(fact)} has left group {group} through explicit `LeaveGroup`"
-                yield Said(text + self._client_reason(fact.client_reason))
+                text = f"Member {self._metadata(event)} has left group {group} through explicit `LeaveGroup`"
+                yield Said(text + self._client_reason(event.client_reason))
             elif version >= (3, 0):
                 yield Said(
-                    f"Member {self._metadata(fact)} has left group {group} through explicit `LeaveGroup` request"
+                    f"Member {self._metadata(event)} has left group {group} through explicit `LeaveGroup` request"
                 )
             elif version >= (2, 4):
-                who = f"Member[group.instance.id {self._instance(fact.group_instance_id)}, member.id {member}]"
+                who = f"Member[group.instance.id {self._instance(event.group_instance_id)}, member.id {member}]"
                 yield Said(f"{who} in group {group} has left, removing it from the group")
             elif version >= (2, 2):
                 yield Said(f"Member {member} in group {group} has left, removing it from the group")
 
     @_say.register
-    def _(self, fact: events.PendingMemberRemoved) -> Lines:
-        group, member, version = fact.group_id, fact.member_id, self._version
-        if fact.cause == "session-expiry" and version >= (2, 2):
+    def _(self, event: events.PendingMemberRemoved) -> Lines:
+        group, member, version = event.group_id, event.member_id, self._version
+        if event.cause == "session-expiry" and version >= (2, 2):
             yield Said(f"Pending member {member} in group {group} has been removed after session timeout expiration.")
-        elif fact.cause == "left" and self._is_java:
+        elif event.cause == "left" and self._is_java:
             text = f"[Group {group}] Pending member {member} has left group through explicit `LeaveGroup` request"
             yield Said(text + self._client_reason(None))
-        elif fact.cause == "left" and version >= (3, 0):
+        elif event.cause == "left" and version >= (3, 0):
             yield Said(
                 f"Pending member with memberId={member} has left group {group} through explicit `LeaveGroup` request"
             )
-        elif fact.cause == "left" and version >= (2, 2):
+        elif event.cause == "left" and version >= (2, 2):
             yield Said(f"Pending member {member} is leaving group {group}.")
 
     @_say.register
-    def _(self, fact: events.MemberIdHandedOut) -> Lines:
-        group, member, state = fact.group_id, fact.member_id, self._state(fact.group_id)
+    def _(self, event: events.MemberIdHandedOut) -> Lines:
+        group, member, state = event.group_id, event.member_id, self._state(event.group_id)
         if self._version < (2, 5):
             return
         if self._version < (3, 0):
@@ -343,16 +343,16 @@ class BrokerLog:
         yield Said(f"{who} Created a new member id {member} and {word} the member to rejoin with this id.")
 
     @_say.register
-    def _(self, fact: events.MemberJoined) -> Lines:
-        group, member, state, version = fact.group_id, fact.member_id, fact.state, self._version
-        if fact.group_instance_id is not None:
+    def _(self, event: events.MemberJoined) -> Lines:
+        group, member, state, version = event.group_id, event.member_id, event.state, self._version
+        if event.group_instance_id is not None:
             if version >= (3, 0):
-                who = f"Static member with groupInstanceId={fact.group_instance_id} and unknown member id joins group"
+                who = f"Static member with groupInstanceId={event.group_instance_id} and unknown member id joins group"
                 word = "added" if self._is_java else "add"
                 created = f"Created a new member id {member} for this member and {word} to the group."
                 yield Said(f"{who} {group} in {state} state. {created}")
             elif version >= (2, 5):
-                who = self._instance(fact.group_instance_id)
+                who = self._instance(event.group_instance_id)
                 yield Said(f"Adding new static member {who} to group {group} with member id {member}.")
         elif (group, member) in self._pending:
             if self._is_java:
@@ -366,28 +366,27 @@ class BrokerLog:
             yield Said(f"{who} Created a new member id {member} for this member and add to the group.")
 
     @_say.register
-    def _(self, fact: events.StaticMemberReplaced) -> Lines:
-        group, version, instance = fact.group_id, self._version, self._instance(fact.group_instance_id)
+    def _(self, event: events.StaticMemberReplaced) -> Lines:
+        group, version, instance = event.group_id, self._version, self._instance(event.group_instance_id)
         if version >= (3, 0):
-            who = (
-                f"Static member with groupInstanceId={fact.group_instance_id} and unknown member id joins group {group}"
-            )
+            known = event.group_instance_id
+            who = f"Static member with groupInstanceId={known} and unknown member id joins group {group}"
             yield Said(
-                f"{who} in {fact.state} state. Replacing previously mapped member {fact.old_member_id} with this "
+                f"{who} in {event.state} state. Replacing previously mapped member {event.old_member_id} with this "
                 "groupInstanceId."
             )
         elif version >= (2, 5):
             yield Said(
                 f"Static member {instance} of group {group} with unknown member id rejoins, assigning new member id "
-                f"{fact.member_id}, while old member id {fact.old_member_id} will be removed."
+                f"{event.member_id}, while old member id {event.old_member_id} will be removed."
             )
         elif version >= (2, 3):
             yield Said(
-                f"Static member {instance} with unknown member id rejoins, assigning new member id {fact.member_id}, "
-                f"while old member {fact.old_member_id} will be removed."
+                f"Static member {instance} with unknown member id rejoins, assigning new member id {event.member_id}, "
+                f"while old member {event.old_member_id} will be removed."
             )
-        if fact.state == "Stable" and not fact.rebalance:
-            yield from self._no_rebalance(fact.state)
+        if event.state == "Stable" and not event.rebalance:
+            yield from self._no_rebalance(event.state)
 
     def _no_rebalance(self, state: str) -> Lines:
         if self._is_java:
@@ -404,9 +403,9 @@ class BrokerLog:
             yield Said(f"Static member joins during {state} stage will not trigger rebalance.")
 
     @_say.register
-    def _(self, fact: events.MemberFenced) -> Lines:
-        member, instance, current = fact.member_id, fact.group_instance_id, fact.current_member_id
-        operation = fact.api[0].lower() + fact.api[1:]
+    def _(self, event: events.MemberFenced) -> Lines:
+        member, instance, current = event.member_id, event.group_instance_id, event.current_member_id
+        operation = event.api[0].lower() + event.api[1:]
         if self._version >= (3, 0):
             word = "existing" if self._is_java else "current"
             text = f"Request memberId={member} for static member with groupInstanceId={instance} is fenced by {word} "
@@ -424,73 +423,73 @@ class BrokerLog:
             yield Said(known + more, GROUP_METADATA, "ERROR")
 
     @_say.register
-    def _(self, fact: events.GroupCreated) -> Lines:
-        if fact.simple and self._is_java:
+    def _(self, event: events.GroupCreated) -> Lines:
+        if event.simple and self._is_java:
             yield Said(
-                f"[GroupId {fact.group_id}] Creating a simple consumer group via manual offset commit.", JAVA_OFFSETS
+                f"[GroupId {event.group_id}] Creating a simple consumer group via manual offset commit.", JAVA_OFFSETS
             )
-        elif fact.simple:
-            yield Said(f"Creating simple consumer group {fact.group_id} via manual offset commit.")
+        elif event.simple:
+            yield Said(f"Creating simple consumer group {event.group_id} via manual offset commit.")
 
     @_say.register
-    def _(self, fact: events.GroupLoaded) -> Lines:
+    def _(self, event: events.GroupLoaded) -> Lines:
         if self._is_java:
-            yield Said(f"Loaded classic group {fact.group_id} with {len(fact.members)} members.")
+            yield Said(f"Loaded classic group {event.group_id} with {len(event.members)} members.")
         else:
-            yield Said(f"Loading group metadata for {fact.group_id} with generation {fact.generation}")
+            yield Said(f"Loading group metadata for {event.group_id} with generation {event.generation}")
 
     @_say.register
-    def _(self, fact: events.OffsetsDeleted) -> Lines:
-        if fact.why == "expired" and not self._is_java:
-            yield Said(f"Removed {len(fact.offsets)} expired offsets in 0 milliseconds.", MANAGER)
+    def _(self, event: events.OffsetsDeleted) -> Lines:
+        if event.why == "expired" and not self._is_java:
+            yield Said(f"Removed {len(event.offsets)} expired offsets in 0 milliseconds.", MANAGER)
 
     @_say.register
-    def _(self, fact: events.PartitionElected) -> Lines:
-        place, version = f"__consumer_offsets-{fact.partition}", self._version
+    def _(self, event: events.PartitionElected) -> Lines:
+        place, version = f"__consumer_offsets-{event.partition}", self._version
         if self._is_java:
-            yield Said(f"Scheduling loading of metadata from {place} with epoch {fact.epoch}", JAVA_RUNTIME)
+            yield Said(f"Scheduling loading of metadata from {place} with epoch {event.epoch}", JAVA_RUNTIME)
             return
         epoch = ""
         if version >= (2, 8):
-            yield Said(f"Elected as the group coordinator for partition {fact.partition} in epoch {fact.epoch}")
-            epoch = f" for epoch {fact.epoch}"
+            yield Said(f"Elected as the group coordinator for partition {event.partition} in epoch {event.epoch}")
+            epoch = f" for epoch {event.epoch}"
         yield Said(f"Scheduling loading of offsets and group metadata from {place}{epoch}", MANAGER)
 
     @_say.register
-    def _(self, fact: events.PartitionLoaded) -> Lines:
-        place, took = f"__consumer_offsets-{fact.partition}", fact.load_ms
+    def _(self, event: events.PartitionLoaded) -> Lines:
+        place, took = f"__consumer_offsets-{event.partition}", event.load_ms
         if self._is_java:
             yield Said(
-                f"Finished loading of metadata from {place} with epoch {fact.epoch} in {took}ms where 0ms was spent in "
-                f"the scheduler. Loaded {fact.records} records which total to 0 bytes.",
+                f"Finished loading of metadata from {place} with epoch {event.epoch} in {took}ms where 0ms was spent "
+                f"in the scheduler. Loaded {event.records} records which total to 0 bytes.",
                 JAVA_RUNTIME,
             )
             return
         more = (
-            f" for epoch {fact.epoch}, of which 0 milliseconds was spent in the scheduler"
+            f" for epoch {event.epoch}, of which 0 milliseconds was spent in the scheduler"
             if self._version >= (2, 8)
             else ""
         )
         yield Said(f"Finished loading offsets and group metadata from {place} in {took} milliseconds{more}.", MANAGER)
 
     @_say.register
-    def _(self, fact: events.PartitionResigned) -> Lines:
-        place = f"__consumer_offsets-{fact.partition}"
-        groups = [group_id for group_id, partition in self._partitions.items() if partition == fact.partition]
+    def _(self, event: events.PartitionResigned) -> Lines:
+        place = f"__consumer_offsets-{event.partition}"
+        groups = [group_id for group_id, partition in self._partitions.items() if partition == event.partition]
         if self._is_java:
-            epoch = f"OptionalInt[{fact.epoch}]"
+            epoch = f"OptionalInt[{event.epoch}]"
             yield Said(f"Scheduling unloading of metadata for {place} with epoch {epoch}", JAVA_RUNTIME)
             yield Said(f"Started unloading metadata for {place} with epoch {epoch}.", JAVA_RUNTIME)
             for group_id in groups:
                 generation = self._generations.get(group_id, 0)
                 text = f"[GroupId={group_id}] Unloading group metadata for generation {generation}."
-                yield Said(text, partition=fact.partition)
+                yield Said(text, partition=event.partition)
             yield Said(f"Finished unloading metadata for {place} with epoch {epoch}.", JAVA_RUNTIME)
             return
         epoch = ""
         if self._version >= (2, 8):
-            yield Said(f"Resigned as the group coordinator for partition {fact.partition} in epoch {fact.epoch}")
-            epoch = f" for coordinator epoch {fact.epoch}"
+            yield Said(f"Resigned as the group coordinator for partition {event.partition} in epoch {event.epoch}")
+            epoch = f" for coordinator epoch {event.epoch}"
         yield Said(f"Scheduling unloading of offsets and group metadata from {place}", MANAGER)
         for group_id in groups:
             yield Said(f"Unloading group metadata for {group_id} with generation {self._generations.get(group_id, 0)}")

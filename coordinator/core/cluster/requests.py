@@ -11,7 +11,7 @@ from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
 from rejoin.coordinator.core.runtime.error_responses import no_coordinator
 from rejoin.coordinator.core.runtime.routing import Shards
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topic, Topics
 from rejoin.protocol.errors import ErrorCode
@@ -52,9 +52,9 @@ class ClusterRequests:
     """Answers requests that are not about one group."""
 
     def __init__(
-        self, turn: Turn, shards: Shards, topics: Topics, topic_requests: TopicRequests, authorizer: Authorizer
+        self, ctx: StepContext, shards: Shards, topics: Topics, topic_requests: TopicRequests, authorizer: Authorizer
     ) -> None:
-        self._turn = turn
+        self._ctx = ctx
         self._shards = shards
         self._topics = topics
         self._topic_requests = topic_requests
@@ -65,10 +65,10 @@ class ClusterRequests:
     def find_coordinator(self, token: Token, request: FindCoordinatorRequest, context: Context) -> None:
         if context.api_version >= FIRST_BATCHED_LOOKUP:
             found = tuple(self._find(key, request.key_type, context) for key in request.coordinator_keys)
-            self._turn.reply(token, FindCoordinatorResponse(coordinators=found))
+            self._ctx.reply(token, FindCoordinatorResponse(coordinators=found))
             return
         one = self._find(request.key, request.key_type, context)
-        self._turn.reply(
+        self._ctx.reply(
             token,
             FindCoordinatorResponse(
                 error_code=one.error_code,
@@ -99,7 +99,7 @@ class ClusterRequests:
         keys = tuple(
             ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version) for api in APIS
         )
-        self._turn.reply(token, ApiVersionsResponse(api_keys=keys))
+        self._ctx.reply(token, ApiVersionsResponse(api_keys=keys))
 
     # --- metadata
 
@@ -117,12 +117,12 @@ class ClusterRequests:
                 if self._may(context, Operation.DESCRIBE, Resource.TOPIC, name)
             ]
         else:
-            creates = request.allow_auto_topic_creation and self._turn.settings.auto_create_topics_enable
+            creates = request.allow_auto_topic_creation and self._ctx.settings.auto_create_topics_enable
             topics = [self._find_topic(wanted, context, creates, with_operations) for wanted in request.topics or ()]
         operations = NOT_ASKED
         if request.include_cluster_authorized_operations:
             operations = self._authorizer.authorized_operations(context.principal, Resource.CLUSTER, CLUSTER_NAME)
-        self._turn.reply(
+        self._ctx.reply(
             token,
             MetadataResponse(
                 brokers=tuple(
@@ -191,7 +191,7 @@ class ClusterRequests:
             )
             for topic in request.topics
         )
-        self._turn.reply(token, ListOffsetsResponse(topics=topics))
+        self._ctx.reply(token, ListOffsetsResponse(topics=topics))
 
     def _look_up(self, topic_name: str, wanted: ListOffsetsPartition, context: Context) -> ListOffsetsPartitionResponse:
         index = wanted.partition_index
@@ -199,7 +199,7 @@ class ClusterRequests:
             return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not self._topics.has_partition(topic_name, index):
             return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        offset, timestamp = self._topics.by_name[topic_name].look_up(index, wanted.timestamp, self._turn.now)
+        offset, timestamp = self._topics.by_name[topic_name].look_up(index, wanted.timestamp, self._ctx.now)
         if context.api_version == 0:
             # Kafka: the oldest version lists segment starts, newest first; a synthetic log is one segment.
             offsets = tuple(dict.fromkeys((offset, 0)))[: wanted.max_num_offsets] if offset >= 0 else ()

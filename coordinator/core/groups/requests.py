@@ -17,7 +17,7 @@ from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer,
 from rejoin.coordinator.core.runtime.error_responses import refusal
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import GroupWaiter, Shard
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.delete_groups import (
     DeletableGroupResult,
@@ -51,15 +51,15 @@ ECHOED_MEMBER_ID: Final = (
 class GroupRequests:
     """Routes requests about groups to their shards."""
 
-    def __init__(self, turn: Turn, shards: Shards, authorizer: Authorizer) -> None:
-        self._turn = turn
+    def __init__(self, ctx: StepContext, shards: Shards, authorizer: Authorizer) -> None:
+        self._ctx = ctx
         self._shards = shards
         self._authorizer = authorizer
 
     # --- members
 
     def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
-        settings = self._turn.settings
+        settings = self._ctx.settings
         timeout_ms = request.session_timeout_ms
         error = ErrorCode.NONE
         shard = self._shards.serving(request.group_id)
@@ -81,18 +81,18 @@ class GroupRequests:
             protocol_name=None if context.api_version >= 7 else "",
             member_id=request.member_id if error in ECHOED_MEMBER_ID else "",
         )
-        self._turn.reply(token, answer)
+        self._ctx.reply(token, answer)
 
     def sync(self, token: Token, request: SyncGroupRequest, context: Context) -> None:
         if context.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
-            self._turn.reply(token, sync_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+            self._ctx.reply(token, sync_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
         shard = self._admit(token, request, context, request.group_id)
         if shard is None:
             return
         group = shard.groups.get(request.group_id)
         if group is None:
-            self._turn.reply(token, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
+            self._ctx.reply(token, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
         else:
             shard.membership.sync(group, token, request)
 
@@ -105,9 +105,9 @@ class GroupRequests:
                 if group is None
                 else shard.membership.heartbeat(group, request)
             )
-            self._turn.reply(token, answer)
+            self._ctx.reply(token, answer)
         else:
-            self._turn.reply(token, self._heartbeat_refused(shard, request, context))
+            self._ctx.reply(token, self._heartbeat_refused(shard, request, context))
 
     def _heartbeat_refused(
         self, shard: Shard | ErrorCode, request: HeartbeatRequest, context: Context
@@ -129,22 +129,22 @@ class GroupRequests:
             return
         group = shard.groups.get(request.group_id)
         if group is None:
-            self._turn.reply(token, leave_unknown_group(request, context.api_version))
+            self._ctx.reply(token, leave_unknown_group(request, context.api_version))
             return
         # The answer comes first: what leaving does to the others is its consequence.
-        at = len(self._turn.effects)
+        at = len(self._ctx.effects)
         answer = shard.membership.leave(group, request, context.api_version)
-        self._turn.reply(token, answer)
-        self._turn.effects.insert(at, self._turn.effects.pop())
+        self._ctx.reply(token, answer)
+        self._ctx.effects.insert(at, self._ctx.effects.pop())
 
     # --- administration
 
     def list_groups(self, token: Token, request: ListGroupsRequest, context: Context) -> None:
         if not self._shards.is_active:
-            self._turn.reply(token, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            self._ctx.reply(token, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
         if self._shards.is_loading:
-            self._turn.reply(token, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+            self._ctx.reply(token, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             return
         states = {state.strip().lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}  # Kafka: spaces count here, unlike around a state.
@@ -168,13 +168,13 @@ class GroupRequests:
                 for group in sorted(groups, key=lambda group: group.group_id)
             )
         )
-        self._turn.reply(token, answer)
+        self._ctx.reply(token, answer)
 
     def describe_groups(self, token: Token, request: DescribeGroupsRequest, context: Context) -> None:
         described = tuple(
             self._describe(group_id, context, request.include_authorized_operations) for group_id in request.groups
         )
-        self._turn.reply(token, DescribeGroupsResponse(groups=described))
+        self._ctx.reply(token, DescribeGroupsResponse(groups=described))
 
     def _describe(self, group_id: str, context: Context, with_operations: bool) -> DescribedGroup:
         if not self._may(context, Operation.DESCRIBE, group_id):
@@ -204,7 +204,7 @@ class GroupRequests:
 
     def delete_groups(self, token: Token, request: DeleteGroupsRequest, context: Context) -> None:
         names = list(dict.fromkeys(request.groups_names))
-        deletion = Deletion(self._turn, token, dict.fromkeys(names))
+        deletion = Deletion(self._ctx, token, dict.fromkeys(names))
         for group_id in names:
             error: ErrorCode | None
             shard = self._shards.serving(group_id)
@@ -217,7 +217,7 @@ class GroupRequests:
             if error is not None:
                 deletion.group_deleted(group_id, error)
         if not names:
-            self._turn.reply(token, DeleteGroupsResponse())
+            self._ctx.reply(token, DeleteGroupsResponse())
 
     # --- admission
 
@@ -236,12 +236,12 @@ class GroupRequests:
             error = shard
             if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and isinstance(request, SyncGroupRequest):
                 error = self._sync_while_loading()
-        self._turn.reply(token, refusal(request, context.api_version, error))
+        self._ctx.reply(token, refusal(request, context.api_version, error))
         return None
 
     def _sync_while_loading(self) -> ErrorCode:
         # Differs: Kafka 4 sends COORDINATOR_LOAD_IN_PROGRESS, which its own consumer takes for fatal; 3.x sent this.
-        if self._turn.settings.emulator_sync_while_loading == "rebalance-in-progress":
+        if self._ctx.settings.emulator_sync_while_loading == "rebalance-in-progress":
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -268,7 +268,7 @@ def describe_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
 class Deletion(GroupWaiter):
     """A DeleteGroups request, until the last of its groups is gone or refused."""
 
-    turn: Turn
+    ctx: StepContext
     token: Token
     results: dict[str, ErrorCode | None]
 
@@ -276,7 +276,7 @@ class Deletion(GroupWaiter):
         self.results[group_id] = error
         if None in self.results.values():
             return
-        self.turn.reply(
+        self.ctx.reply(
             self.token,
             DeleteGroupsResponse(
                 results=tuple(

@@ -24,7 +24,7 @@ from rejoin.coordinator.core.groups.classic.state import (
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.offsets.store import Place, shown
 from rejoin.coordinator.core.runtime.appends import Appender, Waiter
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import CommitRefused, OffsetsCommitted, OffsetsDeleted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import (
@@ -144,8 +144,8 @@ class Committer:
 class Committing:
     """Handles the offsets of one shard's groups."""
 
-    def __init__(self, turn: Turn, log: Appender, rebalancer: Rebalancer) -> None:
-        self._turn = turn
+    def __init__(self, ctx: StepContext, log: Appender, rebalancer: Rebalancer) -> None:
+        self._ctx = ctx
         self._log = log
         self._rebalancer = rebalancer
 
@@ -157,8 +157,8 @@ class Committing:
         error = self._check(group, committer)
         values, results = self._values(request, version, refused)
         if error is not ErrorCode.NONE:
-            self._turn.reply(token, commit_answer(request, refused, error))
-            self._turn.tell(
+            self._ctx.reply(token, commit_answer(request, refused, error))
+            self._ctx.emit(
                 CommitRefused(
                     group_id=group.group_id,
                     member_id=committer.member_id,
@@ -172,14 +172,14 @@ class Committing:
         if committer.keeps_session and group.state in (STABLE, PREPARING_REBALANCE):
             self._rebalancer.restart_session(group.members[committer.member_id])
         if not values:
-            self._turn.reply(token, commit_answer(request, results, ErrorCode.NONE))
+            self._ctx.reply(token, commit_answer(request, results, ErrorCode.NONE))
             return
         group.offsets.depart(list(values))
         records = tuple(
             offset_record(group.group_id, topic, partition, value, committer.producer_id)
             for (topic, partition), value in values.items()
         )
-        self._log.append(records, StoringCommit(self._turn, group, committer, token, request, values, results))
+        self._log.append(records, StoringCommit(self._ctx, group, committer, token, request, values, results))
 
     def _check(self, group: ClassicGroup, committer: Committer) -> ErrorCode:
         """Whether the group takes this commit. Kafka: ClassicGroup.validateOffsetCommit."""
@@ -202,8 +202,8 @@ class Committing:
         self, request: CommitRequest, version: int, refused: Refused
     ) -> tuple[dict[Place, OffsetCommitValue], Refused]:
         """What shall be stored, and the results of the partitions that shall not."""
-        now = self._turn.now
-        limit = self._turn.settings.offset_metadata_max_bytes
+        now = self._ctx.now
+        limit = self._ctx.settings.offset_metadata_max_bytes
         results = dict(refused)
         values: dict[Place, OffsetCommitValue] = {}
         expires_at = -1
@@ -272,10 +272,10 @@ class Committing:
     def delete(self, group: ClassicGroup, token: Token, request: OffsetDeleteRequest, refused: Refused) -> None:
         """Forget offsets of topics that nobody in the group reads."""
         if group.state is DEAD:
-            self._turn.reply(token, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
+            self._ctx.reply(token, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
             return
         if is_active(group) and not group.uses_consumer_protocol:
-            self._turn.reply(token, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))
+            self._ctx.reply(token, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))
             return
         results = dict(refused)
         doomed: list[Place] = []
@@ -291,10 +291,10 @@ class Committing:
                     doomed.append(place)
         answer = delete_answer(request, results)
         if not doomed:
-            self._turn.reply(token, answer)
+            self._ctx.reply(token, answer)
             return
         records = tuple(offset_record(group.group_id, topic, partition, None) for topic, partition in doomed)
-        self._log.append(records, DeletingOffsets(self._turn, group, doomed, "requested", token, answer))
+        self._log.append(records, DeletingOffsets(self._ctx, group, doomed, "requested", token, answer))
 
 
 def no_offset(partition: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
@@ -312,7 +312,7 @@ def no_offset(partition: int, error: ErrorCode) -> OffsetFetchResponsePartitions
 class StoringCommit(Waiter):
     """A commit on its way into the log. Offsets count once they are durable, whatever the group does meanwhile."""
 
-    turn: Turn
+    ctx: StepContext
     group: ClassicGroup
     committer: Committer
     token: Token
@@ -323,7 +323,7 @@ class StoringCommit(Waiter):
     def ended(self, error: ErrorCode) -> None:
         if error is not ErrorCode.REQUEST_TIMED_OUT:
             self.late(error)
-        self.turn.reply(self.token, commit_answer(self.request, self.results, answer_to_write_error(error)))
+        self.ctx.reply(self.token, commit_answer(self.request, self.results, answer_to_write_error(error)))
 
     def late(self, error: ErrorCode) -> None:
         offsets = self.group.offsets
@@ -337,7 +337,7 @@ class StoringCommit(Waiter):
             for place, value in self.values.items():
                 offsets.store(place, value)
         self.group.persisted = True
-        self.turn.tell(
+        self.ctx.emit(
             OffsetsCommitted(
                 group_id=self.group.group_id,
                 member_id=self.committer.member_id,
@@ -354,7 +354,7 @@ class StoringCommit(Waiter):
 class DeletingOffsets(Waiter):
     """Tombstones of offsets on their way into the log; with a token, somebody asked for them."""
 
-    turn: Turn
+    ctx: StepContext
     group: ClassicGroup
     places: list[Place]
     why: Literal["requested", "expired", "topic-deleted"]
@@ -365,13 +365,13 @@ class DeletingOffsets(Waiter):
         self.late(error)
         if self.answer is not None:
             failed = OffsetDeleteResponse(error_code=answer_to_write_error(error))
-            self.turn.reply(self.token, self.answer if error is ErrorCode.NONE else failed)
+            self.ctx.reply(self.token, self.answer if error is ErrorCode.NONE else failed)
 
     def late(self, error: ErrorCode) -> None:
         if error is not ErrorCode.NONE:
             return
         gone = [(place, self.group.offsets.forget(place)) for place in self.places]
-        self.turn.tell(
+        self.ctx.emit(
             OffsetsDeleted(
                 group_id=self.group.group_id,
                 why=self.why,

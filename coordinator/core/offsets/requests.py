@@ -17,7 +17,7 @@ from rejoin.coordinator.core.runtime.appends import Waiter
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import Shard
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import OFFSETS_TOPIC, Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
@@ -54,8 +54,8 @@ MarkerPlace: TypeAlias = tuple[int, str, int]
 class OffsetRequests:
     """Routes requests about offsets to the shards of their groups."""
 
-    def __init__(self, turn: Turn, shards: Shards, topics: Topics, authorizer: Authorizer) -> None:
-        self._turn = turn
+    def __init__(self, ctx: StepContext, shards: Shards, topics: Topics, authorizer: Authorizer) -> None:
+        self._ctx = ctx
         self._shards = shards
         self._topics = topics
         self._authorizer = authorizer
@@ -64,7 +64,7 @@ class OffsetRequests:
 
     def commit(self, token: Token, request: OffsetCommitRequest, context: Context) -> None:
         if not self._may(context, Operation.READ, Resource.GROUP, request.group_id):
-            self._turn.reply(token, commit_answer(request, {}, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            self._ctx.reply(token, commit_answer(request, {}, ErrorCode.GROUP_AUTHORIZATION_FAILED))
         else:
             self._commit(token, request, context)
 
@@ -76,23 +76,23 @@ class OffsetRequests:
         else:
             self._commit(token, request, context)
             return
-        self._turn.reply(token, commit_answer(request, {}, error))
+        self._ctx.reply(token, commit_answer(request, {}, error))
 
     def _commit(self, token: Token, request: CommitRequest, context: Context) -> None:
         places = [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
         refused = self._refused(context, places)
         if len(refused) == len(set(places)):
-            self._turn.reply(token, commit_answer(request, refused, ErrorCode.NONE))
+            self._ctx.reply(token, commit_answer(request, refused, ErrorCode.NONE))
             return
         shard = self._shard_for(request, context)
         if isinstance(shard, ErrorCode):
-            self._turn.reply(token, commit_answer(request, refused, shard))
+            self._ctx.reply(token, commit_answer(request, refused, shard))
             return
         group = shard.groups.get(request.group_id)
         if group is None:
             error = self._unknown_group(request, context)
             if error is not ErrorCode.NONE:
-                self._turn.reply(token, commit_answer(request, refused, error))
+                self._ctx.reply(token, commit_answer(request, refused, error))
                 return
             group = shard.create_group(request.group_id, simple=True)
         shard.committing.commit(group, token, request, context.api_version, refused)
@@ -131,11 +131,11 @@ class OffsetRequests:
 
     def fetch(self, token: Token, request: OffsetFetchRequest, context: Context) -> None:
         groups = request.groups if context.api_version >= FIRST_FETCH_VERSION_WITH_GROUPS else (only_group(request),)
-        fetching = Fetching(self._turn, token, context.api_version, dict.fromkeys(range(len(groups))))
+        fetching = Fetching(self._ctx, token, context.api_version, dict.fromkeys(range(len(groups))))
         for index, wanted in enumerate(groups):
             self._fetch_group(fetching, index, wanted, context, request.require_stable)
         if not groups:
-            self._turn.reply(token, OffsetFetchResponse())
+            self._ctx.reply(token, OffsetFetchResponse())
 
     def _fetch_group(
         self, fetching: Fetching, index: int, wanted: OffsetFetchRequestGroup, context: Context, stable: bool
@@ -177,7 +177,7 @@ class OffsetRequests:
 
     def delete(self, token: Token, request: OffsetDeleteRequest, context: Context) -> None:
         if not self._may(context, Operation.DELETE, Resource.GROUP, request.group_id):
-            self._turn.reply(token, OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            self._ctx.reply(token, OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
             return
         shard = self._shards.serving(request.group_id)
         error = ErrorCode.NONE
@@ -191,7 +191,7 @@ class OffsetRequests:
         if error is ErrorCode.NONE and group is None:
             error = ErrorCode.GROUP_ID_NOT_FOUND
         if error is not ErrorCode.NONE or group is None or not isinstance(shard, Shard):
-            self._turn.reply(token, OffsetDeleteResponse(error_code=error))
+            self._ctx.reply(token, OffsetDeleteResponse(error_code=error))
             return
         places = [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
         shard.committing.delete(group, token, request, self._refused(context, places))
@@ -207,7 +207,7 @@ class OffsetRequests:
             for topic in marker.topics
             for partition in topic.partition_indexes
         }
-        marking = Marking(self._turn, token, request, places)
+        marking = Marking(self._ctx, token, request, places)
         for place in list(places):
             number, topic_name, partition = place
             shard = self._shards.by_partition.get(partition) if topic_name == OFFSETS_TOPIC else None
@@ -261,7 +261,7 @@ def refuse_partitions(
 class Fetching:
     """An OffsetFetch, until the last of its groups has been read."""
 
-    turn: Turn
+    ctx: StepContext
     token: Token
     version: int
     results: dict[int, OffsetFetchResponseGroup | None]
@@ -285,7 +285,7 @@ class Fetching:
             return
         groups = tuple(group for group in self.results.values() if group is not None)
         if self.version >= FIRST_FETCH_VERSION_WITH_GROUPS:
-            self.turn.reply(self.token, OffsetFetchResponse(groups=groups))
+            self.ctx.reply(self.token, OffsetFetchResponse(groups=groups))
             return
         topics = tuple(
             OffsetFetchResponseTopic(
@@ -305,7 +305,7 @@ class Fetching:
         )
         has_error = self.version >= FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR
         error = groups[0].error_code if has_error else ErrorCode.NONE
-        self.turn.reply(self.token, OffsetFetchResponse(topics=topics, error_code=error))
+        self.ctx.reply(self.token, OffsetFetchResponse(topics=topics, error_code=error))
 
 
 @dataclass(slots=True)
@@ -330,7 +330,7 @@ class StableFetch(Waiter):
 class Marking:
     """A WriteTxnMarkers, until the last marker is written."""
 
-    turn: Turn
+    ctx: StepContext
     token: Token
     request: WriteTxnMarkersRequest
     results: dict[MarkerPlace, ErrorCode | None]
@@ -341,7 +341,7 @@ class Marking:
             self.answer()
 
     def answer(self) -> None:
-        self.turn.reply(
+        self.ctx.reply(
             self.token,
             WriteTxnMarkersResponse(
                 markers=tuple(

@@ -6,7 +6,7 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.inputs import Broker, Token
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.runtime.timers import Key, Kind
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 
@@ -14,9 +14,9 @@ from rejoin.protocol.partitioner import partition_for
 class Shards:
     """The shards of this node, by offsets partition, and the cluster around it."""
 
-    def __init__(self, turn: Turn) -> None:
-        self._turn = turn
-        self._count = turn.settings.offsets_topic_num_partitions
+    def __init__(self, ctx: StepContext) -> None:
+        self._ctx = ctx
+        self._count = ctx.settings.offsets_topic_num_partitions
         self.by_partition: dict[int, Shard] = {}
         self.brokers: tuple[Broker, ...] = ()
         self.leaders: dict[int, int] = {}
@@ -80,7 +80,7 @@ class Shards:
             if before.epoch >= epoch:
                 return
             self.resign(partition)
-        shard = Shard(self._turn, partition, epoch)
+        shard = Shard(self._ctx, partition, epoch)
         self.by_partition[partition] = shard
         shard.elected()
 
@@ -92,7 +92,7 @@ class Shards:
     def reload(self, shard: Shard) -> None:
         """Throw a shard's memory away and read its log again: what is in memory cannot be trusted any more."""
         self.resign(shard.partition)
-        anew = Shard(self._turn, shard.partition, shard.epoch)
+        anew = Shard(self._ctx, shard.partition, shard.epoch)
         anew.continue_append_ids(shard)
         self.by_partition[shard.partition] = anew
         anew.elected()
@@ -101,7 +101,7 @@ class Shards:
         """Fire a member's session timer now. Parked requests stand in for heartbeats here as ever."""
         partition = self.partition_of(group_id)
         key = (Kind.SESSION, partition, group_id, member_id)
-        self._turn.deadlines.cancel(key)
+        self._ctx.deadlines.cancel(key)
         self.fire(key)
 
     def fire(self, key: Key) -> None:

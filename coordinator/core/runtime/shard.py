@@ -22,7 +22,7 @@ from rejoin.coordinator.core.offsets.commits import Committing, DeletingOffsets
 from rejoin.coordinator.core.offsets.store import Offsets, shown
 from rejoin.coordinator.core.runtime.appends import Waiter
 from rejoin.coordinator.core.runtime.timers import Key, Kind
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import (
     AppendFailed,
@@ -71,20 +71,20 @@ class InFlight:
 class Shard:
     """The coordinator of one offsets partition, in one epoch."""
 
-    def __init__(self, turn: Turn, partition: int, epoch: int) -> None:
-        self._turn = turn
+    def __init__(self, ctx: StepContext, partition: int, epoch: int) -> None:
+        self._ctx = ctx
         self.partition = partition
         self.epoch = epoch
         self.state = ShardState.LOADING
         self.groups: dict[str, ClassicGroup] = {}
         self.in_flight: dict[int, InFlight] = {}
         self._next_append_id = 1
-        self._elected_at = turn.now
+        self._elected_at = ctx.now
         self._records_read = 0
-        self.rebalancer = Rebalancer(turn, self)
-        self.joining = Joining(turn, self, self.rebalancer)
-        self.membership = Membership(turn, self.rebalancer)
-        self.committing = Committing(turn, self, self.rebalancer)
+        self.rebalancer = Rebalancer(ctx, self)
+        self.joining = Joining(ctx, self, self.rebalancer)
+        self.membership = Membership(ctx, self.rebalancer)
+        self.committing = Committing(ctx, self, self.rebalancer)
         self._append_key: Key = (Kind.APPEND, partition, "", "")
         self._expiry_key: Key = (Kind.EXPIRY, partition, "", "")
 
@@ -92,10 +92,10 @@ class Shard:
 
     def create_group(self, group_id: str, *, simple: bool) -> ClassicGroup:
         """A new group, Empty and of generation 0."""
-        turn = self._turn
-        group = ClassicGroup(group_id, self.partition, turn.now, turn.settings.emulator_member_order)
+        ctx = self._ctx
+        group = ClassicGroup(group_id, self.partition, ctx.now, ctx.settings.emulator_member_order)
         self.groups[group_id] = group
-        turn.tell(GroupCreated(group_id=group_id, partition=self.partition, simple=simple))
+        ctx.emit(GroupCreated(group_id=group_id, partition=self.partition, simple=simple))
         return group
 
     def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
@@ -105,7 +105,7 @@ class Shard:
             self.joining.join(group, token, request, context)
         elif request.member_id:
             from_nobody = Parked(token, context.api_version)
-            self._turn.reply(token, join_refused(from_nobody, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+            self._ctx.reply(token, join_refused(from_nobody, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
         else:
             group = self.create_group(request.group_id, simple=False)
             as_created = group_record(group.group_id, group.metadata({}))
@@ -122,7 +122,7 @@ class Shard:
         # Differs: Kafka answers only the JoinGroup that made the group; those that came after it wait on.
         self._close(group, error)
         del self.groups[group.group_id]
-        self._turn.deadlines.cancel_group(self.partition, group.group_id)
+        self._ctx.deadlines.cancel_group(self.partition, group.group_id)
 
     def _close(self, group: ClassicGroup, error: ErrorCode) -> None:
         """Answer everybody that waits in a group, and let it be Dead."""
@@ -156,14 +156,14 @@ class Shard:
 
     def append(self, records: tuple[Record, ...], waiter: Waiter) -> None:
         """Ask for records to be written. Without records: wait until everything before is."""
-        turn = self._turn
-        deadline = turn.now + turn.settings.offsets_commit_timeout_ms
+        ctx = self._ctx
+        deadline = ctx.now + ctx.settings.offsets_commit_timeout_ms
         append_id = self._next_append_id
         self._next_append_id += 1
         if not self.in_flight:
-            turn.deadlines.set(self._append_key, deadline)
+            ctx.deadlines.set(self._append_key, deadline)
         self.in_flight[append_id] = InFlight(append_id, len(records), deadline, waiter)
-        turn.effects.append(Append(append_id, self.partition, self.epoch, records))
+        ctx.effects.append(Append(append_id, self.partition, self.epoch, records))
 
     def continue_append_ids(self, before: Shard) -> None:
         """Number appends on from where another shard of this epoch stopped, so that its late ends are not ours."""
@@ -183,7 +183,7 @@ class Shard:
 
     def _end(self, entry: InFlight, error: ErrorCode) -> None:
         if error is not ErrorCode.NONE:
-            self._turn.tell(
+            self._ctx.emit(
                 AppendFailed(partition=self.partition, epoch=self.epoch, records=entry.records, error=error.name)
             )
         entry.waiter.ended(error)
@@ -191,13 +191,13 @@ class Shard:
     def append_timer_fired(self) -> None:
         """Give up waiting for appends that take too long. What they wrote may still become durable."""
         for entry in list(self.in_flight.values()):
-            if not entry.timed_out and entry.deadline <= self._turn.now:
+            if not entry.timed_out and entry.deadline <= self._ctx.now:
                 entry.timed_out = True
                 self._end(entry, ErrorCode.REQUEST_TIMED_OUT)
         self._watch_appends()
 
     def _watch_appends(self) -> None:
-        deadlines = self._turn.deadlines
+        deadlines = self._ctx.deadlines
         first = next((entry.deadline for entry in self.in_flight.values() if not entry.timed_out), None)
         if first is None:
             deadlines.cancel(self._append_key)
@@ -211,7 +211,7 @@ class Shard:
         for group in self.groups.values():
             offsets = group.offsets.end_transaction(marker.producer_id, marker.committed)
             if offsets:
-                self._turn.tell(
+                self._ctx.emit(
                     TransactionEnded(
                         group_id=group.group_id,
                         producer_id=marker.producer_id,
@@ -224,10 +224,10 @@ class Shard:
 
     def expiry_timer_fired(self) -> None:
         """Drop what has outlived its retention, and Empty groups that have nothing left."""
-        turn = self._turn
+        ctx = self._ctx
         for group in list(self.groups.values()):
             self._expire(group)
-        turn.deadlines.set(self._expiry_key, turn.now + turn.settings.offsets_retention_check_interval_ms)
+        ctx.deadlines.set(self._expiry_key, ctx.now + ctx.settings.offsets_retention_check_interval_ms)
 
     def _expire(self, group: ClassicGroup) -> None:
         """Kafka: OffsetMetadataManager.cleanupExpiredOffsets and GroupMetadataManager.maybeDeleteGroup."""
@@ -238,9 +238,9 @@ class Shard:
         )
         if not since_empty and not by_commit:
             return
-        settings = self._turn.settings
+        settings = self._ctx.settings
         expired = offsets.expired(
-            self._turn.now,
+            self._ctx.now,
             settings.offsets_retention_minutes * MILLIS_PER_MINUTE,
             (lambda value: group.state_since) if since_empty else (lambda value: value.commit_timestamp),
             group.is_subscribed_to,
@@ -253,7 +253,7 @@ class Shard:
             del self.groups[group.group_id]
         elif expired:
             records = tuple(offset_record(group.group_id, *place, None) for place in expired)
-            self.append(records, DeletingOffsets(self._turn, group, expired, "expired"))
+            self.append(records, DeletingOffsets(self._ctx, group, expired, "expired"))
 
     def topic_deleted(self, topic: str) -> None:
         """Forget the offsets of a topic in every group; no retention applies."""
@@ -261,14 +261,14 @@ class Shard:
             places = [place for place in group.offsets.places() if place[0] == topic]
             if places:
                 records = tuple(offset_record(group.group_id, *place, None) for place in places)
-                self.append(records, DeletingOffsets(self._turn, group, places, "topic-deleted"))
+                self.append(records, DeletingOffsets(self._ctx, group, places, "topic-deleted"))
 
     # --- coming and going
 
     def elected(self) -> None:
         """Read the log; until that is done only heartbeats are answered."""
-        self._turn.tell(PartitionElected(partition=self.partition, epoch=self.epoch))
-        self._turn.effects.append(ReadLog(self.partition, self.epoch))
+        self._ctx.emit(PartitionElected(partition=self.partition, epoch=self.epoch))
+        self._ctx.effects.append(ReadLog(self.partition, self.epoch))
 
     def log_read(self, records: tuple[Record, ...], end: bool) -> None:
         """Take in a piece of the log; the last record of a key wins. With the end of it, begin to serve."""
@@ -292,8 +292,8 @@ class Shard:
         group = ClassicGroup(
             group_id,
             self.partition,
-            self._turn.now if value.current_state_timestamp == -1 else value.current_state_timestamp,
-            self._turn.settings.emulator_member_order,
+            self._ctx.now if value.current_state_timestamp == -1 else value.current_state_timestamp,
+            self._ctx.settings.emulator_member_order,
             offsets=before.offsets if before is not None else Offsets(),
             persisted=True,
         )
@@ -337,7 +337,7 @@ class Shard:
             return
         if group is None:
             group = ClassicGroup(
-                key.group, self.partition, self._turn.now, self._turn.settings.emulator_member_order, persisted=True
+                key.group, self.partition, self._ctx.now, self._ctx.settings.emulator_member_order, persisted=True
             )
             self.groups[key.group] = group
         if record.producer_id != -1:
@@ -346,13 +346,13 @@ class Shard:
             group.offsets.store(place, record.value.data)
 
     def _begin_to_serve(self) -> None:
-        turn = self._turn
+        ctx = self._ctx
         self.state = ShardState.ACTIVE
-        turn.tell(
+        ctx.emit(
             PartitionLoaded(
                 partition=self.partition,
                 epoch=self.epoch,
-                load_ms=turn.now - self._elected_at,
+                load_ms=ctx.now - self._elected_at,
                 records=self._records_read,
                 groups=len(self.groups),
             )
@@ -360,7 +360,7 @@ class Shard:
         for group in self.groups.values():
             for member in group.members.values():
                 self.rebalancer.restart_session(member)
-            turn.tell(
+            ctx.emit(
                 GroupLoaded(
                     group_id=group.group_id,
                     partition=self.partition,
@@ -371,14 +371,14 @@ class Shard:
                 )
             )
         for group in self.groups.values():
-            if len(group.members) > turn.settings.group_max_size:
+            if len(group.members) > ctx.settings.group_max_size:
                 self.rebalancer.start(group, Cause(cause="over-capacity"))
-        turn.deadlines.set(self._expiry_key, turn.now + turn.settings.offsets_retention_check_interval_ms)
+        ctx.deadlines.set(self._expiry_key, ctx.now + ctx.settings.offsets_retention_check_interval_ms)
 
     def resigned(self) -> None:
         """Answer everybody that waits, and forget everything: another node has the log now."""
-        turn = self._turn
-        turn.deadlines.cancel_partition(self.partition)
+        ctx = self._ctx
+        ctx.deadlines.cancel_partition(self.partition)
         groups = list(self.groups.values())
         for group in groups:
             self._close(group, ErrorCode.NOT_COORDINATOR)
@@ -388,13 +388,13 @@ class Shard:
         self.in_flight.clear()
         self.groups.clear()
         # Answering may have set timers or asked for appends; nothing of that is ours any more.
-        turn.deadlines.cancel_partition(self.partition)
-        turn.tell(PartitionResigned(partition=self.partition, epoch=self.epoch, groups=len(groups)))
+        ctx.deadlines.cancel_partition(self.partition)
+        ctx.emit(PartitionResigned(partition=self.partition, epoch=self.epoch, groups=len(groups)))
 
     # --- questions
 
-    def tell(self, event: Event) -> None:
-        self._turn.tell(event)
+    def emit(self, event: Event) -> None:
+        self._ctx.emit(event)
 
     def listed(self) -> list[ClassicGroup]:
         """The groups that ListGroups shows: those that the log knows."""
@@ -448,4 +448,4 @@ class BuryingGroup(Waiter):
             self.shard.groups.setdefault(self.group.group_id, self.group)
         else:
             self.shard.rebalancer.enter(self.group, DEAD)
-            self.shard.tell(GroupDeleted(group_id=self.group.group_id, why=self.why, offsets=self.offsets))
+            self.shard.emit(GroupDeleted(group_id=self.group.group_id, why=self.why, offsets=self.offsets))

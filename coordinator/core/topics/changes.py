@@ -12,7 +12,7 @@ from collections import deque
 from rejoin.coordinator.core.effects import AppendTopics
 from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords, TopicsStored
 from rejoin.coordinator.core.runtime.routing import Shards
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
@@ -35,8 +35,8 @@ class TopicChanges:
     Without a log of their own a change is true as soon as it is decided.
     """
 
-    def __init__(self, turn: Turn, topics: Topics, shards: Shards, *, logged: bool) -> None:
-        self._turn = turn
+    def __init__(self, ctx: StepContext, topics: Topics, shards: Shards, *, logged: bool) -> None:
+        self._ctx = ctx
         self._topics = topics
         self._shards = shards
         self._logged = logged
@@ -66,7 +66,7 @@ class TopicChanges:
             if records:
                 self._on_the_way = records
                 self._last_id += 1
-                self._turn.effects.append(AppendTopics(self._last_id, self.version, records))
+                self._ctx.effects.append(AppendTopics(self._last_id, self.version, records))
                 return
             self._waiting.popleft().ended(ErrorCode.NONE)
 

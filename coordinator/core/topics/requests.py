@@ -10,7 +10,7 @@ from dataclasses import replace
 from rejoin.coordinator.core.inputs import Context, RecordsWritten, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
 from rejoin.coordinator.core.runtime.routing import Shards
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
@@ -41,9 +41,9 @@ class TopicRequests:
     """Creates, grows and deletes topics."""
 
     def __init__(
-        self, turn: Turn, shards: Shards, topics: Topics, changes: TopicChanges, authorizer: Authorizer
+        self, ctx: StepContext, shards: Shards, topics: Topics, changes: TopicChanges, authorizer: Authorizer
     ) -> None:
-        self.turn = turn
+        self.ctx = ctx
         self.topics = topics
         self._shards = shards
         self._changes = changes
@@ -94,7 +94,7 @@ class TopicRequests:
                 error_message=f"{context.principal} may not create topic {topic.name!r}",
             )
             return refused, ()
-        result, records = self.topics.create(topic, len(self._shards.brokers), self.turn.now)
+        result, records = self.topics.create(topic, len(self._shards.brokers), self.ctx.now)
         return result, () if validate_only else records
 
     def grow(
@@ -115,7 +115,7 @@ class TopicRequests:
                 error_message=f"{context.principal} may not alter topic {topic.name!r}",
             )
             return refused, ()
-        return self.topics.grow(topic, self.turn.now)
+        return self.topics.grow(topic, self.ctx.now)
 
     def delete(
         self, wanted: DeleteTopicState, context: Context, gone: dict[str, TopicsRecords]
@@ -165,7 +165,7 @@ class _Creating(TopicChange):
                 else each
                 for each in results
             ]
-        self._requests.turn.reply(self._token, CreateTopicsResponse(topics=tuple(results)))
+        self._requests.ctx.reply(self._token, CreateTopicsResponse(topics=tuple(results)))
 
 
 class _Growing(TopicChange):
@@ -199,7 +199,7 @@ class _Growing(TopicChange):
                 else each
                 for each in results
             ]
-        self._requests.turn.reply(self._token, CreatePartitionsResponse(results=tuple(results)))
+        self._requests.ctx.reply(self._token, CreatePartitionsResponse(results=tuple(results)))
 
 
 class _Deleting(TopicChange):
@@ -228,7 +228,7 @@ class _Deleting(TopicChange):
                 else each
                 for each in results
             ]
-        self._requests.turn.reply(self._token, DeleteTopicsResponse(responses=tuple(results)))
+        self._requests.ctx.reply(self._token, DeleteTopicsResponse(responses=tuple(results)))
 
 
 class _CreatingAutomatically(TopicChange):
@@ -240,7 +240,7 @@ class _CreatingAutomatically(TopicChange):
 
     def decide(self) -> TopicsRecords:
         topics = self._requests.topics
-        return () if self._name in topics else topics.automatic(self._name, self._requests.turn.now)
+        return () if self._name in topics else topics.automatic(self._name, self._requests.ctx.now)
 
 
 class _Writing(TopicChange):

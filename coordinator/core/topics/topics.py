@@ -102,10 +102,10 @@ class Topic:
 class Topics:
     """All topics of the cluster, by name."""
 
-    def __init__(self, settings: Settings, new_id: Callable[[], str], tell: Callable[[Event], None]) -> None:
+    def __init__(self, settings: Settings, new_id: Callable[[], str], emit: Callable[[Event], None]) -> None:
         self._settings = settings
         self._new_id = new_id
-        self._tell = tell
+        self._emit = emit
         self.by_name: dict[str, Topic] = {}
         self._names_by_id: dict[str, str] = {}
 
@@ -144,9 +144,9 @@ class Topics:
         if before == len(partitions):
             return
         if before:
-            self._tell(TopicGrown(topic=topic.name, previous_partitions=before, partitions=len(partitions)))
+            self._emit(TopicGrown(topic=topic.name, previous_partitions=before, partitions=len(partitions)))
         else:
-            self._tell(
+            self._emit(
                 TopicCreated(
                     topic=topic.name,
                     topic_id=topic.topic_id,
@@ -159,7 +159,7 @@ class Topics:
         """Remove a topic that exists."""
         topic = self.by_name.pop(name)
         del self._names_by_id[topic.topic_id]
-        self._tell(TopicDeleted(topic=name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
+        self._emit(TopicDeleted(topic=name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
 
     # --- what would have to be so
 

@@ -1,4 +1,4 @@
-"""Looking around: groups, topics, facts, health, metrics, and a page for people. Nothing here changes anything."""
+"""Looking around: groups, topics, events, health, metrics, and a page for people. Nothing here changes anything."""
 
 from __future__ import annotations
 
@@ -192,16 +192,16 @@ class Views:
         """Rows from memory, or from the journal where they are older."""
         head = self._publisher.feed.head
         if after > head:
-            detail = f"there is no fact {after} yet, the newest is {head}: another run of the coordinator has begun"
-            raise Problem(410, "facts-gone", detail, one_error("after", f"expected at most {head}", after))
+            detail = f"there is no event {after} yet, the newest is {head}: another run of the coordinator has begun"
+            raise Problem(410, "events-gone", detail, one_error("after", f"expected at most {head}", after))
         try:
             return self._publisher.feed.range(after, limit, group_id)
         except Gone:
             first = self._first()
             if after + 1 < first or self._publisher.journal is None:
-                detail = f"the facts behind {after} are not kept any more; the oldest is {first}"
+                detail = f"the events behind {after} are not kept any more; the oldest is {first}"
                 raise Problem(
-                    410, "facts-gone", detail, one_error("after", f"expected {first - 1} or more", after)
+                    410, "events-gone", detail, one_error("after", f"expected {first - 1} or more", after)
                 ) from None
         self._publisher.flush()
         return await asyncio.to_thread(self._read_journal, after, limit, group_id)

@@ -17,7 +17,7 @@ from rejoin.client.commands.consume import WrongOption, settings_from
 from rejoin.client.workload.accounting import account
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.service.app import App
-from rejoin.journal.events.client import FACTS
+from rejoin.journal.events.client import EVENT_TYPES
 from rejoin.journal.journal import JournalSchema, read_journal
 from tests.client.conftest import Serve
 
@@ -73,7 +73,7 @@ async def test_consumers_in_several_processes_leave_on_sigterm(serve: Serve, sta
     assert await process.wait() == 0
     said = [json.loads(line) for line in (await process.communicate())[0].splitlines()]
     assert [each["event"] for each in said] == ["process_started"] * 2 + ["process_ended"] * 2
-    accounts = account(row.fact for row in read_journal(tmp_path, JournalSchema(FACTS), source="client"))
+    accounts = account(row.event for row in read_journal(tmp_path, JournalSchema(EVENT_TYPES), source="client"))
     assert sum(each.processed for each in accounts) > 0
     assert sum(each.lost for each in accounts) == 0
     assert all(each.committed is not None for each in accounts)
@@ -92,7 +92,7 @@ async def test_a_killed_process_is_replaced_and_nothing_is_lost(serve: Serve, st
     await asyncio.sleep(1.0)
     heir.send_signal(signal.SIGTERM)
     assert await heir.wait() == 0
-    accounts = account(row.fact for row in read_journal(tmp_path, JournalSchema(FACTS), source="client"))
+    accounts = account(row.event for row in read_journal(tmp_path, JournalSchema(EVENT_TYPES), source="client"))
     assert sum(each.lost for each in accounts) == 0
     assert sum(each.duplicated for each in accounts) > 0, "what was processed after the last commit"
 

@@ -11,7 +11,7 @@ from tests.coordinator.control.helpers import Controlled
 from tests.coordinator.service.helpers import join, sync
 
 
-def facts(answer: str) -> list[str]:
+def events(answer: str) -> list[str]:
     return [line for line in answer.splitlines() if "  " in line]
 
 

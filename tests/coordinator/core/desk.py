@@ -124,7 +124,7 @@ class Desk:
         return self.node._shards.group(GROUP)
 
     def said(self, kind: type[Event]) -> list[Any]:
-        """The facts of one kind, so far."""
+        """The events of one kind, so far."""
         return [event for event in self.events if isinstance(event, kind)]
 
     # --- what most tests begin with

@@ -300,7 +300,7 @@ class Replay:
         names = {Kind.SESSION: "heartbeat-g-{}", Kind.JOIN: "join-g", Kind.SYNC: "sync-g"}
         return {
             names[key[0]].format(key[3]): at - self.now
-            for key, at in self.node._turn.deadlines._due.items()
+            for key, at in self.node._ctx.deadlines._due.items()
             if key[0] in names
         }
 

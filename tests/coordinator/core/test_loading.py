@@ -74,9 +74,9 @@ def test_a_group_with_members_is_stable() -> None:
     assert group.members["m-1"].assignment == b"share"
     assert group.members["m-1"].protocol_names() == ["range"], "only the selected protocol is known"
     assert set(group.subscribed_topics or ()) == {"t"}
-    assert desk.node._turn.deadlines.at(group.members["m-2"].session_key) == START + 10_000
-    (fact,) = desk.said(GroupLoaded)
-    assert (fact.state, fact.members) == ("Stable", ["m-1", "m-2"])
+    assert desk.node._ctx.deadlines.at(group.members["m-2"].session_key) == START + 10_000
+    (event,) = desk.said(GroupLoaded)
+    assert (event.state, event.members) == ("Stable", ["m-1", "m-2"])
 
 
 def test_a_group_without_members_is_empty_since_its_record_says() -> None:
@@ -161,8 +161,8 @@ def test_a_log_may_come_in_pieces() -> None:
     desk.step(LogRead(0, 0, (), True))
     assert desk.ask(beat, 4).error_code is ErrorCode.UNKNOWN_MEMBER_ID
     assert offsets(desk) == {0: 6}
-    (fact,) = desk.said(PartitionLoaded)
-    assert fact.records == 3
+    (event,) = desk.said(PartitionLoaded)
+    assert event.records == 3
 
 
 def test_what_another_epoch_read_or_stored_is_no_news() -> None:

@@ -1,4 +1,4 @@
-"""What the facts say of who owned what before and after a rebalance, and what moved."""
+"""What the events say of who owned what before and after a rebalance, and what moved."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from tests.transcript.player import Player
 
 
 class Listening(Player):
-    """A player that keeps the facts themselves."""
+    """A player that keeps the events themselves."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.facts: list[Event] = []
+        self.events: list[Event] = []
 
-    def hear(self, party: Party, fact: Event, now: int) -> None:
-        self.facts.append(fact)
-        super().hear(party, fact, now)
+    def hear(self, party: Party, event: Event, now: int) -> None:
+        self.events.append(event)
+        super().hear(party, event, now)
 
 
 def last_rebalance(commands: list[str]) -> RebalanceCompleted:
     player = Listening()
     player.play(commands)
-    return [fact for fact in player.facts if isinstance(fact, RebalanceCompleted)][-1]
+    return [event for event in player.events if isinstance(event, RebalanceCompleted)][-1]
 
 
 SETTLED = ["topic t 3", "completing a b c", "b sync", "c sync", "a sync give a=t:0 b=t:1 c=t:2"]

@@ -310,7 +310,7 @@ class World:
         return [group for shard in self.desk.node._shards.active() for group in shard.groups.values()]
 
     def check_timers(self, group: ClassicGroup) -> None:
-        due = self.desk.node._turn.deadlines.at
+        due = self.desk.node._ctx.deadlines.at
         for member in group.members.values():
             # A parked request stands in for the session, whose timer may have fired already.
             assert due(member.session_key) is not None or member.has_satisfied_heartbeat

@@ -217,8 +217,8 @@ def test_a_topic_grows() -> None:
     desk = Desk()
     assert grow(desk, "t", 4).error_code is ErrorCode.NONE
     assert len(shown(desk, "t").partitions) == 4
-    (fact,) = desk.said(TopicGrown)
-    assert (fact.topic, fact.previous_partitions, fact.partitions) == ("t", 1, 4)
+    (event,) = desk.said(TopicGrown)
+    assert (event.topic, event.previous_partitions, event.partitions) == ("t", 1, 4)
     assert grow(desk, "t", 6, nodes=2).error_code is ErrorCode.NONE
 
 
@@ -264,7 +264,7 @@ def test_topics_are_deleted_by_name_and_by_id() -> None:
     by_id, by_name = delete(desk, DeleteTopicState(name=None, topic_id=orders.topic_id), named("payments"))
     assert (by_id.name, by_id.topic_id, by_id.error_code) == ("orders", orders.topic_id, ErrorCode.NONE)
     assert (by_name.name, by_name.error_code) == ("payments", ErrorCode.NONE)
-    assert [fact.topic for fact in desk.said(TopicDeleted)] == ["orders", "payments"]
+    assert [event.topic for event in desk.said(TopicDeleted)] == ["orders", "payments"]
     assert [found.name for found in metadata(desk).topics] == ["t"]
 
 

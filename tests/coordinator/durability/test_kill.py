@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from examples.demo.__main__ import facts
+from examples.demo.__main__ import events
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events.base import Event
@@ -110,33 +110,35 @@ def check(service: Service, processes: list[subprocess.Popen[bytes]], committers
 
 def check_journals(journal: Path) -> None:
     """What the consumers and the coordinators say themselves."""
-    rows = list(read_journal(journal, facts(client_events, ConsumerEvent), source="client"))
+    rows = list(read_journal(journal, events(client_events, ConsumerEvent), source="client"))
     kinds = (GroupSynced, CommitSucceeded, PositionsFound)
-    kept = (row for row in rows if isinstance(row.fact, kinds))
-    told = [(row.envelope.at_ms, row.fact) for row in sorted(kept, key=lambda row: (row.envelope.at_ms, row.seq))]
+    kept = (row for row in rows if isinstance(row.event, kinds))
+    told = [(row.envelope.at_ms, row.event) for row in sorted(kept, key=lambda row: (row.envelope.at_ms, row.seq))]
     loads = [
-        (row.envelope.at_ms, row.fact.generation)
-        for row in read_journal(journal, facts(coordinator_events, Event), source="coordinator")
-        if isinstance(row.fact, GroupLoaded) and row.fact.group_id == GROUP
+        (row.envelope.at_ms, row.event.generation)
+        for row in read_journal(journal, events(coordinator_events, Event), source="coordinator")
+        if isinstance(row.event, GroupLoaded) and row.event.group_id == GROUP
     ]
-    # A coordinator that is killed takes along the facts that it had not written yet, so not every load is there.
+    # A coordinator that is killed takes along the events that it had not written yet, so not every load is there.
     assert len(loads) > ROUNDS // 2
     for loaded_at, generation in loads:
-        completed = [fact.generation for at, fact in told if isinstance(fact, GroupSynced) and at < loaded_at]
+        completed = [event.generation for at, event in told if isinstance(event, GroupSynced) and at < loaded_at]
         assert max(completed, default=0) <= generation, "a generation that was complete is not there any more"
     owners: dict[tuple[int, int], str] = {}
-    for _, fact in told:
-        if isinstance(fact, GroupSynced):
-            for partition in fact.assigned.get(TOPIC, ()):
-                owner = owners.setdefault((fact.generation, partition), fact.member_id)
-                assert owner == fact.member_id, f"partition {partition} has two owners in generation {fact.generation}"
+    for _, event in told:
+        if isinstance(event, GroupSynced):
+            for partition in event.assigned.get(TOPIC, ()):
+                owner = owners.setdefault((event.generation, partition), event.member_id)
+                assert owner == event.member_id, (
+                    f"partition {partition} has two owners in generation {event.generation}"
+                )
     committed: dict[Any, int] = {}
-    for _, fact in told:
-        if isinstance(fact, CommitSucceeded):
-            for place, found in places(fact.offsets):
+    for _, event in told:
+        if isinstance(event, CommitSucceeded):
+            for place, found in places(event.offsets):
                 committed[place] = max(found, committed.get(place, 0))
-        elif isinstance(fact, PositionsFound) and fact.origin == "committed":
-            for place, found in places(fact.offsets):
+        elif isinstance(event, PositionsFound) and event.origin == "committed":
+            for place, found in places(event.offsets):
                 assert found >= committed.get(place, 0), f"{place}: {committed[place]} was committed, {found} was found"
     assert len(committed) == PARTITIONS
 

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 import aiohttp
 import pytest
 
-from examples.demo.__main__ import facts
+from examples.demo.__main__ import events
 from rejoin.client.workload.accounting import account
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events.client import CommitSucceeded, ConsumerEvent, GroupSynced, PartitionsLost
@@ -405,9 +405,9 @@ async def test_consumers_whose_first_server_is_stopped_go_on_with_the_others(tmp
     finally:
         await cluster.close()
     rows = check_journal(tmp_path / "consumers")
-    assert [row.fact for row in rows if isinstance(row.fact, PartitionsLost)] == []
-    synced = [row.fact for row in rows if isinstance(row.fact, GroupSynced)]
-    assert max(fact.generation for fact in synced if fact.group_id == group) == before
+    assert [row.event for row in rows if isinstance(row.event, PartitionsLost)] == []
+    synced = [row.event for row in rows if isinstance(row.event, GroupSynced)]
+    assert max(event.generation for event in synced if event.group_id == group) == before
     theirs = committed(rows, group)
     assert len(theirs) == 2
     gaps = {client: longest_gap(instants, stopped_at, woken_at) for client, instants in theirs.items()}
@@ -432,8 +432,8 @@ def committed(rows: Iterable[Row], *groups: str) -> dict[str, list[int]]:
     """When the commits of each consumer of these groups were acknowledged."""
     found: dict[str, list[int]] = {}
     for row in rows:
-        if isinstance(row.fact, CommitSucceeded) and row.fact.group_id in groups:
-            found.setdefault(row.fact.client_id, []).append(row.envelope.at_ms)
+        if isinstance(row.event, CommitSucceeded) and row.event.group_id in groups:
+            found.setdefault(row.event.client_id, []).append(row.envelope.at_ms)
     return {client: sorted(found[client]) for client in sorted(found)}
 
 
@@ -445,15 +445,15 @@ def longest_gap(instants: list[int], since: int, until: int) -> int:
 
 def check_journal(journal: Path) -> list[Row]:
     """Nothing was lost, and in no generation did two members have the same partition."""
-    rows = list(read_journal(journal, facts(client_events, ConsumerEvent), source="client"))
-    accounts = account(row.fact for row in rows)
+    rows = list(read_journal(journal, events(client_events, ConsumerEvent), source="client"))
+    accounts = account(row.event for row in rows)
     assert sum(each.processed for each in accounts) > 0
     assert sum(each.lost for each in accounts) == 0
     owners: dict[tuple[str, int, int], str] = {}
     for row in rows:
-        if isinstance(row.fact, GroupSynced):
-            fact = row.fact
-            for partition in fact.assigned.get("orders", ()):
-                key = (fact.group_id, fact.generation, partition)
-                assert owners.setdefault(key, fact.member_id) == fact.member_id, f"{key} has two owners"
+        if isinstance(row.event, GroupSynced):
+            event = row.event
+            for partition in event.assigned.get("orders", ()):
+                key = (event.group_id, event.generation, partition)
+                assert owners.setdefault(key, event.member_id) == event.member_id, f"{key} has two owners"
     return rows

@@ -253,7 +253,7 @@ def test_a_signal_ends_it_cleanly_and_answers_who_is_parked(tmp_path: Path, numb
     rows = list(read_journal(journal, journal_schema()))
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     assert not any(segment.is_open for segment in segments(journal))
-    assert rows[-1].fact.name == "partition_resigned"
+    assert rows[-1].event.name == "partition_resigned"
     lines = [json.loads(line) for line in node.log.read_text().splitlines()]
     assert lines[-1]["event"] == "stopped"
     assert {"listening", "member_id_handed_out", "member_joined", "shutting_down"} <= {line["event"] for line in lines}
@@ -264,7 +264,7 @@ def test_a_killed_process_leaves_a_journal_that_reads_and_goes_on(tmp_path: Path
     with running(tmp_path, "--journal", str(journal), "--log-level", "critical") as node:
         node.call("/v1/join-group", join("before"))
         wait_for(
-            lambda: any(row.fact.name == "member_id_handed_out" for row in read_journal(journal, journal_schema()))
+            lambda: any(row.event.name == "member_id_handed_out" for row in read_journal(journal, journal_schema()))
         )
         _assert_refused(journal)
         node.process.kill()

@@ -420,7 +420,7 @@ EXPECTED = {ErrorCode(number) for number in GROUP_CODES | TOPIC_CODES}
 async def test_a_story_ends_with_its_code(node: Harness, code: ErrorCode, story: Story) -> None:
     answer = await story(node)
     assert int(code) in set(codes_in(answer)), answer
-    assert node.app.metrics.facts["core_failed"] == 0
+    assert node.app.metrics.events["core_failed"] == 0
 
 
 def test_every_code_has_a_story() -> None:

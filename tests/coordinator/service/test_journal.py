@@ -61,7 +61,7 @@ def seqs(directory: Path, after: int = 0, limit: int | None = None) -> list[int]
     return [row.seq for row in read_journal(directory, SCHEMA, after, limit)]
 
 
-def test_a_row_is_its_envelope_and_the_facts_own_fields(tmp_path: Path) -> None:
+def test_a_row_is_its_envelope_and_the_events_own_fields(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path, "run-1", "coordinator", "1")
     assert writer.append(STARTED, 12_345) == 1
     writer.close()
@@ -89,7 +89,7 @@ def test_a_row_is_its_envelope_and_the_facts_own_fields(tmp_path: Path) -> None:
     }
 
 
-def test_reading_gives_back_the_very_fact(tmp_path: Path) -> None:
+def test_reading_gives_back_the_very_event(tmp_path: Path) -> None:
     committed = OffsetsCommitted(
         group_id="g",
         member_id="",
@@ -99,20 +99,20 @@ def test_reading_gives_back_the_very_fact(tmp_path: Path) -> None:
         offsets=[CommittedOffset(topic="orders", partition=0, offset=7)],
     )
     writer = JournalWriter(tmp_path, "run-1", "coordinator", "1")
-    for fact in (STARTED, committed):
-        writer.append(fact, 1)
+    for event in (STARTED, committed):
+        writer.append(event, 1)
     writer.close()
     rows = list(read_journal(tmp_path, SCHEMA))
-    assert [row.fact for row in rows] == [STARTED, committed]
-    assert [type(row.fact) for row in rows] == [RebalanceStarted, OffsetsCommitted]
+    assert [row.event for row in rows] == [STARTED, committed]
+    assert [type(row.event) for row in rows] == [RebalanceStarted, OffsetsCommitted]
     assert rows[0].envelope.run_id == "run-1"
 
 
-def test_every_fact_of_the_coordinator_has_a_row_model_and_a_schema() -> None:
+def test_every_event_of_the_coordinator_has_a_row_model_and_a_schema() -> None:
     schema = SCHEMA.json_schema()
-    assert set(schema["discriminator"]["mapping"]) == set(SCHEMA.facts)
-    assert len(SCHEMA.facts) >= 28
-    assert "group_event" not in SCHEMA.facts
+    assert set(schema["discriminator"]["mapping"]) == set(SCHEMA.events)
+    assert len(SCHEMA.events) >= 28
+    assert "group_event" not in SCHEMA.events
     assert schema["$defs"]["GroupCreatedRow"]["required"] == [
         "schema_version",
         "run_id",
@@ -127,7 +127,7 @@ def test_every_fact_of_the_coordinator_has_a_row_model_and_a_schema() -> None:
     ]
 
 
-def test_a_fact_must_not_have_fields_of_the_envelope() -> None:
+def test_a_event_must_not_have_fields_of_the_envelope() -> None:
     class Odd(Event):
         seq: int
 
@@ -137,7 +137,7 @@ def test_a_fact_must_not_have_fields_of_the_envelope() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"schema_version": 2}, {"event": "no_such_fact"}, {"seq": 0}, {"more": 1}, {"source": "broker"}, {"simple": "x"}],
+    [{"schema_version": 2}, {"event": "no_such_event"}, {"seq": 0}, {"more": 1}, {"source": "broker"}, {"simple": "x"}],
 )
 def test_a_row_of_another_schema_is_refused(change: dict[str, object]) -> None:
     row = json.loads(RowEncoder("run", "coordinator", "1").encode(1, 1, created(1)).text)
@@ -188,7 +188,7 @@ def test_nothing_is_written_before_the_flush_and_all_of_it_then(tmp_path: Path) 
     writer.close()
 
 
-def test_a_run_without_facts_leaves_no_segment(tmp_path: Path) -> None:
+def test_a_run_without_events_leaves_no_segment(tmp_path: Path) -> None:
     write(tmp_path, 0).close()
     assert segments(tmp_path) == []
     assert seqs(tmp_path) == []
@@ -329,11 +329,11 @@ def test_a_full_disk_loses_and_tears_nothing(tmp_path: Path, monkeypatch: pytest
     at_ms=st.integers(0, 2**53),
 )
 def test_any_text_comes_back(group_id: str, partition: int, at_ms: int) -> None:
-    fact = GroupCreated(group_id=group_id, partition=partition, simple=True)
-    line = RowEncoder("run", "coordinator", "1").encode(3, at_ms, fact)
+    event = GroupCreated(group_id=group_id, partition=partition, simple=True)
+    line = RowEncoder("run", "coordinator", "1").encode(3, at_ms, event)
     assert b"\n" not in line.text
     row = SCHEMA.read(line.text)
-    assert (row.seq, row.envelope.at_ms, row.fact) == (3, at_ms, fact)
+    assert (row.seq, row.envelope.at_ms, row.event) == (3, at_ms, event)
 
 
 def test_other_files_in_the_directory_are_left_alone(tmp_path: Path) -> None:
@@ -343,9 +343,9 @@ def test_other_files_in_the_directory_are_left_alone(tmp_path: Path) -> None:
     assert seqs(tmp_path) == [1]
 
 
-def test_deleting_is_a_fact_like_any_other(tmp_path: Path) -> None:
-    fact = GroupDeleted(group_id="ü✓\u2028", why="requested", offsets=2)
+def test_deleting_is_a_event_like_any_other(tmp_path: Path) -> None:
+    event = GroupDeleted(group_id="ü✓\u2028", why="requested", offsets=2)
     writer = JournalWriter(tmp_path, "r", "simulation", "world")
-    writer.append(fact, 5)
+    writer.append(event, 5)
     writer.close()
-    assert [row.fact for row in read_journal(tmp_path, SCHEMA)] == [fact]
+    assert [row.event for row in read_journal(tmp_path, SCHEMA)] == [event]

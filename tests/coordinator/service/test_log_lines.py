@@ -1,4 +1,4 @@
-"""Log lines: pretty for people, JSON for the rest, long facts made short."""
+"""Log lines: pretty for people, JSON for the rest, long events made short."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def quiet_again() -> Iterator[None]:
     logs.configure("critical")
 
 
-def test_a_facts_line_shows_numbers_where_the_fact_has_many() -> None:
+def test_a_events_line_shows_numbers_where_the_event_has_many() -> None:
     line = logs.shortened(COMPLETED)
     assert line["members_before"] == "[100]"
     assert line["members_after"] == ["a"]
@@ -125,7 +125,7 @@ async def loaded(app: App) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_what_is_loaded_at_the_start_is_one_line_and_every_fact(tmp_path: Path) -> None:
+async def test_what_is_loaded_at_the_start_is_one_line_and_every_event(tmp_path: Path) -> None:
     options = Options(data=tmp_path / "data", journal=tmp_path / "journal", topics=(Topic("orders", 1),), listen=False)
     async with App(options) as app:
         await loaded(app)
@@ -144,8 +144,8 @@ async def test_what_is_loaded_at_the_start_is_one_line_and_every_fact(tmp_path: 
     assert "still_loading" not in line
     assert [line["partition"] for line in said if line["event"] == "partition_loaded"] == [7], "this one by itself"
     assert "group_loaded" not in {line["event"] for line in said}
-    facts = [row.fact.name for row in read_journal(tmp_path / "journal", journal_schema())]
-    assert (facts.count("partition_loaded"), facts.count("group_loaded")) == (101, 3)
+    events = [row.event.name for row in read_journal(tmp_path / "journal", journal_schema())]
+    assert (events.count("partition_loaded"), events.count("group_loaded")) == (101, 3)
 
 
 async def test_what_cannot_be_loaded_does_not_keep_the_rest_from_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,14 +212,14 @@ async def test_a_store_that_refuses_everything_does_not_fill_the_log(tmp_path: P
             assert await commit(app, "g") is ErrorCode.NOT_COORDINATOR
         writer.execute("PRAGMA query_only = 0")
         assert await commit(app, "g") is ErrorCode.NONE
-        failed = app.metrics.facts["append_failed"]
+        failed = app.metrics.events["append_failed"]
     told = [line for line in lines_of(out) if "append" in line["event"]]
     assert [line["event"] for line in told] == ["append_failed", "appends_stored_again"]
     assert "readonly" in told[0]["problem"]
     assert (told[1]["failures"], failed) == (20, 20)
 
 
-def test_facts_about_trouble_are_counted_too() -> None:
+def test_events_about_trouble_are_counted_too() -> None:
     logs.configure("info", out := io.StringIO())
     publisher = Publisher("run", "1", Metrics())
     for _ in range(20):

@@ -1,4 +1,4 @@
-"""Looking around: groups, topics, facts in ranges and live, metrics, health, the page."""
+"""Looking around: groups, topics, events in ranges and live, metrics, health, the page."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ async def test_what_the_page_asks_for_is_answered(node: Harness) -> None:
         assert (await node.request("GET", f"/{filled}")).status == 200, filled
 
 
-async def test_the_page_has_words_for_every_fact(node: Harness) -> None:
+async def test_the_page_has_words_for_every_event(node: Harness) -> None:
     page = (await node.request("GET", "/")).body.decode()
-    missing = [name for name in journal_schema().facts if f"{name}:" not in page]
+    missing = [name for name in journal_schema().events if f"{name}:" not in page]
     assert missing == []
 
 
@@ -171,10 +171,10 @@ def _samples(page: str) -> dict[str, float]:
     return samples
 
 
-# --- facts
+# --- events
 
 
-async def test_facts_come_in_ranges_that_are_repeatable(node: Harness) -> None:
+async def test_events_come_in_ranges_that_are_repeatable(node: Harness) -> None:
     await node.stable("g")
     whole = await node.get("/events?limit=10000")
     assert [row["seq"] for row in whole["events"]] == list(range(1, whole["head"] + 1))
@@ -186,7 +186,7 @@ async def test_facts_come_in_ranges_that_are_repeatable(node: Harness) -> None:
     assert (await node.get(f"/events?after={whole['head']}"))["events"] == []
 
 
-async def test_facts_of_one_group_can_be_asked_for(node: Harness) -> None:
+async def test_events_of_one_group_can_be_asked_for(node: Harness) -> None:
     await node.member_id("a")
     await node.member_id("b")
     answer = await node.get("/events?group=b")
@@ -197,12 +197,12 @@ async def test_facts_of_one_group_can_be_asked_for(node: Harness) -> None:
     assert first["events"] + rest["events"] == answer["events"]
 
 
-async def test_facts_that_are_not_kept_any_more_are_gone(node: Harness) -> None:
+async def test_events_that_are_not_kept_any_more_are_gone(node: Harness) -> None:
     feed = node.app.publisher.feed
     feed._retained_rows = 10
     await node.topic("orders", 1)
     answered = await node.request("GET", f"/events?after={feed.first - 2}")
-    assert (answered.status, answered.json["type"]) == (410, "urn:rejoin:problem:facts-gone")
+    assert (answered.status, answered.json["type"]) == (410, "urn:rejoin:problem:events-gone")
     assert str(feed.first) in answered.json["detail"]
     assert len((await node.get(f"/events?after={feed.first - 1}"))["events"]) == 10
 
@@ -287,7 +287,7 @@ def stream(node: Harness, query: str = "", **headers: str) -> Any:
     return node.session.get(f"{node.app.url}/events{query}", headers=named)
 
 
-async def test_facts_come_live_with_their_rows(node: Harness) -> None:
+async def test_events_come_live_with_their_rows(node: Harness) -> None:
     async with stream(node) as response:
         assert response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
         await node.topic("orders", 1)
@@ -367,8 +367,8 @@ def _feed(rows: int, **limits: int) -> Feed:
     feed = Feed(**limits)
     encoder = RowEncoder("run", "coordinator", "1")
     for number in range(1, rows + 1):
-        fact = GroupCreated(group_id=f"g{number % 3}", partition=0, simple=False)
-        feed.add(encoder.encode(number, number, fact), fact)
+        event = GroupCreated(group_id=f"g{number % 3}", partition=0, simple=False)
+        feed.add(encoder.encode(number, number, event), event)
     return feed
 
 
@@ -413,7 +413,7 @@ async def test_a_join_that_is_parked_is_seen_in_the_metrics(node: Harness) -> No
     await joining
 
 
-async def test_a_range_ahead_of_the_newest_fact_belongs_to_another_run(node: Harness) -> None:
+async def test_a_range_ahead_of_the_newest_event_belongs_to_another_run(node: Harness) -> None:
     answered = await node.request("GET", "/events?after=99999999")
     assert answered.status == 410
     assert "another run" in answered.json["detail"]

@@ -115,8 +115,8 @@ async def test_client_id_and_host_are_the_members(node: Harness) -> None:
     body = json.dumps(join("g")).encode()
     answered = await node.request("POST", "/v1/join-group", body, Kafka_Client_Id="consumer-ü")
     assert answered.json["memberId"].startswith("consumer-ü-")
-    facts = (await node.get("/events?group=g"))["events"]
-    told = next(fact for fact in facts if fact["event"] == "member_id_handed_out")
+    events = (await node.get("/events?group=g"))["events"]
+    told = next(event for event in events if event["event"] == "member_id_handed_out")
     assert (told["client_id"], told["client_host"]) == ("consumer-ü", "/127.0.0.1")
 
 
@@ -272,9 +272,9 @@ async def test_requests_that_come_while_stopping_are_turned_away(
 async def test_time_comes_from_the_clock(node: Harness) -> None:
     node.clock.advance(1_234)
     await node.topic("late", 1)
-    facts = (await node.get("/events"))["events"]
-    assert facts[0]["at_ms"] == START
-    assert facts[-1]["at_ms"] == START + 1_234
+    events = (await node.get("/events"))["events"]
+    assert events[0]["at_ms"] == START
+    assert events[-1]["at_ms"] == START + 1_234
 
 
 def test_every_api_is_tried_above() -> None:

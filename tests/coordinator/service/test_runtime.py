@@ -21,7 +21,7 @@ def partition_of(group: str) -> int:
     return partition_for(group, 50)
 
 
-async def facts(node: Harness, group: str) -> list[str]:
+async def events(node: Harness, group: str) -> list[str]:
     return [row["event"] for row in (await node.get(f"/events?group={group}"))["events"]]
 
 
@@ -40,7 +40,7 @@ async def test_another_address_can_be_advertised(serve: Serve) -> None:
 async def test_timers_fire_at_their_very_instant(node: Harness) -> None:
     await node.stable("g")
     node.clock.advance(44_999)
-    assert "member_removed" not in await facts(node, "g")
+    assert "member_removed" not in await events(node, "g")
     node.clock.advance(1)
     rows = (await node.get("/events?group=g"))["events"]
     removed = next(row for row in rows if row["event"] == "member_removed")
@@ -54,9 +54,9 @@ async def test_one_alarm_is_set_whatever_happens(node: Harness) -> None:
         await node.call("Heartbeat", {"groupId": "g", "generationId": 1, "memberId": member_id})
     assert node.clock.pending <= 2
     node.clock.advance(44_999)
-    assert "member_removed" not in await facts(node, "g")
+    assert "member_removed" not in await events(node, "g")
     node.clock.advance(1)
-    assert "member_removed" in await facts(node, "g")
+    assert "member_removed" in await events(node, "g")
 
 
 async def test_a_group_comes_back_from_the_log_when_its_partition_is_elected_again(node: Harness) -> None:
@@ -83,7 +83,7 @@ async def test_an_append_of_an_older_epoch_changes_nothing(node: Harness) -> Non
     assert (await node.request("GET", "/groups/g")).status == 404
 
 
-async def test_a_full_disk_stops_nobody_and_loses_no_fact(
+async def test_a_full_disk_stops_nobody_and_loses_no_event(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = await serve({"journal": tmp_path})
@@ -97,15 +97,15 @@ async def test_a_full_disk_stops_nobody_and_loses_no_fact(
         await node.member_id("g")
         node.app.publisher.flush()
         assert node.app.metrics.journal_failures >= 1
-        assert await facts(node, "g") == ["group_created", "member_id_handed_out"]
+        assert await events(node, "g") == ["group_created", "member_id_handed_out"]
     assert os.write is real
     await node.app.stop()
     rows = list(read_journal(tmp_path, journal_schema()))
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
-    assert any(row.fact.name == "member_id_handed_out" for row in rows)
+    assert any(row.event.name == "member_id_handed_out" for row in rows)
 
 
-async def test_facts_reach_the_disk_soon_by_themselves(serve: Serve, tmp_path: Path) -> None:
+async def test_events_reach_the_disk_soon_by_themselves(serve: Serve, tmp_path: Path) -> None:
     node = await serve({"journal": tmp_path})
     await node.member_id("g")
     head = node.app.publisher.feed.head

@@ -13,8 +13,8 @@ from pyspark.sql import functions as fn
 
 from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events import simulation as lab_events
-from rejoin.journal.events.client import FACTS
-from rejoin.journal.journal import facts_in
+from rejoin.journal.events.client import EVENT_TYPES
+from rejoin.journal.journal import events_in
 from rejoin.pipeline.reading.event_types import FIELDS
 from rejoin.pipeline.reading.inputs import NoInput, find
 from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
@@ -252,5 +252,5 @@ def test_nothing_to_read_is_said_so(tmp_path: Path) -> None:
 
 
 def test_known_facts_are_those_that_are_told() -> None:
-    told = [*facts_in(coordinator_events), *FACTS, *facts_in(lab_events)]
+    told = [*events_in(coordinator_events), *EVENT_TYPES, *events_in(lab_events)]
     assert {fact.name: tuple(fact.model_fields) for fact in told} == FIELDS

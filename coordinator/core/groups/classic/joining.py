@@ -22,7 +22,7 @@ from rejoin.coordinator.core.groups.classic.state import (
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.appends import Appender, Waiter
 from rejoin.coordinator.core.runtime.timers import Kind
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
     Cause,
     MemberIdHandedOut,
@@ -51,8 +51,8 @@ class Join:
 class Joining:
     """Handles JoinGroup for one shard's groups."""
 
-    def __init__(self, turn: Turn, log: Appender, rebalancer: Rebalancer) -> None:
-        self._turn = turn
+    def __init__(self, ctx: StepContext, log: Appender, rebalancer: Rebalancer) -> None:
+        self._ctx = ctx
         self._log = log
         self._rebalancer = rebalancer
 
@@ -69,7 +69,7 @@ class Joining:
     # --- room
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        limit = self._turn.settings.group_max_size
+        limit = self._ctx.settings.group_max_size
         member = group.members.get(member_id)
         if group.state is PREPARING_REBALANCE:
             # Kafka: those that wait are counted, not the members, so that a lowered limit drops the last to rejoin.
@@ -98,7 +98,7 @@ class Joining:
             self._refuse(join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
         else:
             named = request.group_instance_id if request.group_instance_id is not None else join.context.client_id
-            new_id = f"{named}-{self._turn.new_id()}"
+            new_id = f"{named}-{self._ctx.new_id()}"
             if request.group_instance_id is not None:
                 self._join_new_static(group, join, new_id, request.group_instance_id)
             elif join.context.api_version >= FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
@@ -111,8 +111,8 @@ class Joining:
         request = join.request
         group.pending_join[new_id] = None
         key = (Kind.SESSION, group.partition, group.group_id, new_id)
-        self._turn.deadlines.set(key, self._turn.now + request.session_timeout_ms)
-        self._turn.tell(
+        self._ctx.deadlines.set(key, self._ctx.now + request.session_timeout_ms)
+        self._ctx.emit(
             MemberIdHandedOut(
                 group_id=group.group_id,
                 member_id=new_id,
@@ -163,9 +163,9 @@ class Joining:
         elif group.state is COMPLETING_REBALANCE and not changed:
             # Kafka: the answer may have been lost. The same member in the same attempt gets it once more.
             members = group.join_response_members() if group.is_leader(member.member_id) else ()
-            self._turn.reply(join.parked.token, join_accepted(join.parked, group, member.member_id, members=members))
+            self._ctx.reply(join.parked.token, join_accepted(join.parked, group, member.member_id, members=members))
         elif group.state is STABLE and not changed and not group.is_leader(member.member_id):
-            self._turn.reply(join.parked.token, join_accepted(join.parked, group, member.member_id))
+            self._ctx.reply(join.parked.token, join_accepted(join.parked, group, member.member_id))
         elif group.state in (COMPLETING_REBALANCE, STABLE):
             self._park_rejoin(group, join, member)
             self._rebalancer.start_or_finish(group, self._cause(cause, member, join))
@@ -176,7 +176,7 @@ class Joining:
 
     def _add(self, group: ClassicGroup, join: Join, member_id: str) -> None:
         """Make it a member, and the group rebalance."""
-        turn = self._turn
+        ctx = self._ctx
         if group.is_initial:
             group.new_member_added = True
         if not group.members:
@@ -186,7 +186,7 @@ class Joining:
         member.parked_join = join.parked
         state = group.state
         group.add(member)
-        turn.tell(
+        ctx.emit(
             MemberJoined(
                 group_id=group.group_id,
                 member_id=member_id,
@@ -209,7 +209,7 @@ class Joining:
         changed = member.protocols != join.request.protocols
         self._rebalancer.park_join(group, member, join.parked)
         self._update(group, member, join)
-        self._turn.tell(
+        self._ctx.emit(
             MemberRejoined(
                 group_id=group.group_id,
                 member_id=member.member_id,
@@ -247,7 +247,7 @@ class Joining:
         self._update(group, member, join)
         rebalancer.park_join(group, member, join.parked)
         same_protocol = group.state is STABLE and group.select_protocol() == group.protocol_name
-        self._turn.tell(
+        self._ctx.emit(
             StaticMemberReplaced(
                 group_id=group.group_id,
                 group_instance_id=member.group_instance_id or "",
@@ -261,7 +261,7 @@ class Joining:
         rebalancer.tell_leader(group, leader)
         if same_protocol:
             record = group_record(group.group_id, group.metadata())
-            self._log.append((record,), StoringReplacement(self._turn, rebalancer, group, member, join, before))
+            self._log.append((record,), StoringReplacement(self._ctx, rebalancer, group, member, join, before))
         elif group.state is STABLE:
             rebalancer.start_or_finish(group, self._cause("static-protocol", member, join))
         elif group.state is COMPLETING_REBALANCE:
@@ -284,7 +284,7 @@ class Joining:
         )
 
     def _refuse(self, join: Join, error: ErrorCode, member_id: str) -> None:
-        self._turn.reply(join.parked.token, join_refused(join.parked, error, member_id))
+        self._ctx.reply(join.parked.token, join_refused(join.parked, error, member_id))
 
 
 @dataclass(slots=True, frozen=True)
@@ -302,7 +302,7 @@ class Restart:
 class StoringReplacement(Waiter):
     """A static member's new id on its way into the log; the generation goes on, without a rebalance."""
 
-    turn: Turn
+    ctx: StepContext
     rebalancer: Rebalancer
     group: ClassicGroup
     member: Member
@@ -338,7 +338,7 @@ class StoringReplacement(Waiter):
         member.session_timeout_ms = before.session_timeout_ms
         restored = group.rename(member, before.member_id)
         self.rebalancer.restart_session(restored)
-        self.turn.tell(
+        self.ctx.emit(
             StaticMemberRestored(
                 group_id=group.group_id,
                 group_instance_id=restored.group_instance_id or "",

@@ -22,7 +22,7 @@ from rejoin.coordinator.core.groups.classic.state import (
 )
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.runtime.timers import Kind
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -41,8 +41,8 @@ HEARTBEAT_ANSWERS: Final = {error: HeartbeatResponse(error_code=error) for error
 class Membership:
     """Handles the requests of members for one shard's groups."""
 
-    def __init__(self, turn: Turn, rebalancer: Rebalancer) -> None:
-        self._turn = turn
+    def __init__(self, ctx: StepContext, rebalancer: Rebalancer) -> None:
+        self._ctx = ctx
         self._rebalancer = rebalancer
 
     # --- SyncGroup
@@ -51,13 +51,13 @@ class Membership:
         """Park it, take the leader's assignment, or hand out what is stored."""
         error = self._check_sync(group, request)
         if error is not ErrorCode.NONE:
-            self._turn.reply(token, sync_refused(error))
+            self._ctx.reply(token, sync_refused(error))
             return
         member = group.members[request.member_id]
         self._stop_waiting_for(group, member)
         if group.state is STABLE:
             # A leader's new assignments are ignored: the generation has one.
-            self._turn.reply(token, self._rebalancer.sync_accepted(group, member))
+            self._ctx.reply(token, self._rebalancer.sync_accepted(group, member))
             return
         assert group.state is COMPLETING_REBALANCE, "the other states have a fixed answer"
         self._rebalancer.park_sync(member, token)
@@ -81,7 +81,7 @@ class Membership:
         if member.member_id in group.pending_sync:
             del group.pending_sync[member.member_id]
             if not group.pending_sync:
-                self._turn.deadlines.cancel(group.sync_key)
+                self._ctx.deadlines.cancel(group.sync_key)
 
     # --- Heartbeat
 
@@ -128,7 +128,7 @@ class Membership:
             if not member_id:
                 return ErrorCode.UNKNOWN_MEMBER_ID, None
         elif member_id in group.pending_join:
-            self._turn.deadlines.cancel((Kind.SESSION, group.partition, group.group_id, member_id))
+            self._ctx.deadlines.cancel((Kind.SESSION, group.partition, group.group_id, member_id))
             self._rebalancer.drop_pending(group, member_id, "left")
             return ErrorCode.NONE, Cause(cause="leave", member_id=member_id, client_reason=identity.reason)
         else:

@@ -23,7 +23,7 @@ from rejoin.coordinator.core.groups.classic.state import (
 )
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.runtime.appends import Appender, Waiter
-from rejoin.coordinator.core.step_context import Turn
+from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
     AssignmentReceived,
     AssignmentStoreFailed,
@@ -107,8 +107,8 @@ def count_moves(last_owner: Callable[[str, int], str | None], after: Ownership) 
 class Rebalancer:
     """Runs the rebalances of one shard's groups."""
 
-    def __init__(self, turn: Turn, log: Appender) -> None:
-        self._turn = turn
+    def __init__(self, ctx: StepContext, log: Appender) -> None:
+        self._ctx = ctx
         self._log = log
 
     # --- starting
@@ -122,26 +122,26 @@ class Rebalancer:
 
     def start(self, group: ClassicGroup, cause: Cause) -> None:
         """Begin a join phase. Members learn of it from their next request, or at once if they wait in SyncGroup."""
-        turn = self._turn
+        ctx = self._ctx
         if group.state is COMPLETING_REBALANCE:
             self._withdraw_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
         group.pending_sync.clear()
-        turn.deadlines.cancel(group.sync_key)
+        ctx.deadlines.cancel(group.sync_key)
 
         initial = group.state is EMPTY
         rebalance_timeout_ms = group.rebalance_timeout_ms()
-        delay_ms = turn.settings.group_initial_rebalance_delay_ms
+        delay_ms = ctx.settings.group_initial_rebalance_delay_ms
         if initial:
             group.initial_delay = InitialDelay(delay_ms, max(rebalance_timeout_ms - delay_ms, 0))
-            turn.deadlines.set(group.join_key, turn.now + delay_ms)
+            ctx.deadlines.set(group.join_key, ctx.now + delay_ms)
         if group.story is None:
-            group.story = RebalanceStory(cause, turn.now)
+            group.story = RebalanceStory(cause, ctx.now)
         else:
             group.story.attempts += 1
-        group.story.attempt_started_at = turn.now
+        group.story.attempt_started_at = ctx.now
         previous_state = group.state
         self.enter(group, PREPARING_REBALANCE)
-        turn.tell(
+        ctx.emit(
             RebalanceStarted(
                 group_id=group.group_id,
                 generation=group.generation,
@@ -158,7 +158,7 @@ class Rebalancer:
             self.end_join_phase(group)
         else:
             # Kafka: the timer is set once, from the members of this moment, and not moved by those that join later.
-            turn.deadlines.set(group.join_key, turn.now + rebalance_timeout_ms)
+            ctx.deadlines.set(group.join_key, ctx.now + rebalance_timeout_ms)
 
     def join_timer_fired(self, group: ClassicGroup) -> None:
         """The join phase has lasted long enough, unless it is an initial one that newcomers have extended."""
@@ -167,12 +167,12 @@ class Rebalancer:
             self.end_join_phase(group)
             return
         group.new_member_added = False
-        settings = self._turn.settings
+        settings = self._ctx.settings
         next_delay_ms = min(settings.group_initial_rebalance_delay_ms, delay.remaining_ms)
         # Kafka: what is left shrinks by the delay that has passed, not by the next one.
         group.initial_delay = InitialDelay(next_delay_ms, max(delay.remaining_ms - delay.delay_ms, 0))
-        self._turn.deadlines.set(group.join_key, self._turn.now + next_delay_ms)
-        self._turn.tell(
+        self._ctx.deadlines.set(group.join_key, self._ctx.now + next_delay_ms)
+        self._ctx.emit(
             RebalanceDelayExtended(
                 group_id=group.group_id,
                 delay_ms=next_delay_ms,
@@ -190,8 +190,8 @@ class Rebalancer:
 
     def end_join_phase(self, group: ClassicGroup) -> None:
         """Leave behind who did not come, and begin a generation with the others."""
-        turn = self._turn
-        turn.deadlines.cancel(group.join_key)
+        ctx = self._ctx
+        ctx.deadlines.cancel(group.join_key)
         group.initial_delay = None
         late = [member for member in group.ordered_members() if not member.is_static and member.parked_join is None]
         for member in late:
@@ -202,14 +202,14 @@ class Rebalancer:
         if not group.elect_rejoined_leader() and group.members:
             # Kafka: only static members that did not come are left. No generation; their sessions will end it.
             timeout_ms = group.rebalance_timeout_ms()
-            turn.deadlines.set(group.join_key, turn.now + timeout_ms)
-            turn.tell(
+            ctx.deadlines.set(group.join_key, ctx.now + timeout_ms)
+            ctx.emit(
                 JoinPhaseRepeated(group_id=group.group_id, join_timeout_ms=timeout_ms, members=list(group.members))
             )
             return
         self.tell_leader(group, leader)
         before = group.state
-        group.next_generation(turn.now)
+        group.next_generation(ctx.now)
         self._tell_state(group, before)
         if group.members:
             self._begin_generation(group, [member.member_id for member in late])
@@ -218,14 +218,14 @@ class Rebalancer:
 
     def _begin_generation(self, group: ClassicGroup, late: list[str]) -> None:
         """Tell everybody the generation, and wait for their SyncGroups."""
-        turn = self._turn
+        ctx = self._ctx
         story = group.story
         assert story is not None, "a join phase has a story"
         assert group.leader is not None, "a generation with members has a leader"
         assert group.protocol_name is not None, "a generation with members has a protocol"
-        story.join_ended_at = turn.now
+        story.join_ended_at = ctx.now
         members = group.ordered_members()
-        turn.tell(
+        ctx.emit(
             JoinPhaseEnded(
                 group_id=group.group_id,
                 generation=group.generation,
@@ -234,7 +234,7 @@ class Rebalancer:
                 members=[member.member_id for member in members],
                 absent=[member.member_id for member in members if member.parked_join is None],
                 did_not_rejoin=late,
-                join_ms=turn.now - story.attempt_started_at,
+                join_ms=ctx.now - story.attempt_started_at,
             )
         )
         for member in members:
@@ -246,19 +246,19 @@ class Rebalancer:
             self.restart_session(member)
             member.is_new = False
             group.pending_sync[member.member_id] = None
-        turn.deadlines.set(group.sync_key, turn.now + group.rebalance_timeout_ms())
+        ctx.deadlines.set(group.sync_key, ctx.now + group.rebalance_timeout_ms())
 
     def _become_empty(self, group: ClassicGroup) -> None:
         """The join phase ended without members: that is a generation of its own, and is stored."""
         story, before = group.story, group.settled()
         group.story = None
         group.settle({})
-        self._turn.tell(
+        self._ctx.emit(
             GroupEmptied(
                 group_id=group.group_id,
                 generation=group.generation,
                 cause=story.cause if story else None,
-                rebalance_ms=self._turn.now - story.started_at if story else 0,
+                rebalance_ms=self._ctx.now - story.started_at if story else 0,
                 owned_before=group.ownership(before.assignments),
             )
         )
@@ -272,7 +272,7 @@ class Rebalancer:
         given = {entry.member_id: entry.assignment for entry in request.assignments}
         # Kafka: ids that are not members are dropped, members without an entry get no bytes at all.
         assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
-        self._turn.tell(
+        self._ctx.emit(
             AssignmentReceived(
                 group_id=group.group_id,
                 generation=group.generation,
@@ -287,7 +287,7 @@ class Rebalancer:
 
     def become_stable(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
         """Give everybody their assignment and start counting sessions again."""
-        turn = self._turn
+        ctx = self._ctx
         for member in group.ordered_members():
             member.assignment = assignments.get(member.member_id, b"")
             self._answer_parked_sync(member, self.sync_accepted(group, member))
@@ -303,15 +303,15 @@ class Rebalancer:
         owned_after = group.ownership(group.assignments())
         moved, regained = count_moves(group.last_owner, owned_after)
         group.settle(owned_after)
-        turn.tell(
+        ctx.emit(
             RebalanceCompleted(
                 group_id=group.group_id,
                 generation=group.generation,
                 cause=story.cause,
                 attempts=story.attempts,
-                rebalance_ms=turn.now - story.started_at,
+                rebalance_ms=ctx.now - story.started_at,
                 join_ms=story.join_ended_at - story.attempt_started_at,
-                sync_ms=turn.now - story.join_ended_at,
+                sync_ms=ctx.now - story.join_ended_at,
                 leader=group.leader,
                 previous_leader=before.leader,
                 protocol=group.protocol_name,
@@ -326,7 +326,7 @@ class Rebalancer:
 
     def assignment_not_stored(self, group: ClassicGroup, leader: str, error: ErrorCode) -> None:
         """The assignment is lost: everybody is told, and joins again."""
-        self._turn.tell(AssignmentStoreFailed(group_id=group.group_id, generation=group.generation, error=error.name))
+        self._ctx.emit(AssignmentStoreFailed(group_id=group.group_id, generation=group.generation, error=error.name))
         self._withdraw_assignments(group, answer_to_write_error(error))
         member = group.members.get(leader)
         cause = Cause(
@@ -375,7 +375,7 @@ class Rebalancer:
         """Whether this is a member of the group; a fenced one is told of."""
         error = group.check_member(member_id, group_instance_id)
         if error is ErrorCode.FENCED_INSTANCE_ID and group_instance_id is not None:
-            self._turn.tell(
+            self._ctx.emit(
                 MemberFenced(
                     group_id=group.group_id,
                     group_instance_id=group_instance_id,
@@ -416,11 +416,11 @@ class Rebalancer:
         if member.parked_sync is not None:
             # Differs: Kafka never answers the SyncGroup of a member that is removed; a request would leak.
             self.answer_sync(member, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
-        self._turn.deadlines.cancel(member.session_key)
+        self._ctx.deadlines.cancel(member.session_key)
         leader = group.leader
         state = group.state
         group.remove(member.member_id)
-        self._turn.tell(
+        self._ctx.emit(
             MemberRemoved(
                 group_id=group.group_id,
                 member_id=member.member_id,
@@ -437,14 +437,14 @@ class Rebalancer:
     def drop_pending(self, group: ClassicGroup, member_id: str, cause: RemovalCause) -> None:
         """Forget an id that was handed out and not used."""
         group.remove(member_id)
-        self._turn.tell(PendingMemberRemoved(group_id=group.group_id, member_id=member_id, cause=cause))
+        self._ctx.emit(PendingMemberRemoved(group_id=group.group_id, member_id=member_id, cause=cause))
 
     def restart_session(self, member: Member) -> None:
-        self._turn.deadlines.set(member.session_key, self._turn.now + member.session_timeout_ms)
+        self._ctx.deadlines.set(member.session_key, self._ctx.now + member.session_timeout_ms)
 
     def start_new_member_session(self, member: Member) -> None:
         """A member that was just added does not know its id and cannot beat: it gets five minutes in the join phase."""
-        self._turn.deadlines.set(member.session_key, self._turn.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self._ctx.deadlines.set(member.session_key, self._ctx.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def park_join(self, group: ClassicGroup, member: Member, parked: Parked) -> None:
         """Let a JoinGroup wait. One that waited already gives way."""
@@ -452,14 +452,12 @@ class Rebalancer:
             group.awaiting_join += 1
         else:
             # Differs: Kafka never answers a JoinGroup that the same member's next one replaced; a request would leak.
-            self._turn.reply(
-                member.parked_join.token, join_refused(member.parked_join, ErrorCode.REBALANCE_IN_PROGRESS)
-            )
+            self._ctx.reply(member.parked_join.token, join_refused(member.parked_join, ErrorCode.REBALANCE_IN_PROGRESS))
         member.parked_join = parked
 
     def answer_join(self, group: ClassicGroup, member: Member, response: JoinGroupResponse) -> None:
         assert member.parked_join is not None, "only a parked JoinGroup is answered"
-        self._turn.reply(member.parked_join.token, response)
+        self._ctx.reply(member.parked_join.token, response)
         member.parked_join = None
         group.awaiting_join -= 1
 
@@ -467,12 +465,12 @@ class Rebalancer:
         """Let a SyncGroup wait. One that waited already gives way."""
         if member.parked_sync is not None:
             # Differs: as with JoinGroup, Kafka leaves the replaced request without an answer.
-            self._turn.reply(member.parked_sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+            self._ctx.reply(member.parked_sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
         member.parked_sync = token
 
     def answer_sync(self, member: Member, response: SyncGroupResponse) -> None:
         assert member.parked_sync is not None, "only a parked SyncGroup is answered"
-        self._turn.reply(member.parked_sync, response)
+        self._ctx.reply(member.parked_sync, response)
         member.parked_sync = None
 
     def answer_sync_fenced(self, member: Member) -> None:
@@ -483,11 +481,11 @@ class Rebalancer:
 
     def enter(self, group: ClassicGroup, state: GroupState) -> None:
         before = group.state
-        group.enter(state, self._turn.now)
+        group.enter(state, self._ctx.now)
         self._tell_state(group, before)
 
     def _tell_state(self, group: ClassicGroup, before: GroupState) -> None:
-        self._turn.tell(
+        self._ctx.emit(
             GroupStateChanged(
                 group_id=group.group_id, previous_state=before, state=group.state, generation=group.generation
             )
@@ -496,7 +494,7 @@ class Rebalancer:
     def tell_leader(self, group: ClassicGroup, before: str | None) -> None:
         """Say that another member leads, if that is so."""
         if group.leader != before:
-            self._turn.tell(LeaderChanged(group_id=group.group_id, previous_leader=before, leader=group.leader))
+            self._ctx.emit(LeaderChanged(group_id=group.group_id, previous_leader=before, leader=group.leader))
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """What one call of ``ConsumerCore.step`` carries through the core: the time, the effects, the requests in flight.
 
-Every part of the consumer says how long it can wait (:meth:`Turn.wake`) each time it is looked at; the smallest of
-these is the next deadline. Nothing else remembers timers, so none can go stale.
+Every part of the consumer says how long it can wait (:meth:`StepContext.wake`) each time it is looked at; the smallest
+of these is the next deadline. Nothing else remembers timers, so none can go stale.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ OnAnswer: TypeAlias = "Callable[[InFlight, Response], None]"
 OnFailure: TypeAlias = "Callable[[InFlight, KafkaError], None]"
 
 
-class Turn:
+class StepContext:
     """The consumer's hands: everything that decides takes the time from here and leaves its effects here."""
 
     __slots__ = ("_lost", "_next_id", "config", "effects", "in_flight", "jitter", "next_wake", "now", "versions", "who")

@@ -1,0 +1,1 @@
+"""Events, defined once, and the journal that keeps them on disk."""

@@ -1,0 +1,1 @@
+"""Every event of the coordinator, the consumers and the simulation."""
