@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Final
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import Send
 from rejoin.client.core.inputs import Elapsed
-from rejoin.client.core.membership import MemberState
-from rejoin.client.core.subscription import Kind
+from rejoin.client.core.quiescence import Quiescence
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.groups.classic.state import STABLE
 from rejoin.coordinator.core.inputs import Context, Input, Received
@@ -65,9 +64,7 @@ class Doze:
     node: NodeParty
     session_key: Key
     session_ends_at: Millis
-    beat_at: Millis
-    polls_at: Millis
-    refreshed_at: Millis
+    quiet: Quiescence
     until: Millis
 
 
@@ -93,15 +90,16 @@ class Idler(Watcher):
     def consider(self, consumer: ConsumerParty) -> None:
         """Let a consumer doze if nothing but beats, empty polls and equal metadata is to come for a while."""
         core = consumer.core
-        if core is None or consumer.dozing or core._poll is None or core._ctx.in_flight:
+        if core is None or consumer.dozing or not core.polling or core.requests_in_flight:
             return
         if self.world.now < self._not_before.get(consumer, 0):
             return
-        if core.config.enable_auto_commit or not self._calm(consumer) or not settled(core):
+        if core.config.enable_auto_commit or not self._calm(consumer):
             return
-        coordinator = core._lookup.coordinator
-        assert coordinator is not None, "a settled consumer knows its coordinator"
-        node = self.cluster.by_address(coordinator.port)
+        quiet = core.quiescence()
+        if quiet is None:
+            return
+        node = self.cluster.by_address(quiet.coordinator.port)
         member_id = core.generation.member_id
         group_id = core.config.group_id or ""
         group = node.group(group_id)
@@ -113,9 +111,8 @@ class Idler(Watcher):
             return
         deadlines = deadlines_of(node)
         session_ends_at = deadlines.at(member.session_key)
-        until = self._until(consumer, core)
-        beat_at = core._heartbeat.due_at
-        if session_ends_at is None or until <= beat_at + core.config.heartbeat_interval_ms:
+        until = self._until(consumer, core, quiet)
+        if session_ends_at is None or until <= quiet.heartbeat_at + core.config.heartbeat_interval_ms:
             self._not_before[consumer] = min(until, self.world.now + core.config.heartbeat_interval_ms)
             return
         doze = Doze(
@@ -124,9 +121,7 @@ class Idler(Watcher):
             node=node,
             session_key=member.session_key,
             session_ends_at=session_ends_at,
-            beat_at=beat_at,
-            polls_at=core._poll.until,
-            refreshed_at=core._metadata._refreshed_at or 0,
+            quiet=quiet,
             until=until,
         )
         self.naps += 1
@@ -151,18 +146,18 @@ class Idler(Watcher):
             and all(node.is_up and node.paused_until <= self.world.now for node in self.cluster.nodes)
         )
 
-    def _until(self, consumer: ConsumerParty, core: ConsumerCore) -> Millis:
+    def _until(self, consumer: ConsumerParty, core: ConsumerCore, quiet: Quiescence) -> Millis:
         """Before this nothing can come up by itself: neither a record nor topics that the consumer has not seen."""
         until = NEVER
-        refreshed_at = core._metadata._refreshed_at or 0
+        refreshed_at = quiet.metadata_refreshed_at
         if refreshed_at - 2 * self.network.latency.longest_ms <= self.cluster.topics_changed_at:
             until = refreshed_at + core.config.metadata_max_age_ms
-        for partition, state in core._subscription.assignment.items():
+        for partition, position in core.positions().items():
             topic = self.cluster.topics.get(partition.topic)
-            if topic is not None and topic.records_per_second and state.position is not None:
+            if topic is not None and topic.records_per_second:
                 if consumer.work.poll_ms > core.config.fetch_max_wait_ms:
                     return 0
-                until = min(until, topic.written_at(partition.partition, state.position) - 1)
+                until = min(until, topic.written_at(partition.partition, position) - 1)
         return until
 
     # -- waking up
@@ -213,7 +208,6 @@ class Idler(Watcher):
         consumer.dozing = False
         core = consumer.core
         assert core is not None, "only a consumer that is up dozes"
-        assert core._poll is not None, "a consumer dozes in a poll"
         Waking(self, doze, core).up()
 
     # -- for those who wake
@@ -221,6 +215,26 @@ class Idler(Watcher):
     def past(self, when: Millis, lane: Lane) -> bool:
         """Whether what is due then and in this lane has happened already."""
         return (when, lane) < self.world.current
+
+
+@dataclass(slots=True)
+class Beats:
+    """A consumer's heartbeat clocks as beats that were left out would have set them.
+
+    ``unanswered`` is when the beat was sent that has no answer yet, if any.
+    """
+
+    due_at: Millis
+    session_expires_at: Millis | None = None
+    unanswered: Millis | None = None
+
+
+@dataclass(slots=True)
+class Refreshes:
+    """When the topics were looked at last, and when the question was sent that has no answer yet, if any."""
+
+    refreshed_at: Millis
+    unanswered: Millis | None = None
 
 
 class Waking:
@@ -236,70 +250,65 @@ class Waking:
 
     def up(self) -> None:
         """Catch up, and let the clock of this consumer tick again."""
-        core, heartbeat = self.core, self.core._heartbeat
-        beat_sent_at = self._beats()
-        refresh_sent_at = self._refreshes()
-        unanswered = sorted({at for at in (beat_sent_at, refresh_sent_at) if at is not None})
-        poll = core._poll
-        assert poll is not None
-        for at in unanswered:
-            poll.until = self._poll_until(at)
+        core, world = self.core, self.idler.world
+        beats, refreshes = self._beats(), self._refreshes()
+        core.resume_after_idle(
+            world.now,
+            poll_returns_at=self._poll_until(None),
+            heartbeat_at=beats.due_at,
+            session_expires_at=beats.session_expires_at,
+            metadata_refreshed_at=refreshes.refreshed_at,
+        )
+        for at in sorted({at for at in (beats.unanswered, refreshes.unanswered) if at is not None}):
+            core.resume_after_idle(at, poll_returns_at=self._poll_until(at))
             for effect in core.step(Elapsed(), at):
                 assert isinstance(effect, Send), f"a dozing consumer only sends, it does not say {effect!r}"
                 self._on_its_way(effect, at)
-        world = self.idler.world
-        poll.until = self._poll_until(None)
-        heartbeat.polled(world.now)
-        due = min(heartbeat.due_at, poll.until)
-        metadata = core._metadata
-        if metadata._in_flight is None:
-            due = min(due, (metadata._refreshed_at or 0) + self.config.metadata_max_age_ms)
-        core._ctx.next_wake = due
+        core.resume_after_idle(world.now, poll_returns_at=self._poll_until(None))
         self.consumer._queued_at = None
-        self.consumer._set_timer(due)
+        self.consumer._set_timer(core.next_deadline())
         self.doze.node._set_timer(self.doze.node.core.next_deadline() if self.doze.node.core is not None else None)
 
-    def _beats(self) -> Millis | None:
-        """Set what heartbeats have left behind on both sides; when the one was sent that has no answer yet, if any."""
-        idler, doze, config, heartbeat = self.idler, self.doze, self.config, self.core._heartbeat
+    def _beats(self) -> Beats:
+        """What heartbeats have left behind; the coordinator's end of the session is set at once."""
+        idler, doze, config = self.idler, self.doze, self.config
         interval = config.heartbeat_interval_ms
         connection = self.beats_on
+        first = doze.quiet.heartbeat_at
         session_ends_at = doze.session_ends_at
-        last = self._last_before_now(doze.beat_at, interval)
-        unanswered = None
+        last = self._last_before_now(first, interval)
+        beats = Beats(first)
         if last is not None:
-            heartbeat.due_at = last + interval
+            beats.due_at = last + interval
             answered = last
             arrives = connection.arrival(last)
             if not idler.past(connection.answer_arrival(arrives), connection.answer_lane):
-                unanswered = heartbeat.due_at = last
+                beats.unanswered = beats.due_at = last
                 answered = last - interval
-            if answered >= doze.beat_at:
+            if answered >= first:
                 back = connection.answer_arrival(connection.arrival(answered))
-                heartbeat.restart_session(back)
+                beats.session_expires_at = back + config.session_timeout_ms
             heard = last if idler.past(arrives, connection.request_lane) else last - interval
-            if heard >= doze.beat_at:
+            if heard >= first:
                 session_ends_at = connection.arrival(heard) + config.session_timeout_ms
         deadlines = deadlines_of(doze.node)
         if deadlines.at(doze.session_key) == NEVER:
             deadlines.set(doze.session_key, session_ends_at)
-        return unanswered
+        return beats
 
-    def _refreshes(self) -> Millis | None:
-        """Set when the topics were looked at last; when the question was sent that has no answer yet, if any."""
-        metadata = self.core._metadata
-        refreshed_at = self.doze.refreshed_at
+    def _refreshes(self) -> Refreshes:
+        """When the topics were looked at last."""
+        refreshed_at = self.doze.quiet.metadata_refreshed_at
         while True:
-            metadata._refreshed_at = refreshed_at
             sent_at = refreshed_at + self.config.metadata_max_age_ms
             if not self.idler.past(sent_at, self.consumer.timer_lane):
-                return None
+                return Refreshes(refreshed_at)
             connection = self.consumer.connection_to(
                 self.idler.cluster.any_node(self.consumer.number, sent_at).index, 1
             )
             back = connection.answer_arrival(connection.arrival(sent_at))
             if not self.idler.past(back, connection.answer_lane):
-                return sent_at
+                return Refreshes(refreshed_at, sent_at)
             refreshed_at = back
 
     def _last_before_now(self, first: Millis, interval: Millis) -> Millis | None:
@@ -312,7 +321,7 @@ class Waking:
 
     def _poll_until(self, at: Millis | None) -> Millis:
         """When the poll ends that runs at an instant, or now."""
-        first, every = self.doze.polls_at, self.consumer.work.poll_ms
+        first, every = self.doze.quiet.poll_returns_at, self.consumer.work.poll_ms
         if at is not None:
             return first if at < first else first + ((at - first) // every + 1) * every
         last = self._last_before_now(first, every)
@@ -342,47 +351,6 @@ class Waking:
             exchange.response = answer_now(connection, exchange)
         exchange.answers += 1
         connection.answer_at(connection.answer_arrival(arrives), exchange)
-
-
-def settled(core: ConsumerCore) -> bool:
-    """Whether a consumer is a quiet member: it has positions everywhere, wants nothing and waits for nothing."""
-    membership, heartbeat, metadata, joining, commits = (
-        core._membership,
-        core._heartbeat,
-        core._metadata,
-        core._joining,
-        core._commits,
-    )
-    return (
-        membership.state is MemberState.STABLE
-        and not membership.rejoin_needed
-        and membership.needs_prepare
-        and joining.attempt is None
-        and joining.joined_topics == core._subscription.topics
-        and heartbeat.enabled
-        and heartbeat.failure is None
-        and heartbeat.attempts == 0
-        and not core._listener.busy
-        and not core._held
-        and not core._woken
-        and not core._departure.closing
-        and not core._queries.open
-        and not commits.waited_for
-        and not commits.async_open
-        and not commits._completed
-        and core._lookup.coordinator is not None
-        and not core._lookup.awaited
-        and core._subscription.kind is Kind.TOPICS
-        and metadata.error is None
-        and not metadata.stale
-        and metadata.version <= joining.snapshot.version
-        # What it would ask about is what it knows: a leader may want the topics of others, or no longer.
-        and sorted(metadata.topics) == sorted(core._subscription.metadata_topics())
-        and metadata.snapshot().topics == joining.snapshot.topics
-        and (joining.assigned_from is None or joining.assigned_from.matches(joining.snapshot))
-        and core._positions._error is None
-        and all(state.position is not None for state in core._subscription.assignment.values())
-    )
 
 
 def deadlines_of(node: NodeParty) -> Deadlines:

@@ -113,6 +113,11 @@ class Commits:
         """True while an asynchronous commit has no answer."""
         return self._async_open > 0
 
+    @property
+    def idle(self) -> bool:
+        """True when no commit is under way and none has an answer to hand out."""
+        return not (self._waited_for or self._async_open or self._completed)
+
     # -- what the user asks
 
     def ask(self, asked: CommitAsked) -> None:

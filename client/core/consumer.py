@@ -61,6 +61,7 @@ from rejoin.client.core.membership import Membership, MemberState
 from rejoin.client.core.metadata import Metadata
 from rejoin.client.core.positions import LogEnd, Positions
 from rejoin.client.core.queries import Queries
+from rejoin.client.core.quiescence import Quiescence
 from rejoin.client.core.rebalance import Rebalance
 from rejoin.client.core.step_context import Generation, InFlight, StepContext, by_topic
 from rejoin.client.core.subscription import Kind, SubscriptionState
@@ -215,6 +216,85 @@ class ConsumerCore:
         """How many partitions the topic has as far as this consumer knows."""
         known = self._metadata.topics.get(topic)
         return None if known is None else known.partitions
+
+    @property
+    def requests_in_flight(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._ctx.in_flight)
+
+    # -- skipping time in which nothing happens
+
+    def quiescence(self) -> Quiescence | None:
+        """The instants of a quiet member, or none while anything but heartbeats and empty polls is to come."""
+        poll, coordinator, refreshed_at = self._poll, self._lookup.coordinator, self._metadata.refreshed_at
+        if poll is None or coordinator is None or refreshed_at is None or self._ctx.in_flight or not self._is_quiet():
+            return None
+        heartbeat = self._heartbeat
+        return Quiescence(
+            coordinator=coordinator,
+            heartbeat_at=heartbeat.due_at,
+            poll_returns_at=poll.until,
+            metadata_refreshed_at=refreshed_at,
+            session_expires_at=heartbeat.session_expires_at,
+            poll_expires_at=heartbeat.poll_expires_at,
+        )
+
+    def _is_quiet(self) -> bool:
+        membership, heartbeat, metadata, joining = self._membership, self._heartbeat, self._metadata, self._joining
+        subscription = self._subscription
+        return (
+            self.settled
+            and membership.needs_prepare
+            and joining.joined_topics == subscription.topics
+            and heartbeat.enabled
+            and heartbeat.failure is None
+            and heartbeat.attempts == 0
+            and not self._listener.busy
+            and not self._held
+            and not self._woken
+            and not self._departure.closing
+            and not self._queries.open
+            and self._commits.idle
+            and not self._lookup.awaited
+            and subscription.kind is Kind.TOPICS
+            and metadata.error is None
+            and not metadata.stale
+            and metadata.version <= joining.snapshot.version
+            # The next request would name the topics that are known: a leader's may differ from its own.
+            and sorted(metadata.topics) == sorted(subscription.metadata_topics())
+            and metadata.snapshot().topics == joining.snapshot.topics
+            and (joining.assigned_from is None or joining.assigned_from.matches(joining.snapshot))
+            and self._positions.error is None
+            and all(state.position is not None for state in subscription.assignment.values())
+        )
+
+    def resume_after_idle(
+        self,
+        now: Millis,
+        *,
+        poll_returns_at: Millis,
+        heartbeat_at: Millis | None = None,
+        session_expires_at: Millis | None = None,
+        metadata_refreshed_at: Millis | None = None,
+    ) -> None:
+        """Set the instants of a quiet member forward to what playing the skipped time would have left behind.
+
+        An instant that is not given stays. The poll interval counts from ``now``: the user polled all the time.
+        """
+        poll, heartbeat, metadata = self._poll, self._heartbeat, self._metadata
+        assert poll is not None, "a quiet member is in a poll"
+        poll.until = poll_returns_at
+        if heartbeat_at is not None:
+            heartbeat.due_at = heartbeat_at
+        if session_expires_at is not None:
+            heartbeat.session_expires_at = session_expires_at
+        if metadata_refreshed_at is not None:
+            metadata.refreshed_at = metadata_refreshed_at
+        heartbeat.polled(now)
+        due = min(heartbeat.due_at, poll.until)
+        if not metadata.in_flight and metadata.refreshed_at is not None:
+            due = min(due, metadata.refreshed_at + self.config.metadata_max_age_ms)
+        self._ctx.next_wake = due
 
     # -- what happened
 

@@ -50,6 +50,8 @@ class Metadata:
         self.topics: dict[str, Topic] = {}
         self.error: KafkaError | None = None
         """Raised from the next poll."""
+        self.refreshed_at: Millis | None = None
+        """When the last answer came."""
         self._ctx = ctx
         self._subscription = subscription
         self._requested = True
@@ -57,9 +59,8 @@ class Metadata:
         self._asked = 0
         self._seen = 0
         self._attempts = 0
-        self._refreshed_at: Millis | None = None
         self._retry_at: Millis = 0
-        self._in_flight: int | None = None
+        self._request_id: int | None = None
 
     def request_update(self) -> int:
         """Ask again as soon as the backoff allows; the number says which answer will do (:meth:`seen`)."""
@@ -80,22 +81,26 @@ class Metadata:
     @property
     def stale(self) -> bool:
         """True when an update is wanted or due."""
-        if self._requested or self._refreshed_at is None:
+        if self._requested or self.refreshed_at is None:
             return True
-        return self._ctx.now >= self._refreshed_at + self._ctx.config.metadata_max_age_ms
+        return self._ctx.now >= self.refreshed_at + self._ctx.config.metadata_max_age_ms
 
     def refreshable(self) -> bool:
         """True when the last update is long enough ago for another one."""
-        last = self._refreshed_at
+        last = self.refreshed_at
         return last is None or self._ctx.now >= last + self._ctx.config.retry_backoff_ms
+
+    @property
+    def in_flight(self) -> bool:
+        return self._request_id is not None
 
     def ensure_fresh(self) -> bool:
         """True when nothing newer is wanted; otherwise somebody is being asked, or will be after a backoff."""
         if not self.stale:
-            assert self._refreshed_at is not None
-            self._ctx.wake(self._refreshed_at + self._ctx.config.metadata_max_age_ms)
+            assert self.refreshed_at is not None
+            self._ctx.wake(self.refreshed_at + self._ctx.config.metadata_max_age_ms)
             return True
-        if self._in_flight is None:
+        if self._request_id is None:
             if self._ctx.now < self._retry_at:
                 self._ctx.wake(self._retry_at)
             else:
@@ -114,11 +119,11 @@ class Metadata:
             topics, create=self._ctx.config.allow_auto_create_topics, version=self._ctx.version(METADATA)
         )
         self._asked = self._serial
-        self._in_flight = self._ctx.send(request, self._answered, self._failed)
+        self._request_id = self._ctx.send(request, self._answered, self._failed)
 
     def _answered(self, sent: InFlight, response: Response) -> None:
         assert isinstance(response, MetadataResponse)
-        self._in_flight = None
+        self._request_id = None
         racks = {broker.node_id: broker.rack for broker in response.brokers}
         topics: dict[str, Topic] = {}
         again = False
@@ -140,13 +145,13 @@ class Metadata:
         self.topics = topics
         self.version += 1
         self._seen = self._asked
-        self._refreshed_at = self._ctx.now
+        self.refreshed_at = self._ctx.now
         self._requested = again or self._asked != self._serial
         self._attempts = self._attempts + 1 if again else 0
         self._retry_at = self._ctx.now + self._ctx.backoff(self._attempts - 1) if again else self._ctx.now
 
     def _failed(self, sent: InFlight, problem: KafkaError) -> None:
-        self._in_flight = None
+        self._request_id = None
         self._requested = True
         self._retry_at = self._ctx.now + self._ctx.backoff(self._attempts)
         self._attempts += 1

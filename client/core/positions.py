@@ -76,7 +76,7 @@ class Positions:
         self._committed: CommittedFetch | None = None
         self._attempts = 0
         self._retry_at: Millis = 0
-        self._error: KafkaError | None = None
+        self.error: KafkaError | None = None
         self._ends_in_flight: int | None = None
         self._ends_due_at: Millis = 0
         self._ends_request: tuple[list[TopicPartition], ListOffsetsRequest] | None = None
@@ -88,8 +88,8 @@ class Positions:
 
         Raises what poll must raise.
         """
-        if self._error is not None:
-            error, self._error = self._error, None
+        if self.error is not None:
+            error, self.error = self.error, None
             raise error
         without = [(p, state) for p, state in self._subscription.assignment.items() if state.position is None]
         if not without:
@@ -255,7 +255,7 @@ class Positions:
             if error is ErrorCode.NONE:
                 self._reset_to(partition, due[partition], offset)
             elif error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                self._error = TopicAuthorizationError([partition.topic])
+                self.error = TopicAuthorizationError([partition.topic])
             else:
                 again[partition] = due[partition]
         if again:
@@ -317,7 +317,7 @@ class Positions:
             state.ask_reset(policy)
         else:
             name = f"{partition.topic}-{partition.partition}"
-            self._error = OffsetOutOfRangeError(f"position {state.position} of {name} lies behind its end {end}")
+            self.error = OffsetOutOfRangeError(f"position {state.position} of {name} lies behind its end {end}")
 
     def refresh_ends(self) -> None:
         """Ask for the ends of the partitions that have nothing left, as a fetch would wait for them."""
@@ -350,7 +350,7 @@ class Positions:
         for partition, error, offset in listed_offsets(response):
             state = self._subscription.assignment.get(partition)
             if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                self._error = TopicAuthorizationError([partition.topic])
+                self.error = TopicAuthorizationError([partition.topic])
             elif error is not ErrorCode.NONE:
                 self._metadata.request_update()
                 if state is not None:

@@ -413,8 +413,8 @@ def memory_grows(evidence: Evidence) -> Iterator[str]:
         if len(strangers) > len(lab.consumers):
             yield f"{group.group_id}: timers of {strangers}"
     for consumer in lab.consumers.values():
-        if consumer.core is not None and len(consumer.core._ctx.in_flight) > MOST_IN_FLIGHT:
-            yield f"{consumer.name} waits for {len(consumer.core._ctx.in_flight)} answers"
+        if consumer.core is not None and consumer.core.requests_in_flight > MOST_IN_FLIGHT:
+            yield f"{consumer.name} waits for {consumer.core.requests_in_flight} answers"
     waiting = sum(1 for node, life, _ in evidence.open.values() if life == node.life)
     if waiting > MOST_IN_FLIGHT * (len(lab.consumers) + 1):
         yield f"{waiting} requests wait"
