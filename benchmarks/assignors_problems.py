@@ -10,12 +10,8 @@ from dataclasses import dataclass
 
 from rejoin.client.assignors import Assignments, ClusterView, MemberSubscription
 from rejoin.client.assignors.stickiness.user_data import encode_sticky_user_data
-from rejoin.protocol.embedded.consumer_protocol import (
-    Subscription,
-    TopicPartition,
-    decode_subscription,
-    encode_subscription,
-)
+from rejoin.protocol.embedded.consumer_protocol import Subscription, decode_subscription, encode_subscription
+from rejoin.protocol.types import TopicPartition
 
 WISHES = ("equal", "odd-one", "quarters", "rotating")
 """Who wants what: everybody everything; the last member one topic only; every fourth member the first half of

@@ -39,13 +39,7 @@ from rejoin.coordinator.storage.sqlite.check import rows
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase, connect
 from rejoin.coordinator.storage.sqlite.files import DATABASE
 from rejoin.coordinator.storage.sqlite.log import PIECE_RECORDS, SqliteLog
-from rejoin.protocol.embedded.consumer_protocol import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-    encode_assignment,
-    encode_subscription,
-)
+from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     MemberMetadata,
@@ -53,6 +47,7 @@ from rejoin.protocol.records.consumer_offsets import (
     group_record,
     offset_record,
 )
+from rejoin.protocol.types import TopicPartition
 from tests.postgres import running_server
 
 GROUPS: Final = int(os.environ.get("REJOIN_LOAD_GROUPS", "10000"))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rejoin.client.records import ConsumerRecord, Records
     from rejoin.client.runtime import Runtime
     from rejoin.client.transports.http import HttpTransport, ProblemError
-    from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+    from rejoin.protocol.types import TopicPartition
 
 _HOMES = {
     "ConsumerConfig": "rejoin.client.config",
@@ -55,7 +55,7 @@ _HOMES = {
     "ConsumerRecord": "rejoin.client.records",
     "Records": "rejoin.client.records",
     "Runtime": "rejoin.client.runtime",
-    "TopicPartition": "rejoin.protocol.embedded.consumer_protocol",
+    "TopicPartition": "rejoin.protocol.types",
 }
 
 __all__ = [

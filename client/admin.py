@@ -19,7 +19,7 @@ from rejoin.client.core.inputs import OffsetAndMetadata
 from rejoin.client.core.positions import listed_offsets
 from rejoin.client.core.step_context import NO_GENERATION
 from rejoin.client.transports.base import Transport, TransportError
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition, decode_assignment
+from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
@@ -44,7 +44,7 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
 )
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsResponse
 from rejoin.protocol.registry import BY_REQUEST, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.types import Request, Response, TopicPartition
 
 CLIENT_ID: Final = "adminclient-1"
 BACKOFF_SECONDS: Final = 0.1

@@ -47,7 +47,7 @@ from rejoin.client.records import ConsumerRecord, Records, record
 from rejoin.client.runtime import Driver, Publish, Runtime
 from rejoin.client.transports.base import Transport
 from rejoin.client.transports.http import HttpTransport
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 Offsets: TypeAlias = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 CommitCallback: TypeAlias = Callable[[Mapping[TopicPartition, OffsetAndMetadata], "KafkaError | None"], object]

@@ -9,13 +9,8 @@ from typing import Any, Final
 
 from conformance import wire
 from conformance.script import BadScript, Step
-from rejoin.protocol.embedded.consumer_protocol import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-    encode_assignment,
-    encode_subscription,
-)
+from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from rejoin.protocol.types import TopicPartition
 
 DEFAULT_TOPIC: Final = "orders"
 SESSION_MS: Final = 20_000

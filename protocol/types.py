@@ -46,6 +46,13 @@ KafkaUuid = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{22}$")]
 ZERO_UUID: Final = "A" * 22
 
 
+class TopicPartition(NamedTuple):
+    """A partition of a topic. Equal to, and hashed like, the plain tuple ``(topic, partition)``."""
+
+    topic: str
+    partition: int
+
+
 class In(NamedTuple):
     """The versions of its message that carry a field: from ``since`` up to and including ``until`` (none: the newest).
 

@@ -12,7 +12,8 @@ from rejoin.client.assignors.stickiness.base import StickyBase
 from rejoin.client.assignors.stickiness.claims import Claim
 from rejoin.client.assignors.stickiness.index import PartitionIndex
 from rejoin.client.assignors.stickiness.user_data import StickyClaimReader, encode_sticky_user_data
-from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Assignment, Subscription, TopicPartition
+from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Assignment, Subscription
+from rejoin.protocol.types import TopicPartition
 
 
 class StickyAssignor(StickyBase):

@@ -16,13 +16,13 @@ from rejoin.client.assignors.registry import assignor_named
 from rejoin.protocol.embedded.consumer_protocol import (
     NO_GENERATION,
     Subscription,
-    TopicPartition,
     decode_assignment,
     decode_subscription,
     encode_partitions,
     encode_subscription,
 )
 from rejoin.protocol.java import utf16_key
+from rejoin.protocol.types import TopicPartition
 
 MOST_PARTITIONS: Final = 100_000
 MOST_ROUNDS = 10

@@ -26,8 +26,8 @@ from rejoin.client.admin import Admin, Group
 from rejoin.client.commands import groups_tables as tables
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.transports.http import HttpTransport
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicPartition
 
 app: Final = App(
     name="groups",

@@ -13,9 +13,9 @@ from typing import Final
 
 from rejoin.client.admin import Group, Member
 from rejoin.client.core.errors import java_name
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.list_groups import ListedGroup
+from rejoin.protocol.types import TopicPartition
 
 MISSING: Final = "-"
 

@@ -34,10 +34,9 @@ from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.step_context import NO_GENERATION, InFlight, StepContext, offsets_by_topic
 from rejoin.client.core.subscription import SubscriptionState
 from rejoin.journal.events.client import CommitFailed, CommitKind, CommitSucceeded, Fenced
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
-from rejoin.protocol.types import Response
+from rejoin.protocol.types import Response, TopicPartition
 
 OLD_MEMBERSHIP = (
     "the group has given these partitions to somebody else: more than max.poll.interval.ms may have passed "

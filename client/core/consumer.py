@@ -66,9 +66,8 @@ from rejoin.client.core.rebalance import Rebalance
 from rejoin.client.core.step_context import Generation, InFlight, StepContext, by_topic
 from rejoin.client.core.subscription import Kind, SubscriptionState
 from rejoin.journal.events.client import Range, RecordsProcessed, Subscribing
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.registry import JOIN_GROUP, Api
-from rejoin.protocol.types import Response
+from rejoin.protocol.types import Response, TopicPartition
 
 CLOSED = "this consumer is closed"
 ENFORCED_REASON = "rebalance enforced by user"

@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import RecordRange, Token
 from rejoin.journal.events.base import Event
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
-from rejoin.protocol.types import Request
+from rejoin.protocol.types import Request, TopicPartition
 
 
 class Endpoint(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicPartition
 
 _IRREGULAR = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",

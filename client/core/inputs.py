@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
-from rejoin.protocol.types import Response
+from rejoin.protocol.types import Response, TopicPartition
 
 Millis: TypeAlias = int
 """Whole milliseconds: an instant since 1970, or a length."""

@@ -13,8 +13,9 @@ from rejoin.client.core.membership import Membership
 from rejoin.client.core.metadata import Metadata
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import AssignmentComputed, AssignorFailed
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition, decode_subscription, encode_partitions
+from rejoin.protocol.embedded.consumer_protocol import decode_subscription, encode_partitions
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from rejoin.client.core.effects import CallbackKind, CallListener
 from rejoin.client.core.errors import KafkaError, ListenerError, WakeupError
 from rejoin.client.core.step_context import StepContext
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 
 class Listener:

@@ -30,8 +30,9 @@ from rejoin.journal.events.client import (
     PartitionsLost,
     PartitionsRevoked,
 )
-from rejoin.protocol.embedded.consumer_protocol import Assignment, TopicPartition, decode_assignment
+from rejoin.protocol.embedded.consumer_protocol import Assignment, decode_assignment
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicPartition
 
 LOOP_AT_ONCE = frozenset(
     {

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.inputs import OffsetAndMetadata
 from rejoin.client.core.step_context import Generation
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import (
     Coordinator,
@@ -34,7 +33,7 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from rejoin.protocol.types import ZERO_UUID
+from rejoin.protocol.types import ZERO_UUID, TopicPartition
 
 PROTOCOL_TYPE = "consumer"
 

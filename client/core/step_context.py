@@ -14,9 +14,8 @@ from rejoin.client.core.effects import Cancel, Effect, Endpoint, Send
 from rejoin.client.core.errors import CoordinatorGivenUpError, KafkaError
 from rejoin.client.core.inputs import Millis, OffsetAndMetadata
 from rejoin.journal.events.client import Offsets, Partitions
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.registry import BY_REQUEST, Api
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.types import Request, Response, TopicPartition
 
 RETRY_BACKOFF_JITTER = 0.2
 

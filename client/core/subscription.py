@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 from rejoin.client.core.errors import IllegalStateError
 from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 
 class Kind(Enum):

@@ -34,7 +34,7 @@ from rejoin.client.transports.http import HttpTransport
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.base import Event
 from rejoin.journal.journal import JournalWriter
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 CommitMode: TypeAlias = Literal["auto", "sync", "async", "none"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from rejoin.client import Consumer
 from rejoin.coordinator.testing import GroupCoordinator
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 
 class Partitions(asyncio.Queue[tuple[str, int]]):

@@ -17,9 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import repeat
-from typing import NamedTuple
 
 from rejoin.protocol.java import utf16_key, utf16_sorted
+from rejoin.protocol.types import TopicPartition
 
 LOWEST_VERSION = 0
 HIGHEST_VERSION = 3
@@ -27,13 +27,6 @@ HIGHEST_VERSION = 3
 NO_GENERATION = -1
 
 _INT16_MAX = 0x7FFF
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic. Equal to, and hashed like, the plain tuple `(topic, partition)`."""
-
-    topic: str
-    partition: int
 
 
 @dataclass(frozen=True, slots=True)

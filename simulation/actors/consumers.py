@@ -51,7 +51,7 @@ from rejoin.client.core.inputs import (
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.network import Connection, Exchange, Network
 from rejoin.simulation.world import Millis, Order, Party, World

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from rejoin.client.assignors import Assignments, ClusterView, MemberSubscription, Partition
 from rejoin.client.assignors.stickiness.user_data import encode_sticky_user_data
-from rejoin.protocol.embedded.consumer_protocol import Subscription, TopicPartition
+from rejoin.protocol.embedded.consumer_protocol import Subscription
+from rejoin.protocol.types import TopicPartition
 
 NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 STICKY = ("sticky", "cooperative-sticky")

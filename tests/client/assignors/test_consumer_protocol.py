@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from rejoin.protocol.embedded.consumer_protocol import (
     Assignment,
     Subscription,
-    TopicPartition,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -17,6 +16,7 @@ from rejoin.protocol.embedded.consumer_protocol import (
     encode_subscription,
     subscription_topics,
 )
+from rejoin.protocol.types import TopicPartition
 
 TOLD = Subscription(("b", "a"), b"x", (TopicPartition("b", 1), TopicPartition("a", 3)), generation_id=5, rack_id="r")
 V0 = "00000002000161000162" + "0000000178"

@@ -15,7 +15,8 @@ from rejoin.client.assignors.stickiness.user_data import (
     decode_sticky_user_data,
     encode_sticky_user_data,
 )
-from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, TopicPartition
+from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription
+from rejoin.protocol.types import TopicPartition
 from tests.client.assignors.groups import member
 
 HELD = (TopicPartition("t1", 3), TopicPartition("t0", 0), TopicPartition("t1", 1))

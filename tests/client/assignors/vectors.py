@@ -8,12 +8,8 @@ from typing import Any
 
 from rejoin.client.assignors import ClusterView, MemberSubscription
 from rejoin.client.assignors.stickiness.user_data import encode_sticky_user_data
-from rejoin.protocol.embedded.consumer_protocol import (
-    Subscription,
-    TopicPartition,
-    decode_subscription,
-    encode_subscription,
-)
+from rejoin.protocol.embedded.consumer_protocol import Subscription, decode_subscription, encode_subscription
+from rejoin.protocol.types import TopicPartition
 from tests import paths
 
 GOLDEN = paths.GOLDEN

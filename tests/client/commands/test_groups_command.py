@@ -23,9 +23,9 @@ from rejoin.client.commands.groups import (
 )
 from rejoin.client.core.effects import Endpoint
 from rejoin.coordinator.service.app import App
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.list_groups import ListedGroup
+from rejoin.protocol.types import TopicPartition
 from tests.client.conftest import Serve
 
 NODE = Endpoint(1, "127.0.0.1", 9095)

@@ -50,12 +50,11 @@ from rejoin.coordinator.core.inputs import Elapsed as NodeElapsed
 from rejoin.coordinator.core.inputs import Input as NodeInput
 from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.base import Event
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from rejoin.protocol.records.consumer_offsets import Record
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import Response
+from rejoin.protocol.types import Response, TopicPartition
 
 START = 1_700_000_000_000
 POLL_MS = 1_000

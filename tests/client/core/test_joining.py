@@ -12,8 +12,9 @@ from rejoin.client.core.errors import AssignorFailedError, IllegalStateError, Un
 from rejoin.client.core.inputs import RebalanceEnforced
 from rejoin.client.core.joining import common_protocol
 from rejoin.client.core.membership import MemberState
-from rejoin.protocol.embedded.consumer_protocol import TopicPartition, decode_assignment, decode_subscription
+from rejoin.protocol.embedded.consumer_protocol import decode_assignment, decode_subscription
 from rejoin.protocol.errors import ErrorCode as E
+from rejoin.protocol.types import TopicPartition
 from tests.client.core.lab import Lab
 
 

@@ -17,12 +17,12 @@ from rejoin.client.assignors import Assignor, ClusterView, MemberSubscription, a
 from rejoin.protocol.embedded.consumer_protocol import (
     Assignment,
     Subscription,
-    TopicPartition,
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
+from rejoin.protocol.types import TopicPartition
 from tests import paths
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness

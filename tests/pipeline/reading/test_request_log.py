@@ -21,14 +21,9 @@ from rejoin.pipeline.reading.request_log import (
     group_of,
     leaving,
 )
-from rejoin.protocol.embedded.consumer_protocol import (
-    Assignment,
-    Subscription,
-    TopicPartition,
-    encode_assignment,
-    encode_subscription,
-)
+from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.registry import BY_NAME
+from rejoin.protocol.types import TopicPartition
 
 
 def packed(raw: bytes) -> str:
