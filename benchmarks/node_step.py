@@ -25,6 +25,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 
 MEMBERS = 100
 BEATS = 200_000
@@ -40,9 +41,9 @@ class Driven:
         self.node = Node(settings, lambda: str(next(counter)))
         self.replies: dict[object, object] = {}
         self.now = 0
-        self.step(ClusterSeen((Broker(1, "localhost", 9095),), dict.fromkeys(range(50), 1)))
+        self.step(ClusterSeen((Broker(1, "localhost", 9095),), {offsets_partition(index): 1 for index in range(50)}))
         for partition in range(50):
-            self.step(Elected(partition, 0))
+            self.step(Elected(offsets_partition(partition), 0))
 
     def step(self, what: Input) -> None:
         for effect in self.node.step(what, self.now):

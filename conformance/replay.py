@@ -40,13 +40,12 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, offsets_partition
 from rejoin.protocol.registry import BY_NAME
-from rejoin.protocol.types import WrongVersion
+from rejoin.protocol.types import TopicPartition, WrongVersion
 
 START: Final = 1_700_000_000_000
 HOST: Final = "127.0.0.1"
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 MIN_ISR: Final = "min.insync.replicas"
 MESSAGE_LIMIT: Final = "message.max.bytes"
 
@@ -118,8 +117,8 @@ class Emulator:
         self.now = START
         self.answers: dict[int, Answer] = {}
         self._settings = settings_of(recording)
-        self._logs: dict[int, list[Record]] = {}
-        self._partitions = self._settings.offsets_topic_num_partitions
+        self._logs: dict[TopicPartition, list[Record]] = {}
+        self._partitions = [offsets_partition(index) for index in range(self._settings.offsets_topic_num_partitions)]
         self._epoch = 0
         self._holds_load = False
         self._unread: deque[ReadLog] = deque()
@@ -162,7 +161,7 @@ class Emulator:
 
     def _see(self) -> None:
         brokers = tuple(Broker(number, HOST, FIRST_PORT + number - 1) for number in sorted(self.nodes))
-        leaders = dict.fromkeys(range(self._partitions), self._leader) if self._leader in self.nodes else {}
+        leaders = dict.fromkeys(self._partitions, self._leader) if self._leader in self.nodes else {}
         for number in self.nodes:
             self._step(number, ClusterSeen(brokers, leaders))
 
@@ -173,7 +172,7 @@ class Emulator:
             return
         self._leader = number
         self._epoch += 1
-        for partition in range(self._partitions):
+        for partition in self._partitions:
             if before != number and before in self.nodes:
                 self._step(before, Resigned(partition))
             self._step(number, Elected(partition, self._epoch))
@@ -220,7 +219,7 @@ class Emulator:
             producer_id=asked.request["producerId"],
             producer_epoch=asked.request["producerEpoch"],
             transaction_result=asked.request["committed"],
-            topics=(WritableTxnMarkerTopic(name=OFFSETS_TOPIC, partition_indexes=tuple(range(self._partitions))),),
+            topics=(WritableTxnMarkerTopic(name=OFFSETS_TOPIC, partition_indexes=tuple(range(len(self._partitions)))),),
             coordinator_epoch=0,
         )
         self._step(asked.broker, Received(None, WriteTxnMarkersRequest(markers=(marker,)), Context(1)))

@@ -1,4 +1,4 @@
-"""The offsets log, by offsets partition: durable, replicated, slow, failing on command, and fenced by epochs."""
+"""The logs, by topic partition: durable, replicated, slow, failing on command, and fenced by epochs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord, Record
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.world import Millis, Order, World
 
 Stored: TypeAlias = Callable[[Append, ErrorCode], None]
@@ -24,7 +25,7 @@ _REMEMBERED: Final = 16
 
 @dataclass(slots=True)
 class Log:
-    """One offsets partition."""
+    """The log of one partition."""
 
     epoch: int = -1
     records: list[Record] = field(default_factory=list)
@@ -49,7 +50,7 @@ def key_of(record: Record) -> Key:
 
 
 class Disk:
-    """All offsets partitions. ``draw`` says how long an append or a read takes in ms; appends keep their order.
+    """The logs of all partitions. ``draw`` says how long an append or a read takes in ms; appends keep their order.
 
     Without it nothing takes any time: an append has ended, and a log is read, when the call returns. Either way appends
     and reads can be held back, to be let go one by one.
@@ -61,23 +62,23 @@ class Disk:
         self.draw = draw
         self.slower_ms: Millis = 0
         self.error: ErrorCode | None = None
-        self.logs: dict[int, Log] = {}
+        self.logs: dict[TopicPartition, Log] = {}
         self.fenced = 0
         """How many appends came from an older epoch."""
         self.holds_appends = False
         self.holds_reads = False
         self.held_appends: deque[tuple[Append, Stored]] = deque()
-        self.held_reads: deque[tuple[int, Read]] = deque()
+        self.held_reads: deque[tuple[TopicPartition, Read]] = deque()
         self.told_written: list[Callable[[Append], None]] = []
         """Hear of every append that has got into a log."""
 
-    def log(self, partition: int) -> Log:
+    def log(self, partition: TopicPartition) -> Log:
         found = self.logs.get(partition)
         if found is None:
             found = self.logs[partition] = Log()
         return found
 
-    def elect(self, partition: int) -> int:
+    def elect(self, partition: TopicPartition) -> int:
         """A new epoch of a partition; what older ones append from now on is refused."""
         log = self.log(partition)
         log.epoch += 1
@@ -122,7 +123,7 @@ class Disk:
             tell(wanted)
         stored(wanted, ErrorCode.NONE)
 
-    def read(self, partition: int, done: Read) -> None:
+    def read(self, partition: TopicPartition, done: Read) -> None:
         """Hand out a partition as it is when the read ends, after what is being written before it."""
         if self.holds_reads:
             self.held_reads.append((partition, done))
@@ -137,7 +138,7 @@ class Disk:
         partition, done = self.held_reads.popleft()
         done(tuple(self.log(partition).records))
 
-    def _when_done(self, partition: int, draw: Callable[[Random], float]) -> Millis:
+    def _when_done(self, partition: TopicPartition, draw: Callable[[Random], float]) -> Millis:
         """When what begins now ends: nothing overtakes anything."""
         log = self.log(partition)
         log.last_at = max(log.last_at, self.world.now + max(1, round(draw(self.random))) + self.slower_ms)

@@ -35,6 +35,7 @@ from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRes
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.requests import OUTSIDE, CannotTell, Command, Commands
 from rejoin.transcript.responses import show
 
@@ -70,8 +71,8 @@ class Transcript:
         self._commands = Commands(lambda: len(self._pretty) + 1)
         self._asked: dict[int, tuple[str, Received]] = {}
         self._pretty: dict[str, tuple[str, str]] = {}
-        self._stored: dict[tuple[int, int, int], Step] = {}
-        self._read: dict[tuple[int, int], list[Step]] = {}
+        self._stored: dict[tuple[TopicPartition, int, int], Step] = {}
+        self._read: dict[tuple[TopicPartition, int], list[Step]] = {}
         self._done: set[int] = set()
         self._quiet = False
         self._seen_groups: dict[int, str] = {}
@@ -118,7 +119,7 @@ class Transcript:
                 self._tell_elapsed(step)
             case Resigned() | Elected():
                 verb = "resign" if isinstance(what, Resigned) else "elect"
-                self._go(step, Command(verb, self._group_in(what.partition)))
+                self._go(step, Command(verb, self._group_in(what.partition.partition)))
             case SessionLost():
                 self._go(step, Command(f"expire {self._member(what.member_id)}", what.group_id))
             case RecordsWritten():

@@ -22,7 +22,7 @@ def of_node(node_id: int, shards: Shards) -> NodeView:
         node_id=node_id,
         partitions=[
             PartitionView(
-                partition=shard.partition,
+                partition=shard.partition.partition,
                 epoch=shard.epoch,
                 state=shard.state,
                 groups=len(shard.groups),
@@ -44,14 +44,14 @@ def of_node(node_id: int, shards: Shards) -> NodeView:
 def of_timer(key: Key, at: Millis) -> TimerView:
     """A timer, named."""
     kind, partition, group_id, member_id = key
-    return TimerView(NAMES[kind], partition, group_id, member_id, at)
+    return TimerView(NAMES[kind], partition.partition, group_id, member_id, at)
 
 
 def of_group(group: ClassicGroup, deadlines: Deadlines) -> GroupView:
     """A group, with what Kafka's own admin requests do not show."""
     return GroupView(
         group_id=group.group_id,
-        partition=group.partition,
+        partition=group.partition.partition,
         state=group.state,
         previous_state=group.previous_state,
         state_since=group.state_since,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from rejoin.coordinator.core.inputs import Token, TopicsRecords
 from rejoin.journal.events.base import Event
 from rejoin.protocol.records.consumer_offsets import Record
-from rejoin.protocol.types import Response
+from rejoin.protocol.types import Response, TopicPartition
 
 
 @dataclass(slots=True)
@@ -21,23 +21,23 @@ class Reply:
 
 @dataclass(slots=True)
 class Append:
-    """Write records to an offsets partition, all or none, and say how it ended with ``Stored``.
+    """Write records to a partition's log, all or none, and say how it ended with ``Stored``.
 
     A log whose partition has moved on to a newer epoch must refuse with ``NOT_LEADER_OR_FOLLOWER``. No records means:
     say when everything before is stored.
     """
 
     append_id: int
-    partition: int
+    partition: TopicPartition
     epoch: int
     records: tuple[Record, ...]
 
 
 @dataclass(slots=True)
 class ReadLog:
-    """Read an offsets partition from its start and hand it in with ``LogRead``."""
+    """Read a partition's log from its start and hand it in with ``LogRead``."""
 
-    partition: int
+    partition: TopicPartition
     epoch: int
 
 

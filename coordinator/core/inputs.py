@@ -8,7 +8,7 @@ from typing import TypeAlias
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
 from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
-from rejoin.protocol.types import Request
+from rejoin.protocol.types import Request, TopicPartition
 
 Millis: TypeAlias = int
 """Whole milliseconds: an instant since 1970, or a length."""
@@ -48,7 +48,7 @@ class Elapsed:
 class Stored:
     """An append ended: durable (``NONE``), or failed with the log's own error. Every ``Append`` is answered by one."""
 
-    partition: int
+    partition: TopicPartition
     epoch: int
     append_id: int
     error: ErrorCode = ErrorCode.NONE
@@ -56,24 +56,24 @@ class Stored:
 
 @dataclass(slots=True)
 class Elected:
-    """This node leads an offsets partition from now on, in this epoch."""
+    """This node leads a partition from now on, in this epoch."""
 
-    partition: int
+    partition: TopicPartition
     epoch: int
 
 
 @dataclass(slots=True)
 class Resigned:
-    """This node does not lead an offsets partition any more."""
+    """This node does not lead a partition any more."""
 
-    partition: int
+    partition: TopicPartition
 
 
 @dataclass(slots=True)
 class LogRead:
     """A piece of the log asked for by ``ReadLog``, in log order; ``end`` is true with the last piece."""
 
-    partition: int
+    partition: TopicPartition
     epoch: int
     records: tuple[Record, ...]
     end: bool
@@ -91,10 +91,10 @@ class Broker:
 
 @dataclass(slots=True)
 class ClusterSeen:
-    """The cluster as far as it is known: the live nodes, and who leads each offsets partition (missing: nobody)."""
+    """The cluster as far as it is known: the live nodes, and who leads each partition (missing: none)."""
 
     brokers: tuple[Broker, ...]
-    leaders: dict[int, int]
+    leaders: dict[TopicPartition, int]
 
 
 @dataclass(slots=True)

@@ -63,8 +63,9 @@ from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import Request
+from rejoin.protocol.types import Request, TopicPartition
 
 Handler: TypeAlias = Callable[[Token, Any, Context], None]
 
@@ -81,6 +82,7 @@ class Node:
         self.settings = settings
         self._ctx = StepContext(settings, new_id)
         self._shards = Shards(self._ctx)
+        self._shards_by_topic = {OFFSETS_TOPIC: self._shards}
         self._topics = Topics(settings, new_id, self._ctx.emit)
         authorizer = Authorizer(settings.emulator_deny)
         groups = GroupRequests(self._ctx, self._shards, authorizer)
@@ -168,7 +170,7 @@ class Node:
         """A bug, not an answer of the protocol: say so loudly, and trust the log rather than the memory."""
         self._ctx.emit(
             CoreFailed(
-                partition=None if shard is None else shard.partition,
+                partition=None if shard is None else shard.partition.partition,
                 doing=doing,
                 problem=f"{type(problem).__name__}: {problem}",
             )
@@ -183,30 +185,30 @@ class Node:
         except (TypeError, AttributeError, AssertionError, LookupError, ValueError) as problem:
             if not isinstance(what, (Stored, LogRead)):
                 raise
-            self._distrust(self._shards.by_partition.get(what.partition), type(what).__name__, problem)
+            shard = self._shards_of(what.partition).by_partition.get(what.partition)
+            self._distrust(shard, type(what).__name__, problem)
 
     def _dispatch(self, what: Input) -> None:
-        shards = self._shards
         match what:
             case Stored():
-                shard = shards.by_partition.get(what.partition)
+                shard = self._shards_of(what.partition).by_partition.get(what.partition)
                 if shard is not None and shard.epoch == what.epoch:
                     shard.stored(what.append_id, what.error)
             case LogRead():
-                shard = shards.by_partition.get(what.partition)
+                shard = self._shards_of(what.partition).by_partition.get(what.partition)
                 if shard is not None and shard.epoch == what.epoch:
                     shard.log_read(what.records, what.end)
                     if what.end:
                         self._changes.forget_offsets_of_the_gone(what.partition)
             case Elected():
-                shards.elect(what.partition, what.epoch)
+                self._shards_of(what.partition).elect(what.partition, what.epoch)
             case Resigned():
-                shards.resign(what.partition)
+                self._shards_of(what.partition).resign(what.partition)
             case ClusterSeen():
-                shards.brokers = what.brokers
-                shards.leaders = what.leaders
+                self._shards.brokers = what.brokers
+                self._shards.leaders = what.leaders
             case SessionLost():
-                shards.lose_session(what.group_id, what.member_id)
+                self._shards.lose_session(what.group_id, what.member_id)
             case RecordsWritten():
                 self._topic_requests.write(what)
             case TopicsStored():
@@ -215,6 +217,10 @@ class Node:
                 self._changes.changed(what)
             case _:
                 raise TypeError(f"{what!r} is not something that can happen to a node")
+
+    def _shards_of(self, partition: TopicPartition) -> Shards:
+        """The shards of a topic's partitions."""
+        return self._shards_by_topic[partition.topic]
 
     # --- questions
 
@@ -227,8 +233,8 @@ class Node:
         return sorted(group_id for shard in self._shards.by_partition.values() for group_id in shard.groups)
 
     @property
-    def leaders(self) -> dict[int, int]:
-        """The node that leads each offsets partition, as far as this one knows."""
+    def leaders(self) -> dict[TopicPartition, int]:
+        """The node that leads each partition, as far as this one knows."""
         return self._shards.leaders
 
     def describe_group(self, group_id: str, now: Millis) -> GroupView | None:

@@ -10,6 +10,8 @@ from typing import Final, Protocol
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
 from rejoin.coordinator.storage.base import SoleLog
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 
 FOREVER: Final = float("inf")
 
@@ -35,7 +37,7 @@ class Led(Protocol):
     def give_lead(self, partition: int) -> None:
         """Be it no more; whoever waits there is answered."""
 
-    def see(self, brokers: tuple[Broker, ...], leaders: dict[int, int]) -> None:
+    def see(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
         """Know the cluster as it is now."""
 
     def quietly(self) -> AbstractContextManager[None]:
@@ -141,4 +143,4 @@ class SoleLeader:
         )
 
     def _tell(self, led: Led) -> None:
-        led.see((self._broker,), dict.fromkeys(led.leading, self._broker.node_id))
+        led.see((self._broker,), {offsets_partition(each): self._broker.node_id for each in led.leading})

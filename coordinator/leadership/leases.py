@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen
 from rejoin.coordinator.leadership.view import LeaseSeen, Millis, NodeSeen, View
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 
 MARGIN_PARTS: Final = 10
 """A tenth of a lease is left for clocks that do not go alike."""
@@ -255,11 +256,11 @@ class Leases:
         if self.registered:
             brokers[self.node_id] = broker
         leaders = {
-            lease.partition: lease.node_id
+            offsets_partition(lease.partition): lease.node_id
             for lease in view.leases
             if (lease.ms_left or 0) > passed_ms and lease.incarnation != self.incarnation
         }
-        leaders |= dict.fromkeys(self.held, self.node_id)
+        leaders |= {offsets_partition(partition): self.node_id for partition in self.held}
         return ClusterSeen(tuple(each for _, each in sorted(brokers.items())), dict(sorted(leaders.items())))
 
     # --- ends of requests

@@ -36,8 +36,8 @@ from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
 from rejoin.coordinator.storage.topics.keeper import TopicsKeeper
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.types import Request, Response, TopicPartition
 
 DRAIN_SECONDS: Final = 5.0
 """How long a node that stops may take to hand over what it leads."""
@@ -157,14 +157,14 @@ class Runtime:
     def take_lead(self, partition: int, epoch: int) -> None:
         """See :class:`rejoin.coordinator.leadership.base.Led`, here and below."""
         self._leading[partition] = epoch
-        self._take_in(Elected(partition, epoch))
+        self._take_in(Elected(offsets_partition(partition), epoch))
 
     def give_lead(self, partition: int) -> None:
         self._leading.pop(partition, None)
         self.load_ms.pop(partition, None)
-        self._take_in(Resigned(partition))
+        self._take_in(Resigned(offsets_partition(partition)))
 
-    def see(self, brokers: tuple[Broker, ...], leaders: dict[int, int]) -> None:
+    def see(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
         self._take_in(ClusterSeen(brokers, leaders))
 
     def quietly(self) -> AbstractContextManager[None]:
@@ -263,7 +263,7 @@ class Runtime:
         def stored(error: ErrorCode) -> None:
             self._take_in(Stored(partition, epoch, append_id, error))
 
-        self._log.append(partition, epoch, effect.records, stored)
+        self._log.append(partition.partition, epoch, effect.records, stored)
 
     def _read(self, effect: ReadLog) -> None:
         partition, epoch = effect.partition, effect.epoch
@@ -271,7 +271,7 @@ class Runtime:
         def piece(records: tuple[Record, ...], end: bool) -> None:
             self._take_in(LogRead(partition, epoch, records, end))
 
-        self._log.read(partition, epoch, piece)
+        self._log.read(partition.partition, epoch, piece)
 
     def _set_alarm(self) -> None:
         """One alarm for the next deadline. One that rings too early, since the deadline moved on, is just set again."""

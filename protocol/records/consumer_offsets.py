@@ -11,7 +11,9 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter
 
-from rejoin.protocol.types import Bytes, Int16, Int32, Int64, Struct
+from rejoin.protocol.types import Bytes, Int16, Int32, Int64, Struct, TopicPartition
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 class OffsetCommitKey(Struct):
@@ -118,6 +120,11 @@ Record = OffsetRecord | GroupRecord | TransactionMarker
 
 RECORDS: Final[TypeAdapter[Record]] = TypeAdapter(Record)
 """Reads and writes a record as one JSON object."""
+
+
+def offsets_partition(index: int) -> TopicPartition:
+    """A partition of the offsets topic."""
+    return TopicPartition(OFFSETS_TOPIC, index)
 
 
 def group_record(group_id: str, value: GroupMetadataValue | None) -> GroupRecord:

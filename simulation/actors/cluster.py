@@ -32,8 +32,8 @@ from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataR
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import Record
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.types import Request, Response, TopicPartition
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.network import Asker, Exchange
 from rejoin.simulation.world import Lane, Millis, Order, Party, World
@@ -271,17 +271,16 @@ class Cluster:
         """How long it takes at the most until a node has heard of a new leader."""
         self.random = Random(world.random.getrandbits(64))
         self.nodes = [NodeParty(world, self, index, settings) for index in range(nodes)]
-        self.leaders: dict[int, NodeParty] = {}
+        self.leaders: dict[TopicPartition, NodeParty] = {}
         self.topics: dict[str, TopicLog] = {}
         self.topics_changed_at: Millis = 0
         """When consumers' metadata last became another."""
-        self.partitions: list[int] = []
+        self.partitions: list[TopicPartition] = []
         self._news = 0
 
     def start(self, group_ids: list[str]) -> None:
         """Bring every node up and have the offsets partitions of these groups led."""
-        count = self.settings.offsets_topic_num_partitions
-        self.partitions = sorted({partition_for(group_id, count) for group_id in group_ids})
+        self.partitions = sorted({self.partition_of(group_id) for group_id in group_ids})
         for node in self.nodes:
             node.start()
         self.begin()
@@ -295,8 +294,8 @@ class Cluster:
         for partition, node in self.leaders.items():
             node.step(Elected(partition, self.disk.elect(partition)))
 
-    def partition_of(self, group_id: str) -> int:
-        return partition_for(group_id, self.settings.offsets_topic_num_partitions)
+    def partition_of(self, group_id: str) -> TopicPartition:
+        return offsets_partition(partition_for(group_id, self.settings.offsets_topic_num_partitions))
 
     def leader_of(self, group_id: str) -> NodeParty | None:
         """The node that leads a group's offsets partition, whatever anybody believes."""
@@ -395,7 +394,7 @@ class Cluster:
                 self.elect(partition, node)
         self.gossip()
 
-    def move(self, partition: int, zombie_ms: Millis) -> None:
+    def move(self, partition: TopicPartition, zombie_ms: Millis) -> None:
         """Another node leads from now on; the old one hears of it ``zombie_ms`` later, and is fenced until then."""
         old = self.leaders.get(partition)
         if old is None or not old.is_up:
@@ -406,12 +405,12 @@ class Cluster:
             self.world.control(self.world.now + max(0, zombie_ms), lambda _: self._resign(partition, old, life))
         self.gossip()
 
-    def _resign(self, partition: int, node: NodeParty, life: int) -> None:
+    def _resign(self, partition: TopicPartition, node: NodeParty, life: int) -> None:
         """Tell a node that it leads no more, unless it does again."""
         if life == node.life and self.leaders.get(partition) is not node:
             node.hand_in(Resigned(partition))
 
-    def _elect_somebody(self, partition: int, besides: NodeParty) -> None:
+    def _elect_somebody(self, partition: TopicPartition, besides: NodeParty) -> None:
         others = [node for node in self.nodes if node.is_up and node is not besides]
         if others:
             self.elect(partition, others[self.random.randrange(len(others))])
@@ -421,7 +420,7 @@ class Cluster:
         else:
             self.leaders.pop(partition, None)
 
-    def elect(self, partition: int, node: NodeParty) -> None:
+    def elect(self, partition: TopicPartition, node: NodeParty) -> None:
         """Have a node lead a partition, in a new epoch."""
         self.leaders[partition] = node
         node.hand_in(Elected(partition, self.disk.elect(partition)))

@@ -30,6 +30,8 @@ from rejoin.coordinator.leadership.leases import (
     Tick,
     Unreachable,
 )
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster, NodeParty
 from rejoin.simulation.actors.lease_store import LeaseStore
 from rejoin.simulation.disk import Disk
@@ -82,9 +84,9 @@ class Tenure:
                 case Beat() | Take() | GiveBack():
                     self._ask(effect)
                 case Lead():
-                    self.node.hand_in(Elected(effect.partition, effect.epoch))
+                    self.node.hand_in(Elected(offsets_partition(effect.partition), effect.epoch))
                 case StopLeading():
-                    self.node.hand_in(Resigned(effect.partition))
+                    self.node.hand_in(Resigned(offsets_partition(effect.partition)))
                 case _:
                     pass
         told = leases.known(self.node.broker, leases.view)
@@ -153,7 +155,7 @@ class LeasedCluster(Cluster):
     # -- who leads
 
     def leader_of(self, group_id: str) -> NodeParty | None:
-        node_id = self.store.leader(self.partition_of(group_id), self.world.now)
+        node_id = self.store.leader(self.partition_of(group_id).partition, self.world.now)
         return None if node_id is None else self.nodes[node_id - 1]
 
     def begin(self) -> None:
@@ -167,11 +169,11 @@ class LeasedCluster(Cluster):
     def come_back(self, node: NodeParty) -> None:
         self._take_part(node)
 
-    def move(self, partition: int, zombie_ms: Millis) -> None:
+    def move(self, partition: TopicPartition, zombie_ms: Millis) -> None:
         """Whoever leads gives it up, and another takes it."""
-        node_id = self.store.leader(partition, self.world.now)
+        node_id = self.store.leader(partition.partition, self.world.now)
         if node_id is not None and (tenure := self.nodes[node_id - 1].tenure) is not None:
-            tenure.hand_in(Resign(partition))
+            tenure.hand_in(Resign(partition.partition))
 
     def _take_part(self, node: NodeParty) -> None:
         node.step(ClusterSeen((node.broker,), {}))
@@ -191,7 +193,7 @@ class LeasedCluster(Cluster):
         answer = self.store.carry_out(request, by.node.broker.node_id, by.incarnation, self.world.now)
         if isinstance(answer, Taken):
             for partition, epoch in answer.epochs.items():
-                self.disk.log(partition).epoch = epoch
+                self.disk.log(offsets_partition(partition)).epoch = epoch
         if not isinstance(request, Beat):
             for node in self.nodes:
                 if node.tenure is not None and self.reaches_store(node):

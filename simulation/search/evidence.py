@@ -31,7 +31,7 @@ from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, Heartbea
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
-from rejoin.protocol.records.consumer_offsets import GroupRecord
+from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
 from rejoin.protocol.types import Request, Response, TopicPartition
 from rejoin.simulation.actors.cluster import NodeParty
 from rejoin.simulation.lab import Lab
@@ -140,7 +140,7 @@ class Evidence:
     repeated: dict[tuple[str, str], Millis] = field(default_factory=dict)
     join_ended: dict[tuple[str, str], Millis] = field(default_factory=dict)
     initial: dict[tuple[str, str], tuple[Millis | None, bool]] = field(default_factory=dict)
-    failed_appends: dict[int, Millis] = field(default_factory=dict)
+    failed_appends: dict[TopicPartition, Millis] = field(default_factory=dict)
     returned: set[str] = field(default_factory=set)
     """Groups to which a static member came back without a rebalance, and that have not completed one since."""
 
@@ -209,7 +209,7 @@ class Evidence:
                 self.returned.discard(event.group_id)
                 self.failed_appends.pop(self.lab.cluster.partition_of(event.group_id), None)
             case AppendFailed():
-                self.failed_appends[event.partition] = step.now
+                self.failed_appends[offsets_partition(event.partition)] = step.now
             case _:
                 pass
 

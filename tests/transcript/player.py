@@ -59,10 +59,9 @@ from rejoin.protocol.messages.groups.list_groups import ListGroupsRequest
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.types import Request, Response, TopicPartition
 from rejoin.simulation.actors.cluster import Cluster, NodeParty
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.network import Asker
@@ -150,7 +149,7 @@ class Player:
             self.party = party = self.cluster.nodes[0]
             party.new_id = self._new_id
             party.start()
-            partitions = range(settings.offsets_topic_num_partitions)
+            partitions = [offsets_partition(index) for index in range(settings.offsets_topic_num_partitions)]
             party.step(ClusterSeen((party.broker,), dict.fromkeys(partitions, party.broker.node_id)))
             for partition in partitions:
                 self.tells_events = bool(self.disk.log(partition).records)
@@ -370,8 +369,8 @@ class Player:
             self.say("log  nothing is held")
 
     @property
-    def partition(self) -> int:
-        return partition_for(self.group, self.core.settings.offsets_topic_num_partitions)
+    def partition(self) -> TopicPartition:
+        return self.cluster.partition_of(self.group)
 
     # --- members
 
@@ -411,7 +410,7 @@ class Player:
         self.ask(client, requests.txn_commit(self.group, client, words))
 
     def do_end(self, words: list[str]) -> None:
-        self.ask(None, requests.end_transaction(int(words[0]), words[1] == "commit", self.partition))
+        self.ask(None, requests.end_transaction(int(words[0]), words[1] == "commit", self.partition.partition))
 
     def do_fetch(self, words: list[str]) -> None:
         self.ask(None, requests.fetch(self.group, words))

@@ -18,7 +18,7 @@ from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer,
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import Shard
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.coordinator.core.topics.topics import OFFSETS_TOPIC, Topics
+from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -41,7 +41,8 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from rejoin.protocol.records.consumer_offsets import TransactionMarker
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, TransactionMarker
+from rejoin.protocol.types import TopicPartition
 
 FIRST_FETCH_VERSION_WITH_GROUPS = 8
 FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR = 2
@@ -210,7 +211,7 @@ class OffsetRequests:
         marking = Marking(self._ctx, token, request, places)
         for place in list(places):
             number, topic_name, partition = place
-            shard = self._shards.by_partition.get(partition) if topic_name == OFFSETS_TOPIC else None
+            shard = self._shards.by_partition.get(TopicPartition(topic_name, partition))
             if not allowed:
                 marking.done(place, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             elif shard is not None:

@@ -9,6 +9,8 @@ from rejoin.coordinator.core.runtime.timers import Key, Kind
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 
 
 class Shards:
@@ -16,10 +18,11 @@ class Shards:
 
     def __init__(self, ctx: StepContext) -> None:
         self._ctx = ctx
-        self._count = ctx.settings.offsets_topic_num_partitions
-        self.by_partition: dict[int, Shard] = {}
+        count = ctx.settings.offsets_topic_num_partitions
+        self._partitions = tuple(offsets_partition(index) for index in range(count))
+        self.by_partition: dict[TopicPartition, Shard] = {}
         self.brokers: tuple[Broker, ...] = ()
-        self.leaders: dict[int, int] = {}
+        self.leaders: dict[TopicPartition, int] = {}
 
     @property
     def is_active(self) -> bool:
@@ -31,9 +34,9 @@ class Shards:
         """Whether any shard is still being read from its log."""
         return any(shard.state is ShardState.LOADING for shard in self.by_partition.values())
 
-    def partition_of(self, key: str) -> int:
+    def partition_of(self, key: str) -> TopicPartition:
         """The offsets partition of a group id, or of a transactional id."""
-        return partition_for(key, self._count)
+        return self._partitions[partition_for(key, len(self._partitions))]
 
     def coordinator_of(self, key: str) -> Broker | None:
         """The live node that coordinates a key, or none."""
@@ -73,7 +76,7 @@ class Shards:
 
     # --- coming and going
 
-    def elect(self, partition: int, epoch: int) -> None:
+    def elect(self, partition: TopicPartition, epoch: int) -> None:
         """Lead an offsets partition; a shard of an older epoch is given up first."""
         before = self.by_partition.get(partition)
         if before is not None:
@@ -84,7 +87,7 @@ class Shards:
         self.by_partition[partition] = shard
         shard.elected()
 
-    def resign(self, partition: int) -> None:
+    def resign(self, partition: TopicPartition) -> None:
         shard = self.by_partition.pop(partition, None)
         if shard is not None:
             shard.resigned()

@@ -46,6 +46,7 @@ from rejoin.protocol.records.consumer_offsets import (
     group_record,
     offset_record,
 )
+from rejoin.protocol.types import TopicPartition
 
 MILLIS_PER_MINUTE: Final = 60_000
 
@@ -71,7 +72,7 @@ class InFlight:
 class Shard:
     """The coordinator of one offsets partition, in one epoch."""
 
-    def __init__(self, ctx: StepContext, partition: int, epoch: int) -> None:
+    def __init__(self, ctx: StepContext, partition: TopicPartition, epoch: int) -> None:
         self._ctx = ctx
         self.partition = partition
         self.epoch = epoch
@@ -95,7 +96,7 @@ class Shard:
         ctx = self._ctx
         group = ClassicGroup(group_id, self.partition, ctx.now, ctx.settings.emulator_member_order)
         self.groups[group_id] = group
-        ctx.emit(GroupCreated(group_id=group_id, partition=self.partition, simple=simple))
+        ctx.emit(GroupCreated(group_id=group_id, partition=self.partition.partition, simple=simple))
         return group
 
     def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
@@ -184,7 +185,9 @@ class Shard:
     def _end(self, entry: InFlight, error: ErrorCode) -> None:
         if error is not ErrorCode.NONE:
             self._ctx.emit(
-                AppendFailed(partition=self.partition, epoch=self.epoch, records=entry.records, error=error.name)
+                AppendFailed(
+                    partition=self.partition.partition, epoch=self.epoch, records=entry.records, error=error.name
+                )
             )
         entry.waiter.ended(error)
 
@@ -267,7 +270,7 @@ class Shard:
 
     def elected(self) -> None:
         """Read the log; until that is done only heartbeats are answered."""
-        self._ctx.emit(PartitionElected(partition=self.partition, epoch=self.epoch))
+        self._ctx.emit(PartitionElected(partition=self.partition.partition, epoch=self.epoch))
         self._ctx.effects.append(ReadLog(self.partition, self.epoch))
 
     def log_read(self, records: tuple[Record, ...], end: bool) -> None:
@@ -350,7 +353,7 @@ class Shard:
         self.state = ShardState.ACTIVE
         ctx.emit(
             PartitionLoaded(
-                partition=self.partition,
+                partition=self.partition.partition,
                 epoch=self.epoch,
                 load_ms=ctx.now - self._elected_at,
                 records=self._records_read,
@@ -363,7 +366,7 @@ class Shard:
             ctx.emit(
                 GroupLoaded(
                     group_id=group.group_id,
-                    partition=self.partition,
+                    partition=self.partition.partition,
                     state=group.state,
                     generation=group.generation,
                     members=list(group.members),
@@ -389,7 +392,7 @@ class Shard:
         self.groups.clear()
         # Answering may have set timers or asked for appends; nothing of that is ours any more.
         ctx.deadlines.cancel_partition(self.partition)
-        ctx.emit(PartitionResigned(partition=self.partition, epoch=self.epoch, groups=len(groups)))
+        ctx.emit(PartitionResigned(partition=self.partition.partition, epoch=self.epoch, groups=len(groups)))
 
     # --- questions
 

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.types import TopicPartition
 
 
 class Kind(IntEnum):
@@ -27,8 +28,8 @@ class Kind(IntEnum):
 NAMES: Final = {kind: kind.name.lower() for kind in Kind}
 """What people call them."""
 
-Key: TypeAlias = tuple[Kind, int, str, str]
-"""Kind, offsets partition, group id and member id (append id in text, or empty): one timer of each."""
+Key: TypeAlias = tuple[Kind, TopicPartition, str, str]
+"""Kind, partition of the log, group id and member id (append id in text, or empty): one timer of each."""
 
 
 class Deadlines:
@@ -51,12 +52,12 @@ class Deadlines:
     def cancel(self, key: Key) -> None:
         self._due.pop(key, None)
 
-    def cancel_partition(self, partition: int) -> None:
-        """Forget everything that belongs to one offsets partition."""
+    def cancel_partition(self, partition: TopicPartition) -> None:
+        """Forget everything that belongs to one partition."""
         for key in [key for key in self._due if key[1] == partition]:
             del self._due[key]
 
-    def cancel_group(self, partition: int, group_id: str) -> None:
+    def cancel_group(self, partition: TopicPartition, group_id: str) -> None:
         """Forget everything that belongs to one group."""
         for key in [key for key in self._due if key[1] == partition and key[2] == group_id]:
             del self._due[key]
@@ -97,7 +98,7 @@ class Deadlines:
         """What would be taken out with ``now``, in that order. Costs as much as there are timers."""
         return sorted((at, key) for key, at in self._due.items() if at <= now)
 
-    def of_group(self, partition: int, group_id: str) -> dict[str, Millis]:
+    def of_group(self, partition: TopicPartition, group_id: str) -> dict[str, Millis]:
         """The deadlines of one group, named for people: ``session MEMBER``, ``join``, ``sync``."""
         return {
             f"{key[0].name.lower()} {key[3]}".rstrip(): at

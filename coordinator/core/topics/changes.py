@@ -16,6 +16,7 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+from rejoin.protocol.types import TopicPartition
 
 
 class TopicChange(ABC):
@@ -119,7 +120,7 @@ class TopicChanges:
         for shard in self._shards.active():
             shard.topic_deleted(name)
 
-    def forget_offsets_of_the_gone(self, partition: int) -> None:
+    def forget_offsets_of_the_gone(self, partition: TopicPartition) -> None:
         """Drop offsets of topics that were deleted while nobody led this offsets partition.
 
         Differs: Kafka leaves them until they expire. Only with a topics log is it known that a topic is not just new.

@@ -26,6 +26,7 @@ from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicG
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfigs, CreatableTopicResult
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.records.topics import (
     PartitionData,
     PartitionRecord,
@@ -36,7 +37,6 @@ from rejoin.protocol.records.topics import (
 )
 
 RATE_CONFIG: Final = "emulator.records.per.second"
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 MAX_PARTITIONS: Final = 100_000
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")

@@ -7,6 +7,7 @@ from typing import Any
 from rejoin.coordinator.core.cluster.requests import CLUSTER_ID
 from rejoin.coordinator.service.http.problems import Problem
 from rejoin.coordinator.service.runtime import Runtime
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 
 
 def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
     for partition in range(runtime.node.settings.offsets_topic_num_partitions):
         lease = view.by_partition.get(partition)
         mine = own.get(partition)
-        leader = leaders.get(partition)
+        leader = leaders.get(offsets_partition(partition))
         if mine is not None:
             state, epoch, load_ms = mine.state.lower(), mine.epoch, runtime.load_ms.get(partition)
         else:
@@ -88,7 +89,7 @@ def resign(runtime: Runtime, partition: int) -> dict[str, Any]:
     if not 0 <= partition < count:
         raise Problem(404, "unknown-partition", f"there is no offsets partition {partition}; expected 0 to {count - 1}")
     if not runtime.resign(partition):
-        leader = runtime.node.leaders.get(partition)
+        leader = runtime.node.leaders.get(offsets_partition(partition))
         where = "nobody leads it now" if leader is None else f"node {leader} does, ask there"
         raise Problem(409, "not-leading", f"this node does not lead offsets partition {partition}: {where}")
     alone = runtime.leadership.lease_ms is None and runtime.elect(partition)

@@ -52,7 +52,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.base import Event
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.types import Response, TopicPartition
 
@@ -111,15 +111,15 @@ class Harness:
     # -- the node
 
     def _elect(self) -> None:
-        count = self.settings.offsets_topic_num_partitions
-        self._to_node(ClusterSeen((Broker(1, "node-1", 9095),), dict.fromkeys(range(count), 1)))
-        for partition in range(count):
+        partitions = [offsets_partition(index) for index in range(self.settings.offsets_topic_num_partitions)]
+        self._to_node(ClusterSeen((Broker(1, "node-1", 9095),), dict.fromkeys(partitions, 1)))
+        for partition in partitions:
             self._to_node(Elected(partition, self._epoch))
 
     def fail_over(self, down_ms: int = 0) -> None:
         """The node loses everything it holds in memory; another one takes over after ``down_ms``."""
         for partition in range(self.settings.offsets_topic_num_partitions):
-            self._to_node(Resigned(partition))
+            self._to_node(Resigned(offsets_partition(partition)))
         self.down = True
         self._epoch += 1
 

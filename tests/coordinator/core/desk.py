@@ -32,10 +32,11 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.types import Request, Response
 
 START = 1_700_000_000_000
+PARTITION = offsets_partition(0)
 GROUP = "g"
 TOPIC = "t"
 
@@ -55,10 +56,10 @@ class Desk:
         self.epoch = 0
         self.node = Node(Settings.model_validate({"offsets_topic_num_partitions": 1} | settings), self._new_id)
         if knows_cluster:
-            self.step(ClusterSeen((Broker(1, "node-1", 9095),), {0: 1}))
+            self.step(ClusterSeen((Broker(1, "node-1", 9095),), {PARTITION: 1}))
             self.ask(CreateTopicsRequest(topics=(topic(TOPIC, 1),)), 7, principal="User:setup")
         if leads:
-            self.step(Elected(0, self.epoch))
+            self.step(Elected(PARTITION, self.epoch))
 
     def _new_id(self) -> str:
         self.ids += 1
@@ -80,7 +81,7 @@ class Desk:
             case Append():
                 self.end(effect)
             case ReadLog():
-                self.step(LogRead(0, effect.epoch, tuple(self.log), True))
+                self.step(LogRead(PARTITION, effect.epoch, tuple(self.log), True))
             case Event():
                 self.events.append(effect)
 
@@ -88,7 +89,7 @@ class Desk:
         """An append ends."""
         if error is ErrorCode.NONE:
             self.log.extend(append.records)
-        self.step(Stored(0, append.epoch, append.append_id, error))
+        self.step(Stored(PARTITION, append.epoch, append.append_id, error))
 
     def send(self, request: Request, version: int, *, principal: str = "User:ANONYMOUS") -> int:
         """Send a request, which must be one of this version; returns the number under which it is answered."""
@@ -111,11 +112,11 @@ class Desk:
 
     def resign(self) -> None:
         self.held.clear()
-        self.step(Resigned(0))
+        self.step(Resigned(PARTITION))
 
     def elect(self) -> None:
         self.epoch += 1
-        self.step(Elected(0, self.epoch))
+        self.step(Elected(PARTITION, self.epoch))
 
     # --- looking
 

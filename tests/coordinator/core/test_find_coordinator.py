@@ -13,6 +13,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 
 NODES = (Broker(1, "node-1", 9095), Broker(2, "node-2", 9096))
 GROUP, TRANSACTION, SHARE = 0, 1, 2
@@ -21,7 +22,9 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 def cluster(leaders: dict[int, int] | None = None, brokers: tuple[Broker, ...] = NODES, **settings: Any) -> Node:
     """Node 1 of two. Partitions are led in turn, unless ``leaders`` says otherwise."""
     node = Node(Settings(**settings), lambda: "id")
-    node.step(ClusterSeen(brokers, {number: 1 + number % 2 for number in range(50)} if leaders is None else leaders), 0)
+    if leaders is None:
+        leaders = {number: 1 + number % 2 for number in range(50)}
+    node.step(ClusterSeen(brokers, {offsets_partition(number): leader for number, leader in leaders.items()}), 0)
     return node
 
 

@@ -45,13 +45,13 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import GroupRecord
+from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
 from rejoin.protocol.types import Request
 from tests import paths
 
 TRACES = paths.GOLDEN / "coordinator.jsonl.gz"
 START = 1_700_000_000_000
-PARTITION = partition_for("g", 50)
+PARTITION = offsets_partition(partition_for("g", 50))
 UNREADABLE = b"\x00"
 
 

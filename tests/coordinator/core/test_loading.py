@@ -20,7 +20,7 @@ from rejoin.protocol.records.consumer_offsets import (
     group_record,
     offset_record,
 )
-from tests.coordinator.core.desk import GROUP, START, Desk, commit, join, protocols
+from tests.coordinator.core.desk import GROUP, PARTITION, START, Desk, commit, join, protocols
 
 
 def member(member_id: str = "m-1", **given: Any) -> MemberMetadata:
@@ -153,12 +153,12 @@ def test_a_later_commit_stays_when_an_older_transaction_ends() -> None:
 def test_a_log_may_come_in_pieces() -> None:
     desk = Desk(leads=False)
     records = (stored_group(member()), stored_offset(5), stored_offset(6))
-    desk.node.step(Elected(0, 0), desk.now)
+    desk.node.step(Elected(PARTITION, 0), desk.now)
     beat = HeartbeatRequest(group_id=GROUP, generation_id=99, member_id="anybody")
     for record in records:
-        desk.step(LogRead(0, 0, (record,), False))
+        desk.step(LogRead(PARTITION, 0, (record,), False))
         assert desk.ask(beat, 4).error_code is ErrorCode.NONE, "still loading"
-    desk.step(LogRead(0, 0, (), True))
+    desk.step(LogRead(PARTITION, 0, (), True))
     assert desk.ask(beat, 4).error_code is ErrorCode.UNKNOWN_MEMBER_ID
     assert offsets(desk) == {0: 6}
     (event,) = desk.said(PartitionLoaded)
@@ -173,8 +173,8 @@ def test_what_another_epoch_read_or_stored_is_no_news() -> None:
     desk.resign()
     assert desk.replies[number].topics[0].partitions[0].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
     desk.elect()
-    assert desk.node.step(Stored(0, old.epoch, old.append_id), desk.now) == []
-    assert desk.node.step(LogRead(0, old.epoch, (stored_offset(5),), True), desk.now) == []
+    assert desk.node.step(Stored(PARTITION, old.epoch, old.append_id), desk.now) == []
+    assert desk.node.step(LogRead(PARTITION, old.epoch, (stored_offset(5),), True), desk.now) == []
     assert desk.group is None
 
 
@@ -182,8 +182,8 @@ def test_an_older_election_is_no_news() -> None:
     desk = Desk()
     desk.elect()
     desk.joins(join())
-    assert desk.node.step(Elected(0, 0), desk.now) == []
-    assert desk.node.step(Elected(0, 1), desk.now) == [], "nor is the same one again"
+    assert desk.node.step(Elected(PARTITION, 0), desk.now) == []
+    assert desk.node.step(Elected(PARTITION, 1), desk.now) == [], "nor is the same one again"
     assert desk.group is not None
 
 
@@ -213,4 +213,4 @@ def test_a_newer_election_begins_anew() -> None:
 def test_resigning_twice_is_no_news() -> None:
     desk = Desk()
     desk.resign()
-    assert desk.node.step(Resigned(0), desk.now) == []
+    assert desk.node.step(Resigned(PARTITION), desk.now) == []

@@ -43,7 +43,7 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from rejoin.protocol.types import Request, Response
-from tests.coordinator.core.desk import GROUP, TOPIC, Desk, commit, join, protocols
+from tests.coordinator.core.desk import GROUP, PARTITION, TOPIC, Desk, commit, join, protocols
 
 COLUMNS = ("Empty", "Initial", "Preparing", "LastOne", "Completing", "Stable", "Dead")
 """``Initial``: a group that was Empty prepares. ``Preparing``: others are missing, too. ``LastOne``: nobody else is."""
@@ -393,7 +393,7 @@ def desk_that_is(state: str) -> Desk:
         return Desk(emulator_deny=("User:*:ALL:group=*",))
     desk = Desk(leads=state != "elsewhere")
     if state == "loading":
-        desk.node.step(Elected(0, 1), desk.now)  # and nobody reads the log
+        desk.node.step(Elected(PARTITION, 1), desk.now)  # and nobody reads the log
     return desk
 
 
@@ -450,7 +450,7 @@ def test_the_checks_of_a_join_have_an_order(checks: str, error: ErrorCode) -> No
         knows_cluster="inactive" not in checks, emulator_deny=("User:*:READ:group=*",) if "denied" in checks else ()
     )
     if "loading" in checks:
-        desk.node.step(Elected(0, 1), desk.now)
+        desk.node.step(Elected(PARTITION, 1), desk.now)
     request = join(
         group_id="" if "nobody's" in checks else GROUP,
         member_id="m-1",

@@ -47,7 +47,7 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
 from rejoin.protocol.records.consumer_offsets import RECORDS
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import Request
-from tests.coordinator.core.desk import TOPIC, Desk, join, protocols
+from tests.coordinator.core.desk import PARTITION, TOPIC, Desk, join, protocols
 
 GROUPS = ("g", "h")
 CLIENTS = 5
@@ -351,7 +351,7 @@ def as_text(effect: Effect) -> str:
         case Append(append_id=append_id, records=records):
             return f"append {append_id} {[RECORDS.dump_json(record).decode() for record in records]}"
         case ReadLog(partition=partition, epoch=epoch):
-            return f"read {partition} {epoch}"
+            return f"read {partition.partition} {epoch}"
     return f"{effect.name} {effect.model_dump_json()}"
 
 
@@ -405,7 +405,7 @@ def test_what_is_in_memory_is_in_the_log(drawn: list[tuple[Any, ...]], delay_ms:
     successor = Desk(leads=False)
     successor.log = world.desk.log
     successor.elect()
-    loaded = successor.node._shards.by_partition[0].groups
+    loaded = successor.node._shards.by_partition[PARTITION].groups
     assert set(loaded) <= {group.group_id for group in world.groups()}, "what is deleted stays deleted"
     for group in world.groups():
         kept = loaded.get(group.group_id)

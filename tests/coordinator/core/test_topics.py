@@ -35,7 +35,7 @@ from rejoin.protocol.messages.topics.create_topics import (
 )
 from rejoin.protocol.messages.topics.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from rejoin.protocol.types import ZERO_UUID
-from tests.coordinator.core.desk import START, Desk, topic
+from tests.coordinator.core.desk import PARTITION, START, Desk, topic
 
 RATE = "emulator.records.per.second"
 LATEST, EARLIEST, NEWEST = -1, -2, -3
@@ -298,7 +298,7 @@ def test_metadata_names_the_nodes_and_every_topic() -> None:
 
 def test_partitions_are_led_by_the_nodes_in_turn() -> None:
     desk = Desk()
-    desk.step(ClusterSeen((Broker(1, "one", 1), Broker(2, "two", 2)), {0: 1}))
+    desk.step(ClusterSeen((Broker(1, "one", 1), Broker(2, "two", 2)), {PARTITION: 1}))
     create(desk, topic("orders", 3))
     assert [partition.leader_id for partition in shown(desk, "orders").partitions] == [1, 2, 1]
 

@@ -38,11 +38,12 @@ from rejoin.protocol.messages.offsets.offset_commit import (
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.records.topics import TOPICS_RECORDS
 from rejoin.protocol.types import ZERO_UUID, Request, Response
 
 NOW = 1_700_000_000_000
+PARTITION = offsets_partition(0)
 BROKERS = (Broker(1, "node-1", 9001), Broker(2, "node-2", 9002))
 
 
@@ -62,7 +63,7 @@ class Member:
         self.events: list[Event] = []
         self.records: list[Record] = []
         self.asked = 0
-        self.step(ClusterSeen(BROKERS, {0: 1}))
+        self.step(ClusterSeen(BROKERS, {PARTITION: 1}))
 
     def step(self, what: Input) -> None:
         for effect in self.node.step(what, NOW):
@@ -78,9 +79,9 @@ class Member:
                 self.waiting.append(effect)
             case Append():
                 self.records.extend(effect.records)
-                self.step(Stored(0, effect.epoch, effect.append_id))
+                self.step(Stored(PARTITION, effect.epoch, effect.append_id))
             case ReadLog():
-                self.step(LogRead(0, effect.epoch, tuple(self.records), True))
+                self.step(LogRead(PARTITION, effect.epoch, tuple(self.records), True))
             case Event():
                 self.events.append(effect)
 
@@ -201,7 +202,7 @@ def test_a_change_that_cannot_be_stored_is_refused_and_the_next_one_tried() -> N
 
 def test_offsets_of_a_topic_that_another_node_deletes_go_with_it() -> None:
     one, other = two()
-    one.step(Elected(0, 0))
+    one.step(Elected(PARTITION, 0))
     one.ask(create("orders"), 7)
     one.let_go()
     committed = one.ask(commit("orders"), 8)
@@ -216,7 +217,7 @@ def test_offsets_of_a_topic_that_another_node_deletes_go_with_it() -> None:
 
 def test_offsets_of_a_topic_that_went_while_nobody_led_are_dropped_on_load() -> None:
     one, other = two()
-    one.step(Elected(0, 0))
+    one.step(Elected(PARTITION, 0))
     one.ask(create("orders", "payments"), 7)
     one.let_go()
     one.ask(commit("orders"), 8)
@@ -225,7 +226,7 @@ def test_offsets_of_a_topic_that_went_while_nobody_led_are_dropped_on_load() -> 
     other.ask(delete("orders"), 6)
     other.let_go()
     other.records = one.records
-    other.step(Elected(0, 1))
+    other.step(Elected(PARTITION, 1))
     left = {view.topic for view in other.node.describe_offsets("g", NOW)}
     assert left == {"payments"}
 

@@ -31,6 +31,7 @@ from rejoin.coordinator.leadership.leases import (
     Usurped,
 )
 from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.simulation.actors.lease_store import LeaseStore
 
 LEASE_MS = 2_000
@@ -375,7 +376,7 @@ def test_what_was_seen_of_others_runs_out_unless_it_is_seen_again() -> None:
     mine = Broker(1, "a", 1)
     assert leases.next_run_out(1_100) == 2_000
     assert leases.seen(1_999).leases[0].ms_left == 1
-    assert leases.known(mine, view, leases.seen_ms_ago(1_999)).leaders == {0: 2}
+    assert leases.known(mine, view, leases.seen_ms_ago(1_999)).leaders == {offsets_partition(0): 2}
     assert [node.is_alive for node in leases.seen(2_000).nodes] == [True, False]
     known = leases.known(mine, view, leases.seen_ms_ago(2_000))
     assert known.leaders == {}

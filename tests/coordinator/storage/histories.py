@@ -9,7 +9,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Elected, LogRead
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.runtime.shard import Shard
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from tests.coordinator.storage.helpers import gone, group, marker, offset
 
 GROUPS = ("a", "b")
@@ -47,9 +47,9 @@ def history(dice: random.Random, steps: int) -> list[Record]:
 def replayed(records: Sequence[Record]) -> dict[str, object]:
     """What a real node knows after it has read this: groups, offsets, and what transactions hold back."""
     node = Node(Settings.model_validate({"offsets.topic.num.partitions": 1}), lambda: "id")
-    node.step(Elected(0, 0), 0)
-    node.step(LogRead(0, 0, tuple(records), True), 0)
-    shard: Shard = node._shards.by_partition[0]
+    node.step(Elected(offsets_partition(0), 0), 0)
+    node.step(LogRead(offsets_partition(0), 0, tuple(records), True), 0)
+    shard: Shard = node._shards.by_partition[offsets_partition(0)]
     found: dict[str, object] = {}
     for name, each in sorted(shard.groups.items()):
         pending = {

@@ -36,6 +36,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import hash_map_order
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponseMember
 from rejoin.protocol.records.consumer_offsets import GroupMetadataValue
+from rejoin.protocol.types import TopicPartition
 
 K = TypeVar("K")
 
@@ -109,7 +110,7 @@ class ClassicGroup:
     """
 
     group_id: str
-    partition: int
+    partition: TopicPartition
     state_since: Millis
     member_order: str = "join"
     state: GroupState = EMPTY

@@ -10,6 +10,7 @@ from rejoin.coordinator.core.runtime.timers import Key, Kind
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment, subscription_topics
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.records.consumer_offsets import MemberMetadata
+from rejoin.protocol.types import TopicPartition
 
 Protocols = tuple[JoinGroupRequestProtocol, ...]
 """Assignor names with metadata, in the member's order of preference."""
@@ -33,7 +34,7 @@ class Member:
     """A member. Timeouts are ms. ``parked_join`` and ``parked_sync`` are the requests that it waits with, if any."""
 
     group_id: str
-    partition: int
+    partition: TopicPartition
     member_id: str
     group_instance_id: str | None
     client_id: str
@@ -53,7 +54,7 @@ class Member:
         self.session_key = (Kind.SESSION, self.partition, self.group_id, self.member_id)
 
     @classmethod
-    def joining(cls, request: JoinGroupRequest, context: Context, partition: int, member_id: str) -> Member:
+    def joining(cls, request: JoinGroupRequest, context: Context, partition: TopicPartition, member_id: str) -> Member:
         """The member that this request would make."""
         return cls(
             group_id=request.group_id,
