@@ -1,14 +1,14 @@
 """All tables from Parquet on two cores, beside two of them in DuckDB, in one run.
 
-    python -m benchmarks.pipeline_tables                        # 5 million facts
+    python -m benchmarks.pipeline_tables                        # 5 million events
     python -m benchmarks.pipeline_tables --grow                 # 1, 2, 5 and 10 million
 
-The facts are those of a few simulated deploys, copied under other run ids until there are enough. The more records a
+The events are those of a few simulated deploys, copied under other run ids until there are enough. The more records a
 topic gets, the smaller is the part of them that ``rebalances`` and ``ownership`` are made of; ``--records`` says how
 many a second each topic gets.
 
 DuckDB answers the same two questions, in every column, with two threads; before anything is measured, both have to give
-the same rows for one copy of the facts. They are asked several times, in turns. The first time counts apart, and so do
+the same rows for one copy of the events. They are asked several times, in turns. The first time counts apart, and so do
 a few more, in which Java compiles what Spark made of the plans.
 """
 
@@ -65,7 +65,7 @@ def simulated(folder: Path, records: float) -> Path:
 
 
 def grown(spark: SparkSession, journals: Path, out: Path, wanted: int) -> int:
-    """Bronze with at least so many facts; copies of a run differ in their run id."""
+    """Bronze with at least so many events; copies of a run differ in their run id."""
     bronze = sort_out(parse(read_lines(spark, find([journals]))).persist()).events.persist()
     must_be_the_same(bronze)
     once = bronze.count()
@@ -145,7 +145,7 @@ def measure(console: Console, wanted: int, records: float, *, everything: bool) 
             events = spark.read.parquet(str(work / "bronze"))
             connection = duckdb.connect(config={"threads": 2})
             connection.execute(f"create view events as from read_parquet('{work}/bronze/*.parquet')")
-            table = Table("", "rows", "first", "warm", "DuckDB", "ratio", "facts/s", box=SIMPLE_HEAD)
+            table = Table("", "rows", "first", "warm", "DuckDB", "ratio", "events/s", box=SIMPLE_HEAD)
             for name, (make, query) in MADE.items():
                 compare(
                     table,
@@ -163,7 +163,7 @@ def measure(console: Console, wanted: int, records: float, *, everything: bool) 
                 whole = sum(seconds.values())
                 table.add_row("all tables, written", "", "", f"{whole:.1f} s", "", "", f"{count / whole:,.0f}")
             size = sum(file.stat().st_size for file in (work / "bronze").glob("*.parquet")) / 2**20
-            console.print(f"{count:,} facts, {size:.0f} MB; topics get {records} records a second")
+            console.print(f"{count:,} events, {size:.0f} MB; topics get {records} records a second")
             console.print(table)
             console.print(
                 f"ratio: to DuckDB, which gave the same rows; warm: the median of {ROUNDS} after {WARM_UP + 1}"
@@ -188,12 +188,12 @@ def compare(table: Table, name: str, count: int, ours: Callable[[], object], the
     table.add_row(name, f"{rows:,}", *seconds, f"{peer:.2f} s", f"{warm / peer:.1f}", f"{count / warm:,.0f}")
 
 
-def bench(*, facts: int = 5 * MILLION, records: float = RECORDS, grow: bool = False, everything: bool = True) -> None:
+def bench(*, events: int = 5 * MILLION, records: float = RECORDS, grow: bool = False, everything: bool = True) -> None:
     """All tables from Parquet on two cores.
 
     Parameters
     ----------
-    facts
+    events
         How many, at least.
     records
         How many a second each topic gets.
@@ -204,10 +204,10 @@ def bench(*, facts: int = 5 * MILLION, records: float = RECORDS, grow: bool = Fa
     """
     if grow:
         for size in (1, 2, 5, 10):
-            size_and_rate = (f"--facts={size * MILLION}", f"--records={records}")
+            size_and_rate = (f"--events={size * MILLION}", f"--records={records}")
             subprocess.run([sys.executable, "-m", "benchmarks.pipeline_tables", *size_and_rate], check=True)
         return
-    measure(Console(), facts, records, everything=everything)
+    measure(Console(), events, records, everything=everything)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     python -m benchmarks recovered_from_logs
 
-Simulated runs (the gallery, and random scenarios with faults) tell what really happened. Each node's facts are written
+Simulated runs (the gallery, and random scenarios with faults) tell what really happened. Each node's events are written
 down as a broker of that version logs them, the log is read as if it were a real one, and what the pipeline makes of it
 is held against the truth: rebalances with their causes and instants, members, leaders. No times of this machine are
 measured.
@@ -22,12 +22,12 @@ from rejoin.coordinator.control.recorder import Step
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.journal.events import coordinator as events
-from rejoin.journal.events.base import Event as CoreFact
+from rejoin.journal.events.base import Event as CoreEvent
 from rejoin.pipeline.reading.broker_logs.lines import Broken
 from rejoin.pipeline.reading.broker_logs.membership import Event
 from rejoin.pipeline.reading.broker_logs.reconstruction import tell_group
 from rejoin.pipeline.reading.broker_logs.requests import Asked, complete
-from rejoin.pipeline.reading.broker_logs.statements import Fact, LogFile
+from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.request_log import Exchange
 from rejoin.simulation.actors.cluster import NodeParty, Watcher
 from rejoin.simulation.lab import Lab
@@ -58,10 +58,10 @@ _OF_COORDINATORS: Final = (
 
 
 class Told(NamedTuple):
-    """A coordinator's fact of a simulated run."""
+    """A coordinator's event of a simulated run."""
 
     node: int
-    fact: CoreFact
+    event: CoreEvent
     at_ms: Millis
 
 
@@ -92,9 +92,9 @@ def run(name: str, scenario: Scenario, seed: int | None = None, *, requests: boo
     """Play a scenario."""
     told: list[Told] = []
 
-    def hear(party: Party, fact: CoreFact, now: Millis) -> None:
-        if isinstance(fact, _OF_COORDINATORS):
-            told.append(Told(int(party.name.rpartition("-")[2]), fact, BASE_MS + now))
+    def hear(party: Party, event: CoreEvent, now: Millis) -> None:
+        if isinstance(event, _OF_COORDINATORS):
+            told.append(Told(int(party.name.rpartition("-")[2]), event, BASE_MS + now))
 
     lab = Lab(scenario, seed, listeners=[hear])
     # Nobody asks for them, and they would pile up.
@@ -114,32 +114,32 @@ def written(told: Iterable[Told], version: tuple[int, int]) -> dict[int, list[by
     """The log of each node, as brokers of a version write it."""
     logs: dict[int, BrokerLog] = {}
     lines: dict[int, list[bytes]] = {}
-    for node, fact, at_ms in told:
+    for node, event, at_ms in told:
         log = logs.get(node)
         if log is None:
             log = logs[node] = BrokerLog(version, node, OFFSETS_PARTITIONS)
-        lines.setdefault(node, []).extend(line.encode() for line in log.lines(fact, at_ms))
+        lines.setdefault(node, []).extend(line.encode() for line in log.lines(event, at_ms))
     return lines
 
 
 def read(logs: dict[int, list[bytes]], requests: dict[int, list[bytes]]) -> tuple[list[Event], int]:
     """What the pipeline makes of server logs and request logs, and how many lines it could not read."""
-    facts: dict[str, list[Fact]] = {}
+    statements: dict[str, list[Statement]] = {}
     asked: dict[str, list[Asked]] = {}
     broken = 0
     for node, lines in (*logs.items(), *requests.items()):
         name = f"broker-{node}.log"
-        for found in LogFile(name, str(node)).facts(lines):
+        for found in LogFile(name, str(node)).statements(lines):
             if isinstance(found, Broken):
                 broken += 1
             elif isinstance(found, Exchange):
                 if found.group_id is not None:
                     asked.setdefault(found.group_id, []).append(Asked(found, str(node), name))
             elif found.group is not None:
-                facts.setdefault(found.group, []).append(found)
+                statements.setdefault(found.group, []).append(found)
     told: list[Event] = []
-    for group in {**facts, **asked}:
-        mine = sorted(facts.get(group, ()), key=lambda fact: (fact.order_ms, fact.node, fact.line))
+    for group in {**statements, **asked}:
+        mine = sorted(statements.get(group, ()), key=lambda each: (each.order_ms, each.node, each.line))
         told += complete(list(tell_group(group, mine)), asked.get(group, []))
     return told, broken
 
@@ -204,53 +204,53 @@ class Score:
     def compare(self, told: list[Told], found: list[Event]) -> None:
         """Hold what was found in the logs of one run against its truth."""
         by_place = Finder(found)
-        for _, fact, at in told:
-            match fact:
+        for _, event, at in told:
+            match event:
                 case events.RebalanceStarted():
-                    self._started(fact, at, by_place)
+                    self._started(event, at, by_place)
                 case events.JoinPhaseEnded():
-                    event = by_place.take("join_phase_ended", fact.group_id, at, fact.generation)
-                    self.count("join_end", (at, fact.generation, fact.join_ms), _ended(event))
+                    recovered = by_place.take("join_phase_ended", event.group_id, at, event.generation)
+                    self.count("join_end", (at, event.generation, event.join_ms), _ended(recovered))
                 case events.RebalanceCompleted():
-                    self._completed(fact, at, by_place)
+                    self._completed(event, at, by_place)
                 case events.MemberRemoved():
-                    event = by_place.take("member_removed", fact.group_id, at, fact.member_id)
-                    self.count("removed", fact.cause, event and event.get("cause"))
+                    recovered = by_place.take("member_removed", event.group_id, at, event.member_id)
+                    self.count("removed", event.cause, recovered and recovered.get("cause"))
                 case events.MemberJoined():
-                    event = by_place.member("member_joined", fact.group_id, fact.member_id)
-                    self.count("joined", fact.member_id, event and event["member_id"])
+                    recovered = by_place.member("member_joined", event.group_id, event.member_id)
+                    self.count("joined", event.member_id, recovered and recovered["member_id"])
                 case _:
                     pass
-        for event in by_place.rest("rebalance_started"):
-            self.count("not_invented", None, (event.get("group_id"), event["at_ms"], event.get("cause")))
-        for event in by_place.taken("rebalance_started"):
-            self.count("not_invented", event, event)
+        for recovered in by_place.rest("rebalance_started"):
+            self.count("not_invented", None, (recovered.get("group_id"), recovered["at_ms"], recovered.get("cause")))
+        for recovered in by_place.taken("rebalance_started"):
+            self.count("not_invented", recovered, recovered)
 
-    def _started(self, fact: events.RebalanceStarted, at: Millis, found: Finder) -> None:
-        event = found.take("rebalance_started", fact.group_id, at, fact.generation)
-        self.count("rebalances", True, event is not None)
-        event, cause = event or {}, fact.cause
-        self.count("cause", cause.cause, event.get("cause"))
+    def _started(self, event: events.RebalanceStarted, at: Millis, found: Finder) -> None:
+        recovered = found.take("rebalance_started", event.group_id, at, event.generation)
+        self.count("rebalances", True, recovered is not None)
+        recovered, cause = recovered or {}, event.cause
+        self.count("cause", cause.cause, recovered.get("cause"))
         if cause.member_id:
-            self.count("member", cause.member_id, event.get("cause_member_id"))
+            self.count("member", cause.member_id, recovered.get("cause_member_id"))
         if cause.group_instance_id:
-            self.count("instance", cause.group_instance_id, event.get("cause_group_instance_id"))
+            self.count("instance", cause.group_instance_id, recovered.get("cause_group_instance_id"))
         if cause.client_reason:
-            self.count("reason", cause.client_reason, event.get("client_reason"))
-        self.count("previous", fact.previous_state, event.get("previous_state"))
+            self.count("reason", cause.client_reason, recovered.get("client_reason"))
+        self.count("previous", event.previous_state, recovered.get("previous_state"))
 
-    def _completed(self, fact: events.RebalanceCompleted, at: Millis, found: Finder) -> None:
-        event = found.take("rebalance_completed", fact.group_id, None, fact.generation)
-        self.count("completed", True, event is not None)
-        event = event or {}
-        self.count("in_time", True, abs(event.get("at_ms", 0) - at) <= CLOSE_MS)
-        self.count("length", True, abs(event.get("rebalance_ms", -CLOSE_MS - 1) - fact.rebalance_ms) <= CLOSE_MS)
-        self.count("first_cause", fact.cause.cause, event.get("cause"))
-        self.count("members", sorted(fact.members_after), sorted(event.get("members") or ()))
-        self.count("before", sorted(fact.members_before), sorted(event.get("members_before", ["?"])))
-        self.count("leader", fact.leader, event.get("leader"))
-        owned = event.get("owned_after")
-        self.count("owned", _owned(fact.owned_after), owned and sorted(owned, key=lambda place: tuple(place.values())))
+    def _completed(self, event: events.RebalanceCompleted, at: Millis, found: Finder) -> None:
+        recovered = found.take("rebalance_completed", event.group_id, None, event.generation)
+        self.count("completed", True, recovered is not None)
+        recovered = recovered or {}
+        self.count("in_time", True, abs(recovered.get("at_ms", 0) - at) <= CLOSE_MS)
+        self.count("length", True, abs(recovered.get("rebalance_ms", -CLOSE_MS - 1) - event.rebalance_ms) <= CLOSE_MS)
+        self.count("first_cause", event.cause.cause, recovered.get("cause"))
+        self.count("members", sorted(event.members_after), sorted(recovered.get("members") or ()))
+        self.count("before", sorted(event.members_before), sorted(recovered.get("members_before", ["?"])))
+        self.count("leader", event.leader, recovered.get("leader"))
+        owned = recovered.get("owned_after")
+        self.count("owned", _owned(event.owned_after), owned and sorted(owned, key=lambda place: tuple(place.values())))
 
 
 def _ended(event: Event | None) -> object:

@@ -1,6 +1,6 @@
 """What must never happen, looked for in the tables, each with the rows that prove it.
 
-Every audit is a function of the facts and of tables made from them, and gives :data:`pipeline.schemas.VIOLATIONS`.
+Every audit is a function of the events and of tables made from them, and gives :data:`pipeline.schemas.VIOLATIONS`.
 None of them is a matter of taste: what is unwise but allowed is a finding. Consumers that pause for longer than their
 session do own partitions together with their successors in Kafka, too; that is what the first audit is there to show.
 """
@@ -149,7 +149,7 @@ def generations_that_went_back(events: DataFrame) -> DataFrame:
     generation only, and numbers that were handed out but never synced may come again. So generations that became Stable
     must rise over all coordinators, and those of a join phase only within one coordinator's time with the group.
     """
-    facts = (
+    rows = (
         of(events, "rebalance_completed", "join_phase_ended", "group_created", "group_loaded", "group_deleted")
         .select("run_id", "group_id", "generation", "confidence", *_EVIDENCE)
         .repartition("run_id", "group_id")
@@ -161,7 +161,7 @@ def generations_that_went_back(events: DataFrame) -> DataFrame:
     loads = fn.sum(is_one_of("group_created", "group_loaded").cast("int")).over(
         node.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    lived = facts.select("*", fn.coalesce(anew, fn.lit(0)).alias("life"), fn.coalesce(loads, fn.lit(0)).alias("load"))
+    lived = rows.select("*", fn.coalesce(anew, fn.lit(0)).alias("life"), fn.coalesce(loads, fn.lit(0)).alias("load"))
     stored = lived.where("event = 'rebalance_completed'")
     joined = lived.where("event = 'join_phase_ended'")
     over_all = Window.partitionBy("run_id", "group_id", "life").orderBy("at_ms", "source", "node", "seq")
@@ -169,10 +169,10 @@ def generations_that_went_back(events: DataFrame) -> DataFrame:
     return _fell(stored, over_all, "became Stable").unionByName(_fell(joined, in_one, "began"))
 
 
-def _fell(facts: DataFrame, order: WindowSpec, what: str) -> DataFrame:
+def _fell(rows: DataFrame, order: WindowSpec, what: str) -> DataFrame:
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     highest = fn.max(fn.struct("generation", *_EVIDENCE)).over(before)
-    back = facts.select("*", highest.alias("highest")).where(fn.col("generation") <= fn.col("highest.generation"))
+    back = rows.select("*", highest.alias("highest")).where(fn.col("generation") <= fn.col("highest.generation"))
     return _violations(
         back.select(
             "run_id",
@@ -203,9 +203,9 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
     ``expected``: the smallest offset that a read could have shown in the ``slack_ms`` before; ``found``: what it
     showed, -1 if nothing. Offsets that were deleted or expired, or belong to a deleted group, are not missed.
     """
-    # Within a transaction they count from its end, which is another fact.
-    facts = of(events, "offsets_committed", "positions_found", "offsets_deleted").where("producer_id IS NULL")
-    told = facts.select(
+    # Within a transaction they count from its end, which is another event.
+    rows = of(events, "offsets_committed", "positions_found", "offsets_deleted").where("producer_id IS NULL")
+    told = rows.select(
         *("run_id", "group_id", "generation", "member_id", "origin", "confidence", *_EVIDENCE),
         fn.explode("offsets").alias("at"),
     ).select("*", "at.topic", "at.partition", "at.offset")

@@ -113,7 +113,7 @@ EVENTS: Final = _table(
     _column("seq", _LONG, "Place in the stream of this source and node; orders rows of equal at_ms."),
     _column("at_ms", _LONG, "When."),
     _DAY,
-    _column("event", _STRING, "Name of the fact, as in the journals; 'request' for a request with its answer."),
+    _column("event", _STRING, "Name of the event, as in the journals; 'request' for a request with its answer."),
     _CONFIDENCE,
     _column("file", _STRING, "Where it was read."),
     _column("line", _LONG, "Where it was read, from 1."),
@@ -126,13 +126,13 @@ EVENTS: Final = _table(
     _column(
         "other_member_id",
         _STRING,
-        "The other member of the fact: the old id that was replaced"
+        "The other member of the event: the old id that was replaced"
         " (static_member_replaced), the refused one (static_member_restored), the owner of the instance id"
         " (member_fenced).",
     ),
     # state
-    _column("generation", _INT, "As the fact has it: the old one in rebalance_started, the new one elsewhere."),
-    _column("state", _STRING, "The group's state: after group_state_changed, before the fact elsewhere."),
+    _column("generation", _INT, "As the event has it: the old one in rebalance_started, the new one elsewhere."),
+    _column("state", _STRING, "The group's state: after group_state_changed, before the event elsewhere."),
     _column("previous_state", _STRING, "State before."),
     _column("offsets_partition", _INT, "Partition of __consumer_offsets."),
     _column("epoch", _INT, "Leader epoch of the offsets partition."),
@@ -186,7 +186,7 @@ EVENTS: Final = _table(
     _column("partition_count", _INT, "Partitions of the topic; of all topics in assignment_computed."),
     _column("previous_partition_count", _INT, "Before it grew."),
     _column("records_per_second", _DOUBLE, "What each partition of a synthetic topic gets."),
-    _column("partitions", PARTITIONS, "Partitions of the fact: assigned, revoked, lost, or given in group_synced."),
+    _column("partitions", PARTITIONS, "Partitions of the event: assigned, revoked, lost, or given in group_synced."),
     _column("owned", PARTITIONS, "What the consumer owned then (join_sent, group_synced)."),
     _column("ranges", RANGES, "Records of records_processed, half open."),
     _column("offsets", OFFSETS, "Committed, refused or found positions: the next record to read."),
@@ -207,15 +207,15 @@ EVENTS: Final = _table(
     _column("throttle_ms", _DOUBLE, "Held back by a quota."),
     _column("software", _STRING, "The client's name and version."),
     # the rest
-    _column("fact", _STRING, "The fact as JSON, where it says more than the columns; null where it does not."),
+    _column("event_json", _STRING, "The event as JSON, where it says more than the columns; null where it does not."),
 )
-"""Bronze: one row for each fact of any source. Facts of the same kind have the same event name in all of them."""
+"""Bronze: one row for each event of any source. Events of the same kind have the same event name in all of them."""
 
 STREAMS: Final = _table(
     _RUN,
     _column("source", _STRING, "As in events."),
     _column("node", _STRING, "As in events."),
-    _column("rows", _LONG, "Facts that were taken in."),
+    _column("rows", _LONG, "Events that were taken in."),
     _column("first_seq", _LONG, "The first number."),
     _column("last_seq", _LONG, "The last number."),
     _column("missing", _LONG, "Numbers from 1 to the last that no row has: lost, or in the quarantine."),
@@ -491,7 +491,7 @@ PROGRESS: Final = _table(
     _column("in_hand", _LONG, "Records that may be lost, or still in a consumer's hands."),
     _CONFIDENCE,
 )
-"""One row for each partition of a group, over the whole run; ``day`` is that of the first fact."""
+"""One row for each partition of a group, over the whole run; ``day`` is that of the first event."""
 
 REQUESTS: Final = _table(
     _RUN,

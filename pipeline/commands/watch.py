@@ -25,7 +25,7 @@ from rejoin.pipeline.live.board import Board, finding, line
 from rejoin.pipeline.live.event_stream import (
     SETTINGS,
     drain,
-    keep_facts,
+    keep_events,
     keep_rebalances,
     lines_of_journals,
     lines_of_services,
@@ -40,7 +40,7 @@ from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
 _LONGEST_PAUSE_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.25
 _ASK_SECONDS: Final = 2.0
-_TOLD: Final = re.compile(r"pipeline\.live_service\.(ServiceDown|NotAService|FactsGone): (.+)")
+_TOLD: Final = re.compile(r"pipeline\.live\.service\.(ServiceDown|NotAService|EventsGone): (.+)")
 """What the data source says, within all that Spark says around it."""
 
 Stream = Callable[[SparkSession], DataFrame]
@@ -62,7 +62,7 @@ def watch(
 ) -> int:
     """Follow running coordinators and show rebalances, their causes and findings as they come.
 
-    What was read is kept, each fact once, also when this is killed: the same command goes on where it was.
+    What was read is kept, each event once, also when this is killed: the same command goes on where it was.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def watch(
     every
         Seconds between looks for something new.
     lost
-        What to do when a service has lost facts that were not read yet, as after a restart without a journal: skip
+        What to do when a service has lost events that were not read yet, as after a restart without a journal: skip
         says so in the quarantine and goes on, fail ends with an error.
     master
         Where Spark runs: local[N] or spark://HOST:PORT; all cores of this machine without it.
@@ -155,7 +155,7 @@ class _Watch:
             self._board.read_on(self._store)
             made = make_tables(self._spark, self._store, lambda name: status.update(f"making {name}"))
         self._board.findings = made.findings
-        self._board.facts = _facts(self._store, made)
+        self._board.events = _events(self._store, made)
         self._console.print(self._board.shown())
         return made
 
@@ -164,19 +164,19 @@ class _Watch:
         with ExitStack() as closing:
             maker = _Maker(self._spark, self._store)
             closing.callback(maker.stop)
-            facts = _Kept(lambda: keep_facts(self._lines("wait"), self._store, every_seconds=self._every))
+            events = _Kept(lambda: keep_events(self._lines("wait"), self._store, every_seconds=self._every))
             live = _Kept(lambda: keep_rebalances(self._spark, self._store, every_seconds=self._every))
             closing.callback(live.stop)
-            closing.callback(facts.stop)
+            closing.callback(events.stop)
             show: Callable[[], None] | None = None
             if self._console.is_terminal:
                 screen = Live(console=self._console, get_renderable=self._board.shown, auto_refresh=False)
                 show = closing.enter_context(screen).refresh
             ask_at, asked = 0.0, list[str]()
             while True:
-                notes = facts.look()
+                notes = events.look()
                 # One after the other: both start a Python of their own, for which Spark has little patience.
-                notes += live.look() if facts.is_up else []
+                notes += live.look() if events.is_up else []
                 if time.monotonic() >= ask_at:
                     asked = list(_asked(self._urls))
                     ask_at = time.monotonic() + _ASK_SECONDS
@@ -186,7 +186,7 @@ class _Watch:
     def _tell(self, show: Callable[[], None] | None, notes: list[str], maker: _Maker) -> None:
         done = self._board.read_on(self._store)
         if self._board.batch >= 0:
-            maker.ask_for(self._store.committed("facts"))
+            maker.ask_for(self._store.committed("events"))
         if show is None:
             for row in done:
                 self._console.print(line(row), soft_wrap=True)
@@ -204,7 +204,7 @@ class _Watch:
         made = maker.taken()
         if made is None:
             return
-        self._board.facts = _facts(self._store, made)
+        self._board.events = _events(self._store, made)
         if not self._console.is_terminal:
             known = {(row["run_id"], row["group_id"], row["finding"], row["title"]) for row in self._board.findings}
             for row in made.findings:
@@ -268,7 +268,7 @@ class _Kept:
 
 
 class _Maker:
-    """Makes the tables again, beside the stream, whenever there are new facts and the last time is over."""
+    """Makes the tables again, beside the stream, whenever there are new events and the last time is over."""
 
     def __init__(self, spark: SparkSession, store: Store) -> None:
         self._spark = spark
@@ -330,7 +330,7 @@ class _Maker:
         self._busy = f"making {name.replace('_', ' ')}"
 
 
-def _facts(store: Store, made: Made) -> str:
+def _events(store: Store, made: Made) -> str:
     bad = f", {count(made.quarantined, 'line')} in quarantine" if made.quarantined else ""
     return f"{count(made.rebalances, 'rebalance')}, {count(len(made.findings), 'finding')}{bad}"
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings.history import EVENT_TYPES, ROWS, History
+from rejoin.pipeline.findings.history import READ_ONE_BY_ONE, ROWS, History
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.tables.common import ends_of_runs
 
@@ -39,7 +39,7 @@ def findings(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
         _part("stop", stops_of(tables["pauses"])),
         _part("owned", _first_owned(tables["ownership"])),
         _part("loss", _losses(tables["records"])),
-        _part("fact", _facts(events, tables["member_sessions"])),
+        _part("event", _events(events, tables["member_sessions"])),
     ]
     rows = parts[0]
     for part in parts[1:]:
@@ -96,9 +96,9 @@ def _losses(records: DataFrame) -> DataFrame:
     )
 
 
-def _facts(events: DataFrame, sessions: DataFrame) -> DataFrame:
-    names = [each.name for each in fields(ROWS["fact"])]
-    wanted = events.where(F.col("event").isin(*EVENT_TYPES))
+def _events(events: DataFrame, sessions: DataFrame) -> DataFrame:
+    names = [each.name for each in fields(ROWS["event"])]
+    wanted = events.where(F.col("event").isin(*READ_ONE_BY_ONE))
     of_groups = wanted.where(F.col("group_id").isNotNull()).select("run_id", "group_id", *names)
     # What befalls a topic concerns every group that reads it.
     readers = sessions.select("run_id", "group_id", F.explode("topics").alias("topic")).distinct()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
-from rejoin.pipeline.findings.history import COOPERATIVE, METADATA_CHANGED, Fact, History, Rebalance, all_exact
+from rejoin.pipeline.findings.history import COOPERATIVE, METADATA_CHANGED, Event, History, Rebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
 from rejoin.pipeline.findings.words import count, names, period, seconds, span, spans, times
 
@@ -111,9 +111,9 @@ def _is_cold_start(chain: Sequence[Rebalance]) -> bool:
 def topic_growth(history: History) -> Iterator[Finding]:
     """A topic got more partitions. Nobody reads them before the leader has looked at its metadata again, up to
     metadata.max.age.ms later."""
-    grown = _growths(history.facts)
-    for fact, before in grown:
-        yield _grown(history, fact, before)
+    grown = _growths(history.events)
+    for event, before in grown:
+        yield _grown(history, event, before)
     if grown:
         return
     caused = [each for each in history.later if (each.client_reason or "").startswith(METADATA_CHANGED)]
@@ -143,37 +143,37 @@ _AGE: Final = (
 )
 
 
-def _growths(facts: Sequence[Fact]) -> list[tuple[Fact, int]]:
-    """Facts that tell of more partitions than any before, with how many there were."""
-    by_topic: dict[str, list[Fact]] = defaultdict(list)
-    for fact in facts:
-        if fact.topic and fact.partition_count:
-            by_topic[fact.topic].append(fact)
+def _growths(events: Sequence[Event]) -> list[tuple[Event, int]]:
+    """Events that tell of more partitions than any before, with how many there were."""
+    by_topic: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        if event.topic and event.partition_count:
+            by_topic[event.topic].append(event)
     found = []
     for told in by_topic.values():
         # A simulation's nodes hear late of what was done from outside.
-        outside = [fact for fact in told if fact.event == "topic_written"]
+        outside = [event for event in told if event.event == "topic_written"]
         known = 0
-        for fact in outside or told:
-            now, before = fact.partition_count or 0, known or fact.previous_partition_count or 0
+        for event in outside or told:
+            now, before = event.partition_count or 0, known or event.previous_partition_count or 0
             if 0 < before < now:
-                found.append((fact, before))
+                found.append((event, before))
             known = max(known, now)
     return sorted(found, key=lambda each: (each[0].at_ms, each[0].topic or ""))
 
 
-def _grown(history: History, fact: Fact, before: int) -> Finding:
-    now = fact.partition_count or 0
-    first_owned = {row.partition: row.first_ms for row in history.owned if row.topic == fact.topic}
-    waits = [max(0, first_owned[number] - fact.at_ms) for number in range(before, now) if number in first_owned]
+def _grown(history: History, event: Event, before: int) -> Finding:
+    now = event.partition_count or 0
+    first_owned = {row.partition: row.first_ms for row in history.owned if row.topic == event.topic}
+    waits = [max(0, first_owned[number] - event.at_ms) for number in range(before, now) if number in first_owned]
     never = [number for number in range(before, now) if number not in first_owned]
-    to_the_end = max(0, history.end_ms - fact.at_ms)
+    to_the_end = max(0, history.end_ms - event.at_ms)
     told = bool(first_owned)
     unread_s = (sum(waits) + len(never) * to_the_end) / 1_000 if told else 0.0
     caused = [
         each
         for each in history.later
-        if each.prepared_at_ms >= fact.at_ms and (each.client_reason or "").startswith(METADATA_CHANGED)
+        if each.prepared_at_ms >= event.at_ms and (each.client_reason or "").startswith(METADATA_CHANGED)
     ][:1]
     if not told:
         outcome = "Who read the new ones, and from when on, is not told."
@@ -188,16 +188,16 @@ def _grown(history: History, fact: Fact, before: int) -> Finding:
         outcome = f"The new ones had an owner {spans(waits)} later."
     quick = told and not never and max(waits, default=0) <= UNREAD_MS
     # What the new partitions would have kept busy, in consumers.
-    cost = history.cost_s(caused) + (unread_s / now * _members(history, fact.at_ms) if now else 0.0)
+    cost = history.cost_s(caused) + (unread_s / now * _members(history, event.at_ms) if now else 0.0)
     return Finding(
         "topic-growth",
-        f"{fact.topic} grew from {before} to {now} partitions"
+        f"{event.topic} grew from {before} to {now} partitions"
         + ("; the new ones were not read" if never and told else f", read after {spans(waits)}" if waits else ""),
-        f"{fact.topic} grew from {before} to {now} partitions {period(fact.at_ms, fact.at_ms)}. {outcome}"
+        f"{event.topic} grew from {before} to {now} partitions {period(event.at_ms, event.at_ms)}. {outcome}"
         + (f" They were unread for {seconds(unread_s * 1_000)} partition-seconds." if unread_s else ""),
         cost,
-        fact.at_ms,
-        fact.at_ms + (to_the_end if never else max(waits, default=0)),
+        event.at_ms,
+        event.at_ms + (to_the_end if never else max(waits, default=0)),
         setting="metadata.max.age.ms",
         advice=_AGE
         if not never
@@ -210,8 +210,8 @@ def _grown(history: History, fact: Fact, before: int) -> Finding:
             "partition_seconds_unread": unread_s,
         },
         rebalances=[each.rebalance_id for each in caused],
-        evidence=[fact.as_evidence()],
-        exact=all_exact([fact]),
+        evidence=[event.as_evidence()],
+        exact=all_exact([event]),
         severity=HIGH if never and told else LOW if quick else None,
     )
 
@@ -228,7 +228,7 @@ def _members(history: History, at_ms: int) -> int:
 def coordinator_failover(history: History) -> Iterator[Finding]:
     """Another broker took the group over. Consumers go on with what they have; commits wait. A group that was in the
     middle of a rebalance has to begin again, and the generation's number comes a second time."""
-    moves = [fact for fact in history.facts if fact.event == "group_loaded"]
+    moves = [event for event in history.events if event.event == "group_loaded"]
     if not moves:
         return
     aborted = [each for each in history.rebalances if each.outcome == "aborted"]

@@ -139,8 +139,8 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """Of the table ``events``: one of :data:`EVENT_TYPES`, or an error."""
+class Event:
+    """Of the table ``events``: one of :data:`READ_ONE_BY_ONE`, or an error."""
 
     source: str
     node: str | None
@@ -160,11 +160,11 @@ class Fact:
     confidence: str | None
 
     def as_evidence(self) -> dict[str, Any]:
-        """Where the fact is to be found."""
+        """Where the event is to be found."""
         return {name: getattr(self, name) for name in ("source", "node", "seq", "at_ms", "event", "file", "line")}
 
 
-EVENT_TYPES: Final = (
+READ_ONE_BY_ONE: Final = (
     "poll_timeout_exceeded",
     "member_fenced",
     "fenced",
@@ -183,7 +183,7 @@ ROWS: Final[dict[str, type[Any]]] = {
     "balance": Balance,
     "owned": Owned,
     "loss": Loss,
-    "fact": Fact,
+    "event": Event,
 }
 """Kind of row to its class; the names of the fields are the columns."""
 
@@ -223,7 +223,7 @@ class History:
     balances: list[Balance] = field(default_factory=list)
     owned: list[Owned] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
-    facts: list[Fact] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
 
     @classmethod
     def of(cls, run_id: str, group_id: str, end_ms: int, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> History:
@@ -244,7 +244,7 @@ class History:
             read("balance", lambda row: (row.at_ms, row.generation or 0)),
             read("owned", lambda row: (row.topic, row.partition)),
             read("loss", lambda row: (row.topic, row.partition)),
-            read("fact", lambda row: (row.at_ms, row.source, row.node or "", row.seq or 0)),
+            read("event", lambda row: (row.at_ms, row.source, row.node or "", row.seq or 0)),
         )
 
     # -- who
@@ -402,6 +402,6 @@ def short(member_id: str | None) -> str:
     return member_id[:-37] if len(member_id) > 37 and member_id[-37] == "-" else member_id
 
 
-def all_exact(rows: Iterable[Rebalance | Stay | Fact]) -> bool:
+def all_exact(rows: Iterable[Rebalance | Stay | Event]) -> bool:
     """Whether the sources said all of it."""
     return all(row.confidence in (None, EXACT) for row in rows)

@@ -25,23 +25,23 @@ def max_poll_exceeded(history: History) -> Iterator[Finding]:
     """A consumer did not poll within max.poll.interval.ms: its own heartbeat thread leaves the group. The coordinator
     knows that only from the reason the consumer gives (KIP-800), or the consumer's own journal tells it."""
     stays = [stay for stay in history.stays if stay.left_by_poll_timeout]
-    told = [fact for fact in history.facts if fact.event == "poll_timeout_exceeded"]
+    told = [event for event in history.events if event.event == "poll_timeout_exceeded"]
     if not stays and not told:
         return
     times_out = max(len(stays), len(told))
     clients = list(
         dict.fromkeys(
-            [fact.group_instance_id or fact.client_id or history.who(fact.member_id) for fact in told]
+            [event.group_instance_id or event.client_id or history.who(event.member_id) for event in told]
             or [history.name_of(stay) for stay in stays]
         )
     )
-    gone = [stay.member_id for stay in stays] + [fact.member_id for fact in told if fact.member_id]
+    gone = [stay.member_id for stay in stays] + [event.member_id for event in told if event.member_id]
     back = [each for each in history.returns if each.exact and each.before.member_id in gone]
     ids = dict.fromkeys([*gone, *(each.after.member_id for each in back)])
     caused = [
         each for each in history.caused_by(ids) if (each.cause == "join-new") == (each.cause_member_id not in gone)
     ]
-    limits = [fact.timeout_ms for fact in told if fact.timeout_ms]
+    limits = [event.timeout_ms for event in told if event.timeout_ms]
     limits = limits or [stay.rebalance_timeout_ms for stay in stays if stay.rebalance_timeout_ms]
     limit = max(limits, default=0)
     away = [each.away_ms for each in back if each.away_ms > 0]
@@ -54,7 +54,7 @@ def max_poll_exceeded(history: History) -> Iterator[Finding]:
         if away
         else f" {'It' if len(clients) == 1 else 'They'} did not come back."
     )
-    refused = [fact for fact in history.facts if fact.event == "commit_refused" and fact.member_id in gone]
+    refused = [event for event in history.events if event.event == "commit_refused" and event.member_id in gone]
     twice = (
         f" {count(len(refused), 'commit')} of theirs {'was' if len(refused) == 1 else 'were'} refused afterwards: "
         "those records are processed again."
@@ -62,7 +62,7 @@ def max_poll_exceeded(history: History) -> Iterator[Finding]:
         else ""
     )
     exact = all_exact(caused) and all_exact(stays) and all_exact(told)
-    moments = [fact.at_ms for fact in told] or [stay.ended_at_ms for stay in stays if stay.ended_at_ms is not None]
+    moments = [event.at_ms for event in told] or [stay.ended_at_ms for stay in stays if stay.ended_at_ms is not None]
     raised = f", or raise max.poll.interval.ms above {value(at_least(longest * MARGIN))}" if away and limit else ""
     yield Finding(
         "max-poll-exceeded",
@@ -92,7 +92,7 @@ def max_poll_exceeded(history: History) -> Iterator[Finding]:
         | ({"longest_batch_ms": longest} if limit and away else {}),
         members=clients,
         rebalances=[each.rebalance_id for each in caused],
-        evidence=[fact.as_evidence() for fact in [*told, *refused]],
+        evidence=[event.as_evidence() for event in [*told, *refused]],
         exact=exact,
         # Over and over it is a group that does not get on, whatever the others do.
         severity=MEDIUM if severity_of(cost) == LOW and times_out >= AGAIN else None,

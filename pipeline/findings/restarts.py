@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from rejoin.pipeline.findings.finding import HIGH, LOW, Finding
-from rejoin.pipeline.findings.history import Fact, History, Rebalance, Return, Stay, all_exact
+from rejoin.pipeline.findings.history import Event, History, Rebalance, Return, Stay, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
 from rejoin.pipeline.findings.words import at_least, count, names, period, seconds, span, spans, times
 
@@ -297,12 +297,12 @@ def flapping_member(history: History) -> Iterator[Finding]:
 def duplicate_instance_id(history: History) -> Iterator[Finding]:
     """Two processes use one group.instance.id. Each that joins fences the other (FENCED_INSTANCE_ID), which is fatal
     for a consumer; no rebalance shows it."""
-    told = [fact for fact in history.facts if fact.event == "member_fenced"]
-    told = told or [fact for fact in history.facts if fact.event == "fenced"]
-    by_instance: dict[str, list[Fact]] = defaultdict(list)
-    for fact in told:
-        if fact.group_instance_id:
-            by_instance[fact.group_instance_id].append(fact)
+    told = [event for event in history.events if event.event == "member_fenced"]
+    told = told or [event for event in history.events if event.event == "fenced"]
+    by_instance: dict[str, list[Event]] = defaultdict(list)
+    for event in told:
+        if event.group_instance_id:
+            by_instance[event.group_instance_id].append(event)
     for instance, fenced in sorted(by_instance.items()):
         again = any(b.at_ms - a.at_ms <= FENCED_AGAIN_MS for a, b in pairwise(fenced))
         stays = [stay for stay in history.stays if stay.group_instance_id == instance]
@@ -333,7 +333,7 @@ def duplicate_instance_id(history: History) -> Iterator[Finding]:
             + ("" if again else " In a deploy, stop the old process before the new one starts."),
             numbers={"fenced": len(fenced), "member_ids": len({stay.member_id for stay in stays})},
             members=[instance, *clients],
-            evidence=[fact.as_evidence() for fact in fenced],
+            evidence=[event.as_evidence() for event in fenced],
             exact=exact,
             severity=HIGH if again else LOW,
         )

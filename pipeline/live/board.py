@@ -41,7 +41,7 @@ class Board:
     finished: int = 0
     batch: int = -1
     findings: Sequence[Row] = ()
-    facts: str = ""
+    events: str = ""
     notes: list[str] = field(default_factory=list)
 
     def read_on(self, store: Store) -> list[Row]:
@@ -75,7 +75,7 @@ class Board:
 
     def shown(self) -> RenderableType:
         """All of it."""
-        parts: list[RenderableType] = [Text.assemble((self.title, "bold"), ("   " + self.facts, "dim"))]
+        parts: list[RenderableType] = [Text.assemble((self.title, "bold"), ("   " + self.events, "dim"))]
         parts += [Text(note, "yellow") for note in self.notes]
         parts += ["", self._groups(), "", self._rebalances()]
         if self.findings:

@@ -1,8 +1,8 @@
-"""Facts as a stream: from running services or from journals, into a :class:`~rejoin.pipeline.live.store.Store`.
+"""Events as a stream: from running services or from journals, into a :class:`~rejoin.pipeline.live.store.Store`.
 
-Two queries. ``facts`` reads lines, tells facts from broken lines and writes both down. ``live`` follows the batches
-that ``facts`` has committed, so it never knows more than is on disk, and keeps the rebalances that go on as Spark's
-state. Everything else is made of all facts, by the same functions that a batch uses, whenever it is asked for.
+Two queries. ``events`` reads lines, tells events from broken lines and writes both down. ``live`` follows the batches
+that ``events`` has committed, so it never knows more than is on disk, and keeps the rebalances that go on as Spark's
+state. Everything else is made of all events, by the same functions that a batch uses, whenever it is asked for.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FILES: Final = "path string, modificationTime timestamp, length long, content b
 def lines_of_services(
     spark: SparkSession, urls: Sequence[str], *, max_rows: int = MAX_ROWS, down: str = "fail", lost: str = "skip"
 ) -> DataFrame:
-    """The facts of running services as a stream of lines; options as in :mod:`rejoin.pipeline.live.source`."""
+    """The events of running services as a stream of lines; options as in :mod:`rejoin.pipeline.live.source`."""
     spark.dataSource.register(RejoinSource)
     options = {"from": " ".join(urls), "maxRowsPerBatch": str(max_rows), "down": down, "lost": lost}
     return spark.readStream.format(NAME).options(**options).load()
@@ -74,17 +74,17 @@ def lines_of_journals(spark: SparkSession, folders: Iterable[Path], *, max_files
     return reduce(DataFrame.unionAll, streams).mapInArrow(_read_segments, LINES)
 
 
-def keep_facts(
+def keep_events(
     lines: DataFrame, store: Store, *, after_write: AfterWrite | None = None, every_seconds: float | None = None
 ) -> StreamingQuery:
-    """Start the query that writes facts down. Without ``every_seconds`` it takes what is there and ends."""
+    """Start the query that writes events down. Without ``every_seconds`` it takes what is there and ends."""
 
     def write(rows: DataFrame, batch_id: int) -> None:
-        write_batch(rows, store.facts, batch_id)
+        write_batch(rows, store.events, batch_id)
         if after_write is not None:
-            after_write("facts", batch_id)
+            after_write("events", batch_id)
 
-    return _start(parse(lines), store, "facts", write, every_seconds)
+    return _start(parse(lines), store, "events", write, every_seconds)
 
 
 def keep_rebalances(
@@ -92,21 +92,21 @@ def keep_rebalances(
 ) -> StreamingQuery:
     """Start the query that follows the groups. Without ``every_seconds`` it takes what is there and ends."""
     spark.dataSource.register(BatchesSource)
-    checkpoint = str(store.checkpoint("facts"))
-    options = {"facts": str(store.facts), "checkpoint": checkpoint}
-    facts = spark.readStream.format(BatchesSource.name()).options(**options).load()
+    checkpoint = str(store.checkpoint("events"))
+    options = {"events": str(store.events), "checkpoint": checkpoint}
+    events = spark.readStream.format(BatchesSource.name()).options(**options).load()
 
     def write(rows: DataFrame, batch_id: int) -> None:
         write_batch(rows, store.live, batch_id)
         if after_write is not None:
             after_write("live", batch_id)
 
-    return _start(follow(facts), store, "live", write, every_seconds)
+    return _start(follow(events), store, "live", write, every_seconds)
 
 
 def drain(spark: SparkSession, lines: DataFrame, store: Store, *, after_write: AfterWrite | None = None) -> None:
     """Take in what is there, and return."""
-    _to_its_end(partial(keep_facts, lines, store, after_write=after_write))
+    _to_its_end(partial(keep_events, lines, store, after_write=after_write))
     _to_its_end(partial(keep_rebalances, spark, store, after_write=after_write))
 
 

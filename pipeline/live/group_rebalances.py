@@ -1,9 +1,9 @@
-"""The rebalances of one group at one coordinator, fact by fact: what is known between two batches, and what changes it.
+"""The rebalances of one group at one coordinator, event by event: what is known between batches, and what changes it.
 
-The rows are those that :mod:`pipeline.tables.rebalances` makes of the same facts, in the columns that are settled when
+The rows are those that :mod:`pipeline.tables.rebalances` makes of the same events, in the columns that are settled when
 a rebalance ends (:data:`COLUMNS`). A row is finished, and final, when the coordinator itself says how it ended: the
 group is Stable again, nobody is left, it had to begin again, or the coordinator lost or loaded the group. What takes
-facts of other coordinators or later ones to know (numbers over all coordinators, storms, that a coordinator never came
+events of other coordinators or later ones to know (numbers over all coordinators, storms, that a coordinator never came
 back) is for the tables that are made of the whole journal.
 """
 
@@ -34,14 +34,14 @@ FOLLOWED: Final = (
     "group_deleted",
     "group_state_changed",
 )
-"""The facts that change something here."""
+"""The events that change something here."""
 
 _CLIENT: Final = re.compile(r"(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 """Kafka: a dynamic member's id is its client.id with a UUID behind it."""
 
 
-class Fact(Protocol):
-    """The columns of an event that are looked at; those that the fact does not have are none."""
+class Event(Protocol):
+    """The columns of an event that are looked at; those that the event does not have are none."""
 
     run_id: str
     group_id: str
@@ -72,8 +72,8 @@ class Fact(Protocol):
     sync_ms: int | None
 
 
-READS: Final = tuple(Fact.__annotations__)
-"""Columns of events that a fact must come with."""
+READS: Final = tuple(Event.__annotations__)
+"""Columns of events that an event must come with."""
 
 
 @dataclass(slots=True)
@@ -135,19 +135,19 @@ class Comings:
     slowest_at_ms: int | None = None
     slowest_member_id: str | None = None
 
-    def add(self, fact: Fact) -> None:
-        """Take in a fact about a member."""
+    def add(self, event: Event) -> None:
+        """Take in an event about a member."""
         kinds = {"member_joined": self.joined, "static_member_replaced": self.replaced}
-        if fact.event == "member_removed":
-            kinds[fact.event] = self.left if fact.cause == "left" else self.evicted
-        whose = kinds.get(fact.event)
-        if whose is not None and fact.member_id is not None and fact.member_id not in whose:
-            whose.append(fact.member_id)
-        if fact.event in _JOINS:
+        if event.event == "member_removed":
+            kinds[event.event] = self.left if event.cause == "left" else self.evicted
+        whose = kinds.get(event.event)
+        if whose is not None and event.member_id is not None and event.member_id not in whose:
+            whose.append(event.member_id)
+        if event.event in _JOINS:
             self.joins += 1
-            self.joins_at_ms += fact.at_ms
-            if self.slowest_at_ms is None or fact.at_ms >= self.slowest_at_ms:
-                self.slowest_at_ms, self.slowest_member_id = fact.at_ms, fact.member_id
+            self.joins_at_ms += event.at_ms
+            if self.slowest_at_ms is None or event.at_ms >= self.slowest_at_ms:
+                self.slowest_at_ms, self.slowest_member_id = event.at_ms, event.member_id
 
 
 @dataclass(slots=True)
@@ -159,9 +159,9 @@ class Followed:
     members: int = 0
     since_ms: int | None = None
     at_ms: int | None = None
-    """Instant of the newest fact."""
+    """Instant of the newest event."""
     seen: int = 0
-    """Number of the newest fact; none up to it counts any more."""
+    """Number of the newest event; none up to it counts any more."""
     attempt: int = 0
     open: Rebalance | None = None
     """The rebalance that goes on."""
@@ -170,85 +170,85 @@ class Followed:
     ahead: Comings = field(default_factory=Comings)
     """Who came and went since then, which makes the next one begin."""
 
-    def follow(self, facts: Iterable[Fact]) -> Iterator[Rebalance]:
-        """Take in the facts of a batch, in whatever order they come, and give the rebalances that they finish."""
-        for fact in sorted(facts, key=attrgetter("seq")):
-            if fact.seq > self.seen:
-                self.seen = fact.seq
-                done = self._take(fact)
-                self._look(fact)
+    def follow(self, events: Iterable[Event]) -> Iterator[Rebalance]:
+        """Take in the events of a batch, in whatever order they come, and give the rebalances that they finish."""
+        for event in sorted(events, key=attrgetter("seq")):
+            if event.seq > self.seen:
+                self.seen = event.seq
+                done = self._take(event)
+                self._look(event)
                 if done is not None:
                     yield done
 
-    def _take(self, fact: Fact) -> Rebalance | None:
-        if fact.event == "rebalance_started":
-            return self._begin(fact)
-        if fact.event in (*_JOINS, "member_removed"):
-            self._count(fact)
+    def _take(self, event: Event) -> Rebalance | None:
+        if event.event == "rebalance_started":
+            return self._begin(event)
+        if event.event in (*_JOINS, "member_removed"):
+            self._count(event)
             return None
         going_on = self.open
         if going_on is None:
             return None
-        match fact.event:
+        match event.event:
             case "join_phase_ended":
-                going_on.generation_to, going_on.joined_at_ms = fact.generation, fact.at_ms
-                going_on.leader, going_on.protocol = fact.leader, fact.protocol
-                going_on.members_after, going_on.absent = fact.members, fact.absent
-                going_on.join_ms = fact.join_ms
+                going_on.generation_to, going_on.joined_at_ms = event.generation, event.at_ms
+                going_on.leader, going_on.protocol = event.leader, event.protocol
+                going_on.members_after, going_on.absent = event.members, event.absent
+                going_on.join_ms = event.join_ms
             case "assignment_received" if going_on.assigned_at_ms is None:
-                going_on.assigned_at_ms = fact.at_ms
+                going_on.assigned_at_ms = event.at_ms
             case "rebalance_completed":
-                return self._complete(going_on, fact)
+                return self._complete(going_on, event)
             case "group_emptied":
-                return self._finish(fact.at_ms, EMPTIED)
+                return self._finish(event.at_ms, EMPTIED)
             case "group_loaded" | "group_deleted":
-                return self._finish(fact.at_ms, ABORTED)
-            case "group_state_changed" if fact.state == "Dead":
-                return self._finish(fact.at_ms, ABORTED)
+                return self._finish(event.at_ms, ABORTED)
+            case "group_state_changed" if event.state == "Dead":
+                return self._finish(event.at_ms, ABORTED)
         return None
 
-    def _begin(self, fact: Fact) -> Rebalance | None:
+    def _begin(self, event: Event) -> Rebalance | None:
         done = None
-        again = self.open is not None and fact.previous_state in ("CompletingRebalance", None)
+        again = self.open is not None and event.previous_state in ("CompletingRebalance", None)
         if again:
-            done = self._finish(fact.at_ms, SUPERSEDED)
+            done = self._finish(event.at_ms, SUPERSEDED)
         # Else its coordinator was interrupted and never said how the one before ended.
         self.attempt = self.attempt + 1 if again else 1
         self.here, self.ahead = self.ahead, Comings()
         self.open = Rebalance(
-            rebalance_id=f"{fact.run_id}/{fact.group_id}/{fact.node}/{fact.seq}",
+            rebalance_id=f"{event.run_id}/{event.group_id}/{event.node}/{event.seq}",
             attempt=self.attempt,
-            generation_from=fact.generation,
-            prepared_at_ms=fact.at_ms,
-            previous_state=fact.previous_state,
-            initial=fact.initial,
-            cause=fact.cause or "unknown",
-            cause_member_id=fact.cause_member_id,
-            cause_group_instance_id=fact.cause_group_instance_id,
-            cause_client_id=_client_id(fact),
-            client_reason=fact.client_reason,
-            members_before=fact.members,
+            generation_from=event.generation,
+            prepared_at_ms=event.at_ms,
+            previous_state=event.previous_state,
+            initial=event.initial,
+            cause=event.cause or "unknown",
+            cause_member_id=event.cause_member_id,
+            cause_group_instance_id=event.cause_group_instance_id,
+            cause_client_id=_client_id(event),
+            client_reason=event.client_reason,
+            members_before=event.members,
         )
         return done
 
-    def _count(self, fact: Fact) -> None:
-        joins = fact.state == "PreparingRebalance"
-        if fact.event == "static_member_replaced" and not joins and not fact.rebalances:
+    def _count(self, event: Event) -> None:
+        joins = event.state == "PreparingRebalance"
+        if event.event == "static_member_replaced" and not joins and not event.rebalances:
             return
-        (self.here if joins else self.ahead).add(fact)
+        (self.here if joins else self.ahead).add(event)
 
-    def _complete(self, going_on: Rebalance, fact: Fact) -> Rebalance:
-        going_on.generation_to, going_on.stable_at_ms = fact.generation, fact.at_ms
-        going_on.leader = fact.leader or going_on.leader
-        going_on.previous_leader = fact.previous_leader
-        going_on.protocol = fact.protocol or going_on.protocol
-        going_on.members_after = fact.members
-        going_on.moved, going_on.regained = fact.moved, fact.regained
-        going_on.join_ms, going_on.sync_ms = fact.join_ms, fact.sync_ms
-        if fact.previous_leader is not None:
-            going_on.leader_changed = fact.previous_leader != going_on.leader
-        done = self._finish(fact.at_ms, COMPLETED)
-        done.members_before = fact.members_before
+    def _complete(self, going_on: Rebalance, event: Event) -> Rebalance:
+        going_on.generation_to, going_on.stable_at_ms = event.generation, event.at_ms
+        going_on.leader = event.leader or going_on.leader
+        going_on.previous_leader = event.previous_leader
+        going_on.protocol = event.protocol or going_on.protocol
+        going_on.members_after = event.members
+        going_on.moved, going_on.regained = event.moved, event.regained
+        going_on.join_ms, going_on.sync_ms = event.join_ms, event.sync_ms
+        if event.previous_leader is not None:
+            going_on.leader_changed = event.previous_leader != going_on.leader
+        done = self._finish(event.at_ms, COMPLETED)
+        done.members_before = event.members_before
         return done
 
     def _finish(self, at_ms: int, outcome: str) -> Rebalance:
@@ -266,20 +266,20 @@ class Followed:
             done.slowest_ms = who.slowest_at_ms - done.prepared_at_ms
         return done
 
-    def _look(self, fact: Fact) -> None:
+    def _look(self, event: Event) -> None:
         """What to show of the group."""
-        self.at_ms = fact.at_ms
-        if fact.event in ("group_state_changed", "group_loaded", "group_deleted"):
-            self.state = "Dead" if fact.event == "group_deleted" else fact.state
-            self.since_ms = fact.at_ms
-        if fact.generation is not None:
-            self.generation = fact.generation
-        if fact.members is not None:
-            self.members = len(fact.members)
-        elif fact.event in ("group_emptied", "group_deleted"):
+        self.at_ms = event.at_ms
+        if event.event in ("group_state_changed", "group_loaded", "group_deleted"):
+            self.state = "Dead" if event.event == "group_deleted" else event.state
+            self.since_ms = event.at_ms
+        if event.generation is not None:
+            self.generation = event.generation
+        if event.members is not None:
+            self.members = len(event.members)
+        elif event.event in ("group_emptied", "group_deleted"):
             self.members = 0
-        elif fact.event in ("member_joined", "member_removed"):
-            self.members = max(0, self.members + (1 if fact.event == "member_joined" else -1))
+        elif event.event in ("member_joined", "member_removed"):
+            self.members = max(0, self.members + (1 if event.event == "member_joined" else -1))
 
 
 def as_row(where: tuple[str, ...], rebalance: Rebalance) -> dict[str, Any]:
@@ -288,10 +288,10 @@ def as_row(where: tuple[str, ...], rebalance: Rebalance) -> dict[str, Any]:
     return {**named, "day": _day_of(rebalance.prepared_at_ms), **asdict(rebalance)}
 
 
-def _client_id(fact: Fact) -> str | None:
-    if fact.cause_group_instance_id is not None or fact.cause_member_id is None:
+def _client_id(event: Event) -> str | None:
+    if event.cause_group_instance_id is not None or event.cause_member_id is None:
         return None
-    found = _CLIENT.fullmatch(fact.cause_member_id)
+    found = _CLIENT.fullmatch(event.cause_member_id)
     return found[1] if found else None
 
 

@@ -29,7 +29,7 @@ LIVE: Final = StructType(
         *[REBALANCES[name] for name in COLUMNS],
         StructField("state", StringType(), True, {"comment": "Standing: the group's state."}),
         StructField("since_ms", LongType(), True, {"comment": "Standing: when it got into that state."}),
-        StructField("at_ms", LongType(), True, {"comment": "Standing: the newest fact about it."}),
+        StructField("at_ms", LongType(), True, {"comment": "Standing: the newest event about it."}),
         StructField("generation", IntegerType(), True, {"comment": "Standing: the generation."}),
         StructField("members", IntegerType(), True, {"comment": "Standing: how many members it has."}),
     ]
@@ -77,10 +77,10 @@ class GroupFollower(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Rows for the finished rebalances of this batch, in order, and one for how the group stands then."""
-        facts = list(rows)
-        where = tuple(facts[0][name] for name in KEY)
+        events = list(rows)
+        where = tuple(events[0][name] for name in KEY)
         followed = self._load()
-        done = list(followed.follow(facts))
+        done = list(followed.follow(events))
         self._keep(followed)
         for rebalance in done:
             yield _live(FINISHED, as_row(where, rebalance))
@@ -121,8 +121,8 @@ class GroupFollower(StatefulProcessor):
 
 def follow(events: DataFrame) -> DataFrame:
     """A stream of events (the columns of :data:`READS` at least) as a stream of :data:`LIVE`."""
-    facts = events.where(fn.col("group_id").isNotNull() & fn.col("event").isin(*FOLLOWED)).select(*READS)
-    return facts.groupBy(*KEY).transformWithState(
+    followed = events.where(fn.col("group_id").isNotNull() & fn.col("event").isin(*FOLLOWED)).select(*READS)
+    return followed.groupBy(*KEY).transformWithState(
         statefulProcessor=GroupFollower(), outputStructType=LIVE, outputMode="Append", timeMode="None"
     )
 

@@ -1,4 +1,4 @@
-"""A running coordinator as seen by whoever follows its facts: where its stream stands, and ranges of rows.
+"""A running coordinator as seen by whoever follows its events: where its stream stands, and ranges of rows.
 
 Blocking, with the standard library alone, as it runs in Spark's tasks. What a service keeps: with ``--journal`` every
 row, over restarts; without one the newest 50,000 rows or 64 MB, and none of a process that is gone.
@@ -32,7 +32,7 @@ class NotAService(Exception):
     """Whoever answers there is no coordinator of ours, or asking made no sense."""
 
 
-class FactsGone(Exception):
+class EventsGone(Exception):
     """Rows that were asked for are not kept any more, or belong to another run."""
 
 
@@ -64,23 +64,23 @@ class Service:
             )
         except (KeyError, TypeError, ValueError):
             raise NotAService(
-                f"{self.url}/events does not say where its facts stand; expected a coordinator of this version "
+                f"{self.url}/events does not say where its events stand; expected a coordinator of this version "
                 "(rejoin serve)"
             ) from None
 
     def run_of(self, seq: int) -> str:
-        """The run that wrote a row. Raises FactsGone where it is not there."""
+        """The run that wrote a row. Raises EventsGone where it is not there."""
         return str(self.rows(seq - 1, 1)[0]["run_id"])
 
     def rows(self, after: int, limit: int) -> list[dict[str, Any]]:
         """Exactly the ``limit`` rows behind ``after``, at most :data:`MOST_ROWS`; never fewer.
 
-        Raises FactsGone where one of them is not there.
+        Raises EventsGone where one of them is not there.
         """
         rows: list[dict[str, Any]] = self._get(f"/events?after={after}&limit={limit}").get("events", [])
         if [row.get("seq") for row in rows] != list(range(after + 1, after + limit + 1)):
             told = f"gave {rows[0].get('seq')} to {rows[-1].get('seq')}" if rows else "gave none"
-            raise FactsGone(f"{self.url} was asked for its facts {after + 1} to {after + limit} and {told}")
+            raise EventsGone(f"{self.url} was asked for its events {after + 1} to {after + limit} and {told}")
         return rows
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class Service:
         if not isinstance(answer, dict):
             raise NotAService(f"{self.url}{path} answered {status} without JSON; expected a coordinator there")
         if status == 410:
-            raise FactsGone(f"{self.url}: {answer.get('detail', 'the facts are gone')}")
+            raise EventsGone(f"{self.url}: {answer.get('detail', 'the events are gone')}")
         if status >= 500:
             raise ServiceDown(f"{self.url} answered {status}: {answer.get('detail', 'no reason given')}")
         if status != 200:

@@ -1,4 +1,4 @@
-"""Spark's way to the facts of running services: the data source ``rejoin``.
+"""Spark's way to the events of running services: the data source ``rejoin``.
 
     spark.dataSource.register(RejoinSource)
     spark.readStream.format("rejoin").option("from", "http://localhost:9095").load()
@@ -31,7 +31,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from rejoin.pipeline.live.service import MOST_ROWS, FactsGone, Service, ServiceDown, Standing, normal, with_patience
+from rejoin.pipeline.live.service import MOST_ROWS, EventsGone, Service, ServiceDown, Standing, normal, with_patience
 from rejoin.pipeline.schemas import LINES
 
 NAME: Final = "rejoin"
@@ -68,7 +68,7 @@ class Loss(InputPartition):
 
 
 class RejoinSource(DataSource):
-    """Facts of running coordinators."""
+    """Events of running coordinators."""
 
     @classmethod
     def name(cls) -> str:
@@ -78,13 +78,13 @@ class RejoinSource(DataSource):
         return LINES
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return FactsReader(self.options)
+        return EventsReader(self.options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return FactsStreamReader(self.options)
+        return EventsStreamReader(self.options)
 
 
-class _Facts:
+class _Events:
     """What both readers do: plan from one offset to another, and read a part of that."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -125,7 +125,7 @@ class _Facts:
             for after in range(part.after, part.until, MOST_ROWS):
                 limit = min(MOST_ROWS, part.until - after)
                 yield _batch(part.url, with_patience(partial(service.rows, after, limit)))
-        except FactsGone as gone:
+        except EventsGone as gone:
             if not self.skips:
                 raise
             yield _problem(part.url, f"{gone}; what of {part.after + 1} to {part.until} was not read is lost")
@@ -133,7 +133,7 @@ class _Facts:
             service.close()
 
 
-class FactsReader(_Facts, DataSourceReader):
+class EventsReader(_Events, DataSourceReader):
     """Everything that the services have when the query is planned."""
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -152,7 +152,7 @@ class FactsReader(_Facts, DataSourceReader):
         return self.read_part(partition)
 
 
-class FactsStreamReader(_Facts, DataSourceStreamReader, SupportsTriggerAvailableNow):
+class EventsStreamReader(_Events, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows the services."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -219,7 +219,7 @@ class FactsStreamReader(_Facts, DataSourceStreamReader, SupportsTriggerAvailable
             return known
         loss = _loss(service.url, known, place)
         if loss is not None and not self.skips:
-            raise FactsGone(f"{loss}; begin a new table, or set the option lost=skip to go on with what is there")
+            raise EventsGone(f"{loss}; begin a new table, or set the option lost=skip to go on with what is there")
         return place
 
     def _shared_out(self, begins: Offset, heads: dict[str, int], limit: ReadLimit) -> Offset:
@@ -268,27 +268,27 @@ def _same_life(service: Service, known: Place, where: Standing) -> bool:
 
 
 def _check_life(service: Service, part: Span) -> None:
-    """Raise FactsGone where the numbers of a span mean other rows now than when it was planned."""
+    """Raise EventsGone where the numbers of a span mean other rows now than when it was planned."""
     where = with_patience(service.standing)
     if where.run_id == part.run:
         return
     if where.head < part.last or with_patience(partial(service.run_of, part.last)) != part.run:
-        raise FactsGone(f"{part.url} has begun anew without the facts of run {part.run}")
+        raise EventsGone(f"{part.url} has begun anew without the events of run {part.run}")
 
 
 def _loss(url: str, known: Place | None, to: Place) -> str | None:
     """What is lost between two places, in words; none if nothing is."""
     first = int(to["first"])
     if known is None:
-        return f"{url}: the facts 1 to {first - 1} were not kept by the service" if first > 1 else None
+        return f"{url}: the events 1 to {first - 1} were not kept by the service" if first > 1 else None
     seq = int(known["seq"])
     if int(to["life"]) != int(known["life"]):
         return (
-            f"{url} has begun anew, without a journal: what followed fact {seq} of run {known['run']} is lost, if there"
-            f" was anything; it goes on with fact {first} of another run"
+            f"{url} has begun anew, without a journal: what followed event {seq} of run {known['run']} is lost, if"
+            f" there was anything; it goes on with event {first} of another run"
         )
     if first > seq + 1:
-        return f"{url}: the facts {seq + 1} to {first - 1} were not kept by the service until they were asked for"
+        return f"{url}: the events {seq + 1} to {first - 1} were not kept by the service until they were asked for"
     return None
 
 

@@ -1,12 +1,12 @@
 """What a stream keeps on disk: batches that are written once and for all, and a source that follows them.
 
-    OUT/facts/batch_id=N/    facts and broken lines as they came, as ``journals.parse`` gives them
+    OUT/events/batch_id=N/    events and broken lines as they came, as ``journals.parse`` gives them
     OUT/live/batch_id=N/     what became of the groups, see ``live.LIVE``
-    OUT/tables/NAME/         the tables of all facts so far, as a batch makes them
+    OUT/tables/NAME/         the tables of all events so far, as a batch makes them
     OUT/checkpoints/         how far Spark is
 
-A batch is written over whatever an interrupted attempt left of it, and counts once Spark has committed it; so each fact
-is there once, whenever the program was killed. Nobody who reads here sees a batch that is not committed.
+A batch is written over what an interrupted attempt left of it, and counts once Spark has committed it; so each event
+is there once, whenever the program was killed. Readers see committed batches only.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ from rejoin.pipeline.live.group_rebalances import FOLLOWED, READS
 from rejoin.pipeline.live.rebalances import LIVE
 from rejoin.pipeline.schemas import EVENTS
 
-EVENT_TYPES: Final = StructType(
+BATCH_ROWS: Final = StructType(
     [*EVENTS.fields, *(StructField(name, StringType()) for name in ("kind_", "reason_", "text_"))]
 )
-"""Rows of ``OUT/facts``."""
+"""Rows of ``OUT/events``."""
 
 MOST_BATCHES: Final = 64
 """Batches that are taken in at one go by whoever follows."""
 
-_VERSION: Final = 1
+_VERSION: Final = 2
+"""Of the folder. Version 1 kept its batches in ``facts``."""
 _BATCH_ID: Final = StructField("batch_id", IntegerType())
 _FOLLOWED_SCHEMA: Final = StructType([EVENTS[name] for name in READS])
 
@@ -59,7 +60,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
-        self.facts = self.folder / "facts"
+        self.events = self.folder / "events"
         self.live = self.folder / "live"
         self.tables = self.folder / "tables"
 
@@ -110,9 +111,9 @@ class Store:
             )
         write_json(path, mine)
 
-    def read_facts(self, spark: SparkSession) -> DataFrame:
+    def read_events(self, spark: SparkSession) -> DataFrame:
         """All rows of the batches that count."""
-        return self._read(spark, self.facts, EVENT_TYPES, self.committed("facts"))
+        return self._read(spark, self.events, BATCH_ROWS, self.committed("events"))
 
     def read_live(self, spark: SparkSession, after: int = -1) -> DataFrame:
         """All rows of the batches behind ``after`` that count, with their ``batch_id``."""
@@ -149,15 +150,15 @@ def committed(checkpoint: Path) -> int:
 
 @dataclass
 class Batch(InputPartition):
-    """One batch of facts."""
+    """One batch of events."""
 
     path: str
 
 
 class BatchesSource(DataSource):
-    """Committed batches of facts, those that matter for rebalances, as a stream of Spark's (``rejoin-batches``).
+    """Committed batches of events, those that matter for rebalances, as a stream of Spark's (``rejoin-batches``).
 
-    Options: ``facts``, the folder of the batches; ``checkpoint``, that of the query which writes them.
+    Options: ``events``, the folder of the batches; ``checkpoint``, that of the query which writes them.
     """
 
     @classmethod
@@ -168,7 +169,7 @@ class BatchesSource(DataSource):
         return _FOLLOWED_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        raise NotImplementedError("these are read as a table with Store.read_facts")
+        raise NotImplementedError("these are read as a table with Store.read_events")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         return BatchesStreamReader(self.options)
@@ -178,7 +179,7 @@ class BatchesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows the batches: an offset is the number of the last one read."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._facts = options["facts"]
+        self._events = options["events"]
         self._checkpoint = Path(options["checkpoint"])
         self._frozen: int | None = None
 
@@ -194,7 +195,7 @@ class BatchesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         batches = range(start["batch"] + 1, end["batch"] + 1)
-        return [Batch(str(Path(self._facts, f"batch_id={batch}"))) for batch in batches]
+        return [Batch(str(Path(self._events, f"batch_id={batch}"))) for batch in batches]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Batch)

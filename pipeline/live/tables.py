@@ -1,4 +1,4 @@
-"""The tables of all facts that a stream has kept so far, made by the functions that a batch uses.
+"""The tables of all events that a stream has kept so far, made by the functions that a batch uses.
 
 They lie below ``OUT/tables`` as a report writes them. A table is written anew as a whole; which batches it holds is
 written down last, so that whatever interrupts this, it is made once more.
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 class Made(NamedTuple):
-    """Tables of the facts up to and with a batch."""
+    """Tables of the events up to and with a batch."""
 
     batch: int
     rebalances: int
@@ -38,10 +38,10 @@ class Made(NamedTuple):
 
 
 def make_tables(spark: SparkSession, store: Store, tell: Callable[[str], None] = lambda _: None) -> Made:
-    """Make the tables of all facts that are committed, unless they are there already."""
-    batch = store.committed("facts")
+    """Make the tables of all events that are committed, unless they are there already."""
+    batch = store.committed("events")
     if _as_of(store.tables) != batch:
-        parsed = store.read_facts(spark).drop("batch_id").persist()
+        parsed = store.read_events(spark).drop("batch_id").persist()
         try:
             _make(parsed, store.tables, tell)
         finally:

@@ -1,6 +1,6 @@
-"""The facts that journals may hold, by name, with their fields: what the reader of journals checks rows against.
+"""The events that journals may hold, by name, with their fields: what the reader of journals checks rows against.
 
-The facts are defined by whoever tells them. This package imports neither coordinator nor client, so the names are here
+The events are defined by whoever tells them. This package imports neither coordinator nor client, so the names are here
 once more; a test holds them against the definitions.
 """
 
@@ -159,4 +159,4 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "records_in_hand": ("client_id", "group_id", "ranges"),
     "run_ended": ("seed",),
 }
-"""Fields of each fact besides the envelope; all of them are in every row, some as null."""
+"""Fields of each event besides the envelope; all of them are in every row, some as null."""

@@ -65,7 +65,7 @@ def find(paths: Iterable[str | os.PathLike[str]]) -> list[Found]:
     if not found:
         raise NoInput(
             f"{', '.join(str(path) for path in paths)}: no files there; expected *.jsonl, *.parquet or logs. "
-            "Reports of ours are passed over: their facts are in tables/events"
+            "Reports of ours are passed over: their events are in tables/events"
         )
     return [found[name] for name in sorted(found)]
 

@@ -1,7 +1,7 @@
-"""Lines of journals become facts, and whatever is not one goes to the quarantine, with the reason.
+"""Lines of journals become events, and whatever is not one goes to the quarantine, with the reason.
 
-Functions from DataFrame to DataFrame. A fact's own fields are flat beside the envelope (``journal.journal``); those
-whose type differs from fact to fact are read as text first and then by what they look like.
+Functions from DataFrame to DataFrame. An event's own fields are flat beside the envelope (``journal.journal``); those
+whose type differs from event to event are read as text first and then by what they look like.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _DIRECT: Final = """
 _READ_AS: Final = f"{_DIRECT}, _corrupt STRING"
 _HAVE_COLUMNS: Final = frozenset(re.findall(r"(\w+) [A-Z]", _DIRECT))
 _SAY_MORE: Final = sorted(event for event, fields in FIELDS.items() if set(fields) - _HAVE_COLUMNS)
-"""Facts of which not every field has a column; their JSON is kept."""
+"""Events of which not every field has a column; their JSON is kept."""
 
 _MAP_OF_PARTITIONS: Final = "MAP<STRING, ARRAY<INT>>"
 _LIST_OF_OFFSETS: Final = "ARRAY<STRUCT<topic: STRING, partition: INT, offset: BIGINT>>"
@@ -62,16 +62,16 @@ _CAUSE: Final = "cause STRING, member_id STRING, group_instance_id STRING, clien
 
 
 class Bronze(NamedTuple):
-    """What was read: facts (:data:`EVENTS`), and what could not be used (:data:`QUARANTINE`)."""
+    """What was read: events (:data:`EVENTS`), and what could not be used (:data:`QUARANTINE`)."""
 
     events: DataFrame
     quarantine: DataFrame
 
 
 def parse(lines: DataFrame) -> DataFrame:
-    """Lines (:data:`LINES`) with their facts: the columns of EVENTS, and ``reason_``, ``kind_`` and ``text_``.
+    """Lines (:data:`LINES`) with their events: the columns of EVENTS, and ``reason_``, ``kind_`` and ``text_``.
 
-    ``kind_`` is that of QUARANTINE, null where the row is a fact. Repeated rows are still in; see :func:`sort_out`.
+    ``kind_`` is that of QUARANTINE, null where the row is an event. Repeated rows are still in; see :func:`sort_out`.
     """
     read = lines.select(
         "file",
@@ -91,7 +91,7 @@ def parse(lines: DataFrame) -> DataFrame:
 
 
 def sort_out(parsed: DataFrame) -> Bronze:
-    """Facts, each once, and the quarantine. Give it rows that are persisted or written: they are read several times.
+    """Events, each once, and the quarantine. Give it rows that are persisted or written: they are read several times.
 
     A row's identity is run, source, node and number. Of equal ones the first is taken, by file and line.
     """
@@ -314,7 +314,7 @@ def _columns() -> list[Column]:
             fn.when(offsets.startswith("["), fn.from_json(offsets, _LIST_OF_OFFSETS)),
             _positions(fn.when(offsets.startswith("{"), fn.from_json(offsets, _MAP_OF_OFFSETS))),
         ),
-        "fact": fn.when(
+        "event_json": fn.when(
             event.isin(_SAY_MORE) | ((event == "offsets_committed") & fn.col("text").rlike('"metadata":"[^"]')),
             fn.col("text"),
         ),

@@ -1,4 +1,4 @@
-"""From the tables to a :class:`~pipeline.report.data.Report`: a few small queries; none reads the facts again."""
+"""From the tables to a :class:`~pipeline.report.data.Report`: a few small queries; none reads the events again."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def all_tables() -> Iterable[tuple[str, Callable[[DataFrame, Mapping[str, DataFr
 
 
 def read_events(spark: SparkSession, found: Sequence[Found], timezone: str) -> Bronze:
-    """The facts of all files, and what could not be used."""
+    """The events of all files, and what could not be used."""
     parsed = parse(read_lines(spark, [each for each in found if each.kind == "journal"]))
     tables = [each for each in found if each.kind == "parquet"]
     for each in tables:
@@ -132,7 +132,7 @@ def _kind_of(table: Found) -> str:
 
 
 def in_one_run(events: DataFrame) -> DataFrame:
-    """The facts of a service's consumers as of its own run, if the input is of one service.
+    """The events of a service's consumers as of its own run, if the input is of one service.
 
     Each process has a run of its own unless it is told one; what a service and its consumers say belongs together, and
     their clocks are those of the world. Simulations name their runs themselves.

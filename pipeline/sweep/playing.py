@@ -136,9 +136,9 @@ class Counting:
         if self._from:
             lab.world.control(self._from, self._begin_anew, lab)
 
-    def hear(self, party: Party, fact: Event, now: Millis) -> None:
-        """Take a fact in."""
-        self._counter.hear(party, fact, now)
+    def hear(self, party: Party, event: Event, now: Millis) -> None:
+        """Take an event in."""
+        self._counter.hear(party, event, now)
 
     def correct(self, lab: Lab, summary: Summary) -> None:
         """Take out of a summary what happened before."""

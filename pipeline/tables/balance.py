@@ -15,7 +15,7 @@ _KEY: Final = ("run_id", "group_id", "source", "node", "seq")
 
 
 def balance(events: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.BALANCE` from the facts.
+    """:data:`rejoin.pipeline.schemas.BALANCE` from the events.
 
     ``unowned`` counts the partitions, at that time, of all topics that any member ever subscribed to; it says too much
     where members go over to other topics.

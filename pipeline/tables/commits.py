@@ -23,7 +23,7 @@ _COLUMNS: Final = (
 
 
 def commits(events: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.COMMITS` from the facts."""
+    """:data:`rejoin.pipeline.schemas.COMMITS` from the events."""
     by_coordinator = of(events, "offsets_committed", "commit_refused")
     told = by_coordinator.select("run_id", "group_id").distinct()
     by_consumers = of(events, "commit_succeeded", "commit_failed").where("group_id IS NOT NULL")

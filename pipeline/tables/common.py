@@ -37,12 +37,12 @@ def conform(table: DataFrame, schema: StructType) -> DataFrame:
 
 
 def of(events: DataFrame, *names: str) -> DataFrame:
-    """The facts with these names."""
+    """The events with these names."""
     return events.where(fn.col("event").isin(*names))
 
 
 def is_one_of(*names: str) -> Column:
-    """Whether a row is one of these facts."""
+    """Whether a row is one of these events."""
     return fn.col("event").isin(*names)
 
 

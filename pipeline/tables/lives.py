@@ -24,7 +24,7 @@ GONE: Final = {
 """What ends a consumer's life, and how."""
 
 RELEASES: Final = {"partitions_revoked": "revoked", "partitions_lost": "lost"}
-EVENT_TYPES: Final = ("partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent")
+LIFE_EVENTS: Final = ("partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent")
 """What consumers say of their lives."""
 
 OWNER: Final = ("run_id", "group_id", "place", "client_id")
@@ -35,14 +35,14 @@ ORDER: Final = ("k1", "k2", "seq")
 
 
 def lives(events: DataFrame) -> DataFrame:
-    """The facts that open, change or end what a consumer owns, with :data:`OWNER`, :data:`ORDER` and ``how``.
+    """The events that open, change or end what a consumer owns, with :data:`OWNER`, :data:`ORDER` and ``how``.
 
     ``how``: assigned | revoked | lost | stopped | crashed | started | gone. ``gone`` is a consumer that joins with
-    empty hands and no member id: whatever it still owned by its own facts, it had died without a word before.
+    empty hands and no member id: whatever it still owned by its own events, it had died without a word before.
     """
     k1, k2 = order_of_lives()
     told = (
-        of(events, *EVENT_TYPES)
+        of(events, *LIFE_EVENTS)
         .where(is_of_a_life())
         .select(
             "run_id",
@@ -72,9 +72,9 @@ def lives(events: DataFrame) -> DataFrame:
 
 
 def is_of_a_life() -> Column:
-    """Whether a fact with one of the names in :data:`EVENT_TYPES` tells of a consumer's life: not every rejoin does."""
+    """Whether an event named in :data:`LIFE_EVENTS` is about a consumer's life: not every rejoin is."""
     empty_handed = (fn.col("member_id") == "") & (fn.size("owned") == 0) & (fn.col("source") != "simulation")
-    return is_one_of(*EVENT_TYPES) & (~is_one_of("join_sent") | fn.coalesce(empty_handed, fn.lit(False)))
+    return is_one_of(*LIFE_EVENTS) & (~is_one_of("join_sent") | fn.coalesce(empty_handed, fn.lit(False)))
 
 
 def place_of_a_life() -> Column:

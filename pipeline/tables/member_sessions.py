@@ -19,7 +19,7 @@ _KEY: Final = ("run_id", "group_id", "member_id")
 
 
 def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.MEMBER_SESSIONS` from the facts and :data:`rejoin.pipeline.schemas.REBALANCES`."""
+    """:data:`rejoin.pipeline.schemas.MEMBER_SESSIONS` from events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
     stays = (
         _stays(events)
         .join(_generations(rebalances), list(_KEY), "left")
@@ -44,7 +44,7 @@ def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     last = fn.lag(fn.struct("ended_at_ms", "end")).over(before)
 
     def inherited(name: str) -> Column:
-        # Who takes over a static member's place brings the same settings, but no fact says so again.
+        # Who takes over a static member's place brings the same settings, but no event says so again.
         so_far = before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
         return fn.coalesce(
             name, fn.last(fn.when(fn.col("group_instance_id").isNotNull(), fn.col(name)), True).over(so_far)

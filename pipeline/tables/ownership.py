@@ -34,7 +34,7 @@ from rejoin.pipeline.tables.common import (
     of,
 )
 from rejoin.pipeline.tables.lives import (
-    EVENT_TYPES,
+    LIFE_EVENTS,
     ORDER,
     RELEASES,
     how_of_a_life,
@@ -98,9 +98,9 @@ def _told(events: DataFrame) -> DataFrame:
     """
     k1, k2 = order_of_lives()
     replaced = is_one_of("static_member_replaced")
-    facts = of(events, *EVENT_TYPES, *_WANTS, *_GIVES, *_REMOVALS).where(~is_one_of("join_sent") | is_of_a_life())
-    life = is_one_of(*EVENT_TYPES)
-    return facts.select(
+    rows = of(events, *LIFE_EVENTS, *_WANTS, *_GIVES, *_REMOVALS).where(~is_one_of("join_sent") | is_of_a_life())
+    life = is_one_of(*LIFE_EVENTS)
+    return rows.select(
         "run_id",
         fn.coalesce("group_id", fn.lit("")).alias("group_id"),
         fn.when(life, "life")
@@ -138,7 +138,7 @@ def _told(events: DataFrame) -> DataFrame:
 
 
 def _with_removals(told: DataFrame) -> DataFrame:
-    """With when the coordinator removed the member of a fact, and only with what a group's owners are known by."""
+    """With when the coordinator removed the member of an event, and only with what a group's owners are known by."""
     same = Window.partitionBy(*_GROUP, "whom")
     by_consumers = fn.max(fn.col("how") == "assigned").over(Window.partitionBy(*_GROUP))
     known = fn.col("whom").isNotNull()
@@ -181,7 +181,7 @@ def _in_order(told: DataFrame) -> DataFrame:
 
 
 def _by_partition(told: DataFrame) -> DataFrame:
-    """A row for each partition of a fact; what is wanted has ``since_ms``, since when it should be owned."""
+    """A row for each partition of an event; what is wanted has ``since_ms``, since when it should be owned."""
     # As SQL: Spark compiles anew what has a Python lambda in it, as that has another name every time.
     theirs = fn.expr("transform(partitions, at -> (at.topic, at.partition, NULL, NULL))")
     given = fn.expr("transform(owned_after, at -> (at.topic, at.partition, at.member_id, NULL))")
@@ -229,7 +229,7 @@ def _opened(touched: DataFrame) -> DataFrame:
 
 
 def _closed(opened: DataFrame) -> DataFrame:
-    """Intervals from ``from_ms`` to ``to_ms``; what no fact of a consumer ended is closed by what others knew."""
+    """Intervals from ``from_ms`` to ``to_ms``; what no event of a consumer ended is closed by what others knew."""
     life, given = (fn.col("about") == about for about in ("life", "given"))
     # Whatever comes first in order ended it.
     end = fn.least("following", "gone")

@@ -24,7 +24,7 @@ _LIFE: Final = (*OWNER, "life")
 
 
 def pauses(events: DataFrame, rebalances: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.PAUSES` from the facts and :data:`rejoin.pipeline.schemas.REBALANCES`."""
+    """:data:`rejoin.pipeline.schemas.PAUSES` from the events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
     found = _by_consumers(events).unionByName(_by_coordinator(events, rebalances))
     return conform(found.withColumn("day", day_of(fn.col("began_at_ms"))), PAUSES)
 
@@ -36,7 +36,7 @@ def _by_consumers(events: DataFrame) -> DataFrame:
     begins = fn.col("how").isin("started", "gone")
     said = lives(events).select("*", fn.sum(begins.cast("int")).over(so_far).alias("life"))
 
-    # Within a life: what it owns after each fact, and which wait it belongs to.
+    # Within a life: what it owns after each event, and which wait it belongs to.
     life = Window.partitionBy(*_LIFE).orderBy(*ORDER)
     life_so_far = life.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     size = fn.size("partitions")
@@ -47,7 +47,7 @@ def _by_consumers(events: DataFrame) -> DataFrame:
         fn.sum(change).over(life_so_far).alias("owned"),
         fn.coalesce(waits, fn.lit(0)).alias("wait"),
     ).select("*", (fn.max("owned").over(life_so_far) > 0).alias("had_any"))
-    # All facts from behind one assignment up to and with the next.
+    # All events from behind one assignment up to and with the next.
     end = fn.col("how").isin("assigned", "stopped", "crashed", "gone")
     seen = (
         told.where("how != 'started'")

@@ -3,7 +3,7 @@
 A row is one time that a join phase began (``rebalance_started``). What one coordinator says of one group is read in the
 order in which it was written, and everything up to the next beginning belongs to the rebalance. Members that come, go
 or rejoin while the group is not in a join phase are what makes the *next* one begin (Kafka: GroupCoordinator's
-``maybePrepareRebalance``), so they belong to that; the fact has the group's state before it, which tells the two apart.
+``maybePrepareRebalance``), so they belong to that; the event has the group's state before it, which separates the two.
 
 Outcomes: **completed** by ``rebalance_completed``; **emptied** by ``group_emptied``; **superseded** when the next one
 begins before it was completed; **aborted** when the coordinator resigned, crashed or loaded the group anew, or the
@@ -28,7 +28,7 @@ CHAIN_GAP_MS: Final = 60_000
 _ENDS: Final = ("rebalance_completed", "group_emptied", "group_loaded", "group_deleted", "group_state_changed")
 _JOINS: Final = ("member_joined", "member_rejoined", "static_member_replaced")
 _MEMBERSHIP: Final = (*_JOINS, "member_removed")
-_FACTS: Final = ("rebalance_started", "join_phase_ended", "assignment_received", *_ENDS, *_MEMBERSHIP)
+_EVENTS: Final = ("rebalance_started", "join_phase_ended", "assignment_received", *_ENDS, *_MEMBERSHIP)
 _STREAM: Final = ("run_id", "group_id", "source", "node")
 _CLIENT: Final = r"^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 """Kafka: a dynamic member's id is its client.id with a UUID behind it."""
@@ -41,9 +41,9 @@ def rebalances(events: DataFrame, chain_gap_ms: int = CHAIN_GAP_MS) -> DataFrame
 
 
 def _numbered(events: DataFrame) -> DataFrame:
-    """The facts with the number ``n`` of the rebalance, in its stream, that they belong to."""
-    facts = (
-        of(events, *_FACTS)
+    """The events with the number ``n`` of the rebalance, in its stream, that they belong to."""
+    rows = (
+        of(events, *_EVENTS)
         .where(~is_one_of("group_state_changed") | (fn.col("state") == "Dead"))
         .where(~is_one_of("static_member_replaced") | fn.col("rebalances") | (fn.col("state") == "PreparingRebalance"))
     )
@@ -54,10 +54,10 @@ def _numbered(events: DataFrame) -> DataFrame:
     makes_it_begin = is_one_of(*_MEMBERSHIP) & (fn.col("state") != "PreparingRebalance")
     number = begun + fn.coalesce(makes_it_begin.cast("int"), fn.lit(0))
     # By run and group alone: everything below is then on one side of the shuffle.
-    return facts.repartition("run_id", "group_id").withColumn("n", number)
+    return rows.repartition("run_id", "group_id").withColumn("n", number)
 
 
-def _gathered(facts: DataFrame) -> DataFrame:
+def _gathered(events: DataFrame) -> DataFrame:
     """One row for each rebalance, with the rows of its turning points."""
 
     def the(name: str, *columns: str) -> Column:
@@ -70,7 +70,7 @@ def _gathered(facts: DataFrame) -> DataFrame:
 
     removed = is_one_of("member_removed")
     return (
-        facts.groupBy(*_STREAM, "n")
+        events.groupBy(*_STREAM, "n")
         .agg(
             the(
                 "rebalance_started",

@@ -23,7 +23,7 @@ _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
 
 
 def records(events: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.RECORDS` from the facts."""
+    """:data:`rejoin.pipeline.schemas.RECORDS` from the events."""
     swept = _swept(events).join(fn.broadcast(ends_of_runs(events)), "run_id")
     begun, reached, again = fn.col("start"), fn.col("reached"), fn.col("again.end")
     who = fn.struct(*_WHO)
@@ -56,7 +56,7 @@ def records(events: DataFrame) -> DataFrame:
 
 
 def progress(events: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.PROGRESS` from the facts."""
+    """:data:`rejoin.pipeline.schemas.PROGRESS` from the events."""
     found = _places(_swept(events)).join(fn.broadcast(ends_of_runs(events)), "run_id")
     past = fn.greatest(fn.coalesce("committed", "reached") - fn.col("reached"), fn.lit(0))
     return conform(

@@ -19,7 +19,7 @@ _SHARES: Final = (0.5, 0.95, 0.99)
 
 
 def requests(events: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.REQUESTS` from the facts."""
+    """:data:`rejoin.pipeline.schemas.REQUESTS` from the events."""
     waited = is_one_of("generation_joined")
     rows = of(events, REQUEST, "generation_joined").select(
         "run_id",

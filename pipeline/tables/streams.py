@@ -10,7 +10,7 @@ from rejoin.pipeline.tables.common import conform
 
 
 def streams(events: DataFrame) -> DataFrame:
-    """:data:`rejoin.pipeline.schemas.STREAMS` from the facts.
+    """:data:`rejoin.pipeline.schemas.STREAMS` from the events.
 
     ``missing`` counts from the first row of the stream: its journal may have been cut off at the beginning on purpose.
     """

@@ -1,4 +1,4 @@
-"""Facts written by hand, as rows of bronze."""
+"""Events written by hand, as rows of bronze."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rejoin.pipeline.schemas import EVENTS, VERSION
 MS_A_DAY = 86_400_000
 
 
-def events(spark: SparkSession, facts: Iterable[dict[str, Any]]) -> DataFrame:
-    """Bronze of facts. Each is numbered within its stream unless it says its number itself."""
+def events_table(spark: SparkSession, events: Iterable[dict[str, Any]]) -> DataFrame:
+    """Bronze of events. Each is numbered within its stream unless it says its number itself."""
     numbers: dict[tuple[str, str, str], int] = {}
     rows = []
-    for line, fact in enumerate(facts, 1):
-        given = {"run_id": "run", "source": "coordinator", "node": "n1", "group_id": "g", **fact}
+    for line, event in enumerate(events, 1):
+        given = {"run_id": "run", "source": "coordinator", "node": "n1", "group_id": "g", **event}
         stream = (given["run_id"], given["source"], given["node"])
         numbers[stream] = given.setdefault("seq", numbers.get(stream, 0) + 1)
         given |= {
             "schema_version": VERSION,
             "confidence": given.get("confidence", "exact"),
-            "file": "facts",
+            "file": "events",
             "line": line,
         }
         given["day"] = datetime.fromtimestamp(given["at_ms"] // MS_A_DAY * 86_400, UTC).date()
@@ -35,12 +35,12 @@ def events(spark: SparkSession, facts: Iterable[dict[str, Any]]) -> DataFrame:
 
 
 def coordinator(at_ms: int, event: str, **fields: Any) -> dict[str, Any]:
-    """A fact of a coordinator."""
+    """An event of a coordinator."""
     return {"at_ms": at_ms, "event": event, **fields}
 
 
 def consumer(client_id: str, at_ms: int, event: str, *partitions: int, **fields: Any) -> dict[str, Any]:
-    """A fact of a consumer with a process of its own, about partitions of topic t."""
+    """An event of a consumer with a process of its own, about partitions of topic t."""
     places = [Row(topic="t", partition=index) for index in partitions]
     about = {"client_id": client_id, "member_id": f"{client_id}-id", "generation": 1, "partitions": places}
     return {"at_ms": at_ms, "event": event, "source": "client", "node": f"process-{client_id}", **about, **fields}

@@ -1,6 +1,6 @@
 """A group's history, told from the lines that coordinators wrote about it, as the events that a journal would have.
 
-Lines are fewer than facts: who rejoins is never logged, when an assignment was stored neither, and the older the
+Lines are fewer than events: who rejoins is never logged, when an assignment was stored neither, and the older the
 broker, the less it says. What follows from several lines is told with confidence ``inferred``; what no line tells is
 null. ``exact`` is what a line says in so many words. Events are those of ``journal.events.coordinator``, with the
 columns of the pipeline's events table.
@@ -25,7 +25,7 @@ from rejoin.pipeline.reading.broker_logs.membership import (
     Membership,
 )
 from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
-from rejoin.pipeline.reading.broker_logs.statements import Fact
+from rejoin.pipeline.reading.broker_logs.statements import Statement
 
 MOST_HELD: Final = 10_000
 """Events that are kept back at the most, however long a rebalance lasts."""
@@ -46,20 +46,20 @@ _STATE_OF_A_CAUSE: Final = {
 class _Episode:
     """From the first PREPARE since Stable or Empty until the group is either again."""
 
-    began: Fact
+    began: Statement
     cause: dict[str, Any]
     attempts: int = 1
-    attempt_began: Fact | None = None
-    join_ended: Fact | None = None
+    attempt_began: Statement | None = None
+    join_ended: Statement | None = None
     join_event: Event | None = None
-    assigned: Fact | None = None
+    assigned: Statement | None = None
     assigned_event: Event | None = None
-    not_yet_stable: Fact | None = None
+    not_yet_stable: Statement | None = None
     did_not_join: list[str] = field(default_factory=list)
 
 
 class History(Membership):
-    """Follows one group. Facts go in by their order; events come out behind, when nothing can change them any more."""
+    """Follows one group. Statements go in by their order; an event comes out when nothing can change it any more."""
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
@@ -69,23 +69,23 @@ class History(Membership):
         self._node: str | None = None
         self.repeated = 0
         self._seen: dict[tuple[str, int, str], None] = {}
-        self._do: dict[str, Callable[[Fact], None]] = {
+        self._do: dict[str, Callable[[Statement], None]] = {
             name[4:]: getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
 
-    def take(self, fact: Fact) -> list[Event]:
-        """Take a fact in; returns the events that are certain to stay as they are."""
-        if self._is_a_repetition(fact):
+    def take(self, statement: Statement) -> list[Event]:
+        """Take a statement in; returns the events that are certain to stay as they are."""
+        if self._is_a_repetition(statement):
             return []
         if self._episode is not None and self._episode.assigned is not None:
-            self._settle_before(fact)
-        if fact.kind not in ("preparing", "no_rebalance", "without_assignment"):
+            self._settle_before(statement)
+        if statement.kind not in ("preparing", "no_rebalance", "without_assignment"):
             self._release_static()
-        if fact.kind not in ("deleted", "dead"):
+        if statement.kind not in ("deleted", "dead"):
             self._dead = None
-        do = self._do.get(fact.kind)
+        do = self._do.get(statement.kind)
         if do is not None:
-            do(fact)
+            do(statement)
         return self._ready()
 
     def finish(self) -> list[Event]:
@@ -103,11 +103,11 @@ class History(Membership):
         ready, self._out = self._out, []
         return ready
 
-    def _is_a_repetition(self, fact: Fact) -> bool:
+    def _is_a_repetition(self, statement: Statement) -> bool:
         """The same line again: from a copy of the file, or from a shipper that sent it twice."""
-        if not fact.text:
+        if not statement.text:
             return False
-        key = (fact.node, fact.at_ms, fact.text)
+        key = (statement.node, statement.at_ms, statement.text)
         if key in self._seen:
             self.repeated += 1
             return True
@@ -119,8 +119,8 @@ class History(Membership):
 
     # --- a rebalance
 
-    def _on_preparing(self, fact: Fact) -> None:
-        values = fact.values
+    def _on_preparing(self, statement: Statement) -> None:
+        values = statement.values
         self._generation = int(values["generation"])
         cause = {
             "cause": values.get("cause", UNKNOWN),
@@ -128,13 +128,13 @@ class History(Membership):
             "cause_group_instance_id": values.get("instance"),
             "client_reason": values.get("client_reason"),
         }
-        before = self._state_before(fact, cause["cause"])
+        before = self._state_before(statement, cause["cause"])
         confidence = EXACT
         if "reason" not in values:
-            confidence = self._guess_cause(fact, cause, before)
-        self._node = fact.node
-        self._attach_static(fact, cause)
-        self._take_in(fact, cause, before)
+            confidence = self._guess_cause(statement, cause, before)
+        self._node = statement.node
+        self._attach_static(statement, cause)
+        self._take_in(statement, cause, before)
         if cause["cause"] == "rejoin-metadata" and values.get("state_before") is None:
             # Kafka: before 2.8 a leader that rejoins is said to update its metadata, whether they changed or not.
             confidence = INFERRED
@@ -143,7 +143,7 @@ class History(Membership):
         member = cause["cause_member_id"]
         if member is not None and cause["cause_group_instance_id"] is None:
             cause["cause_group_instance_id"] = self._instance_of(member)
-        if cause["cause"] == "leave" and cause["client_reason"] is None and self._removed[0] in _named_in(fact):
+        if cause["cause"] == "leave" and cause["client_reason"] is None and self._removed[0] in _named_in(statement):
             # Kafka: the coordinator in Java prints the client's words where it says that the member left.
             cause["client_reason"] = self._removed[2]
         if before is None:
@@ -151,9 +151,9 @@ class History(Membership):
         self._state = before
         if before == EMPTY:
             self._settled, self._settled_leader = [], None
-        self._enter(fact, PREPARING, EXACT if before is not None else INFERRED)
+        self._enter(statement, PREPARING, EXACT if before is not None else INFERRED)
         self._tell(
-            fact,
+            statement,
             "rebalance_started",
             confidence,
             generation=self._generation,
@@ -161,21 +161,21 @@ class History(Membership):
             initial=None if before is None else before == EMPTY,
             members=self._known_members(),
             reason=values.get("reason"),
-            offsets_partition=fact.partition,
+            offsets_partition=statement.partition,
             error=values.get("error"),
             **cause,
         )
         if self._episode is None or before in (STABLE, EMPTY):
-            self._episode = _Episode(fact, cause)
+            self._episode = _Episode(statement, cause)
         else:
             self._episode.attempts += 1
             self._episode.join_ended = self._episode.join_event = None
             self._episode.assigned = self._episode.assigned_event = None
-        self._episode.attempt_began = fact
+        self._episode.attempt_began = statement
         self._episode.did_not_join = []
 
-    def _state_before(self, fact: Fact, cause: str) -> str | None:
-        told = fact.values.get("state_before") or _STATE_OF_A_CAUSE.get(cause)
+    def _state_before(self, statement: Statement, cause: str) -> str | None:
+        told = statement.values.get("state_before") or _STATE_OF_A_CAUSE.get(cause)
         if told is not None and told != PREPARING:
             return str(told)
         if self._state is None and self._generation == 0:
@@ -185,54 +185,54 @@ class History(Membership):
             return None
         return self._state
 
-    def _guess_cause(self, fact: Fact, cause: dict[str, Any], before: str | None) -> str:
+    def _guess_cause(self, statement: Statement, cause: dict[str, Any], before: str | None) -> str:
         """Kafka before 2.2 prints no reason: an expired session is logged just before, and an empty group is joined."""
         expired = self._expired
-        if expired is not None and abs(fact.at_ms - expired.at_ms) <= AT_ONCE_MS:
+        if expired is not None and abs(statement.at_ms - expired.at_ms) <= AT_ONCE_MS:
             cause |= {"cause": "session-expiry", "cause_member_id": expired.values.get("member")}
         elif before == EMPTY:
             cause["cause"] = "join-new"
         return INFERRED
 
-    def _take_in(self, fact: Fact, cause: dict[str, Any], before: str | None) -> None:
+    def _take_in(self, statement: Statement, cause: dict[str, Any], before: str | None) -> None:
         """What a cause says of the members."""
-        member, named = cause["cause_member_id"], fact.values.get("members_named") or []
+        member, named = cause["cause_member_id"], statement.values.get("members_named") or []
         if before == EMPTY:
             self._complete = True
         if cause["cause"] == "join-new" and member is not None:
             if member not in self._members:
-                self._add(fact, member, cause["cause_group_instance_id"], INFERRED, before, cause["client_reason"])
+                self._add(statement, member, cause["cause_group_instance_id"], INFERRED, before, cause["client_reason"])
             if before == EMPTY:
                 self._leader, self._leader_told = member, False
         elif cause["cause"] == "sync-expiry":
             for each in named:
-                self._remove(fact, each, "sync-expiry", INFERRED, before)
+                self._remove(statement, each, "sync-expiry", INFERRED, before)
         elif cause["cause"] in ("leave", "session-expiry"):
             # Pending members are named, too, and an older broker may not have said that a member left.
             for each in named:
                 self._handed_out.pop(each, None)
                 if each in self._members:
                     kind = "left" if cause["cause"] == "leave" else "session-expiry"
-                    self._remove(fact, each, kind, INFERRED, before, cause["client_reason"])
+                    self._remove(statement, each, kind, INFERRED, before, cause["client_reason"])
         elif member is not None and member not in self._members:
             self._members[member] = cause["cause_group_instance_id"]
 
-    def _on_stabilized(self, fact: Fact) -> None:
-        values = fact.values
+    def _on_stabilized(self, statement: Statement) -> None:
+        values = statement.values
         self._generation = int(values["generation"])
         count = int(values["members"]) if "members" in values else None
         if self._state is None:
             self._state = PREPARING
-        self._reckon(fact, count)
+        self._reckon(statement, count)
         episode = self._episode
         did_not_join = episode.did_not_join if episode is not None else []
         if self._complete and self._leader not in self._members:
             self._leader, self._leader_told = None, False
         if self._complete and self._leader is None and len(self._members) == 1:
             self._leader, self._leader_told = next(iter(self._members)), False
-        self._enter(fact, COMPLETING)
+        self._enter(statement, COMPLETING)
         told = self._tell(
-            fact,
+            statement,
             "join_phase_ended",
             # Before 2.8 nobody says how many members there are, so who they are is concluded.
             EXACT if count is not None else INFERRED,
@@ -241,27 +241,27 @@ class History(Membership):
             members=self._known_members(),
             member_count=count if count is not None else len(self._members) if self._complete else None,
             did_not_rejoin=did_not_join or None,
-            offsets_partition=fact.partition,
-            join_ms=fact.order_ms - episode.attempt_began.order_ms
+            offsets_partition=statement.partition,
+            join_ms=statement.order_ms - episode.attempt_began.order_ms
             if episode is not None and episode.attempt_began is not None
             else None,
         )
         if episode is not None:
-            episode.join_ended, episode.join_event = fact, told
+            episode.join_ended, episode.join_event = statement, told
             episode.assigned = episode.assigned_event = None
 
-    def _reckon(self, fact: Fact, count: int | None) -> None:
+    def _reckon(self, statement: Statement, count: int | None) -> None:
         """Who the members of a generation are, from those that are known and those that were given an id."""
         if count is None:
             # Nobody says how many: ids that were handed out are mostly used at once.
             for member in list(self._handed_out):
-                self._add(fact, member, None, INFERRED, PREPARING)
+                self._add(statement, member, None, INFERRED, PREPARING)
             self._complete = self._complete and self._joins_told
             return
         missing = count - len(self._members)
         if 0 < missing <= len(self._handed_out):
             for member in self._likely_used(missing):
-                self._add(fact, member, None, INFERRED, PREPARING)
+                self._add(statement, member, None, INFERRED, PREPARING)
         if count == len(self._members):
             self._complete = True
         elif count < len(self._members):
@@ -279,17 +279,17 @@ class History(Membership):
             used = list(self._handed_out)
         return used[:count]
 
-    def _on_assigned(self, fact: Fact) -> None:
-        values, episode = fact.values, self._episode
+    def _on_assigned(self, statement: Statement) -> None:
+        values, episode = statement.values, self._episode
         self._generation = int(values["generation"])
         leader = values.get("leader")
         if leader is not None:
-            self._change_leader(fact, leader)
+            self._change_leader(statement, leader)
             if leader not in self._members and not self._complete:
                 self._members[leader] = None
         if episode is None:
             # The logs begin in the midst of it.
-            episode = self._episode = _Episode(fact, {"cause": UNKNOWN})
+            episode = self._episode = _Episode(statement, {"cause": UNKNOWN})
         if self._state is None:
             self._state = COMPLETING
         count = values.get("members")
@@ -297,7 +297,7 @@ class History(Membership):
         if episode.join_event is not None and self._leader is not None:
             episode.join_event["leader"] = self._leader
         episode.assigned_event = self._tell(
-            fact,
+            statement,
             "assignment_received",
             generation=self._generation,
             leader=leader or self._leader,
@@ -305,37 +305,40 @@ class History(Membership):
             static_member_count=int(static) if static is not None else None,
             without_assignment=[] if count is not None else None,
         )
-        episode.assigned = fact
+        episode.assigned = statement
 
-    def _change_leader(self, fact: Fact, leader: str) -> None:
+    def _change_leader(self, statement: Statement, leader: str) -> None:
         if self._leader_told and self._leader not in (None, leader):
-            self._tell(fact, "leader_changed", INFERRED, previous_leader=self._leader, leader=leader)
+            self._tell(statement, "leader_changed", INFERRED, previous_leader=self._leader, leader=leader)
         self._leader, self._leader_told = leader, True
 
-    def _on_without_assignment(self, fact: Fact) -> None:
+    def _on_without_assignment(self, statement: Statement) -> None:
         episode = self._episode
         if episode is not None and episode.assigned_event is not None:
-            episode.assigned_event["without_assignment"] = fact.values["members_named"]
+            episode.assigned_event["without_assignment"] = statement.values["members_named"]
 
-    def _settle_before(self, fact: Fact) -> None:
-        """Decide whether the assignment was stored before this fact."""
-        if fact.kind in ("without_assignment", "remark"):
+    def _settle_before(self, statement: Statement) -> None:
+        """Decide whether the assignment was stored before this statement."""
+        if statement.kind in ("without_assignment", "remark"):
             return
-        values = fact.values
-        if fact.kind == "preparing":
+        values = statement.values
+        if statement.kind == "preparing":
             state = values.get("state_before")
             if values.get("cause") in ("store-failure", "static-metadata") or state == COMPLETING:
                 return
             if values.get("cause") == "join-new" and self._joined_in == (values.get("member"), COMPLETING):
                 return
-        elif fact.kind in ("joined", "replaced", "id_handed_out", "id_created") and values.get("state") == COMPLETING:
+        elif (
+            statement.kind in ("joined", "replaced", "id_handed_out", "id_created")
+            and values.get("state") == COMPLETING
+        ):
             assert self._episode is not None, "only an assignment that came is settled"
-            self._episode.not_yet_stable = fact
+            self._episode.not_yet_stable = statement
             return
-        elif fact.kind in ("unloading", "loading", "loaded_classic") and self._episode is not None:
+        elif statement.kind in ("unloading", "loading", "loaded_classic") and self._episode is not None:
             # A coordinator that goes takes what is not stored with it; what was received long before is stored.
             assert self._episode.assigned is not None, "only an assignment that came is settled"
-            if fact.order_ms - self._episode.assigned.order_ms <= AT_ONCE_MS:
+            if statement.order_ms - self._episode.assigned.order_ms <= AT_ONCE_MS:
                 return
         self._complete_rebalance()
 
@@ -344,80 +347,80 @@ class History(Membership):
         episode = self._episode
         assert episode is not None, "only an assignment that came is settled"
         assert episode.assigned is not None, "only an assignment that came is settled"
-        fact, self._episode = episode.not_yet_stable or episode.assigned, None
+        statement, self._episode = episode.not_yet_stable or episode.assigned, None
         later: list[Event] = []
         if episode.not_yet_stable is None:
             later, self._out = _split(self._out, episode.assigned_event)
-        self._enter(fact, STABLE, INFERRED)
+        self._enter(statement, STABLE, INFERRED)
         known = episode.cause.get("cause") != UNKNOWN or episode.began.kind == "preparing"
         began = episode.began.order_ms if known else None
         attempt, ended = episode.attempt_began, episode.join_ended
         previous = self._settled_leader
         members = self._known_members()
         self._tell(
-            fact,
+            statement,
             "rebalance_completed",
             INFERRED,
             generation=self._generation,
             attempts=episode.attempts,
-            rebalance_ms=fact.order_ms - began if began is not None else None,
+            rebalance_ms=statement.order_ms - began if began is not None else None,
             join_ms=ended.order_ms - attempt.order_ms if ended is not None and attempt is not None else None,
-            sync_ms=fact.order_ms - ended.order_ms if ended is not None else None,
+            sync_ms=statement.order_ms - ended.order_ms if ended is not None else None,
             leader=self._leader,
             previous_leader=previous,
             members_before=self._settled,
             members=members,
             member_count=len(members) if members is not None else None,
-            offsets_partition=fact.partition,
+            offsets_partition=statement.partition,
             **{name: value for name, value in episode.cause.items() if known},
         )
         self._settled, self._settled_leader = members, self._leader
         self._out += later
 
-    def _on_emptied(self, fact: Fact) -> None:
-        self._generation = int(fact.values["generation"])
+    def _on_emptied(self, statement: Statement) -> None:
+        self._generation = int(statement.values["generation"])
         episode, self._episode = self._episode, None
         self._settled, self._settled_leader = [], None
         self._members, self._complete, self._leader = {}, True, None
         self._returned.clear()
         if self._state is None:
             self._state = PREPARING
-        self._enter(fact, EMPTY)
+        self._enter(statement, EMPTY)
         self._tell(
-            fact,
+            statement,
             "group_emptied",
             generation=self._generation,
-            rebalance_ms=fact.order_ms - episode.began.order_ms if episode is not None else None,
-            offsets_partition=fact.partition,
+            rebalance_ms=statement.order_ms - episode.began.order_ms if episode is not None else None,
+            offsets_partition=statement.partition,
             **(episode.cause if episode is not None else {}),
         )
 
-    def _on_nobody_joined(self, fact: Fact) -> None:
-        self._tell(fact, "join_phase_repeated", members=self._known_members())
+    def _on_nobody_joined(self, statement: Statement) -> None:
+        self._tell(statement, "join_phase_repeated", members=self._known_members())
 
-    def _on_did_not_join(self, fact: Fact) -> None:
-        for member in fact.values["members_named"]:
-            self._remove(fact, member, "did-not-rejoin", EXACT, PREPARING)
+    def _on_did_not_join(self, statement: Statement) -> None:
+        for member in statement.values["members_named"]:
+            self._remove(statement, member, "did-not-rejoin", EXACT, PREPARING)
             if self._episode is not None:
                 self._episode.did_not_join.append(member)
 
     # --- whole groups
 
-    def _on_simple(self, fact: Fact) -> None:
+    def _on_simple(self, statement: Statement) -> None:
         self._state, self._generation = EMPTY, 0
         self._members, self._complete = {}, True
-        self._tell(fact, "group_created", offsets_partition=fact.partition, kind="simple")
+        self._tell(statement, "group_created", offsets_partition=statement.partition, kind="simple")
 
-    def _on_dead(self, fact: Fact) -> None:
-        self._dead = self._tell(fact, "group_deleted", INFERRED, reason="expired")
+    def _on_dead(self, statement: Statement) -> None:
+        self._dead = self._tell(statement, "group_deleted", INFERRED, reason="expired")
         self._gone()
 
-    def _on_deleted(self, fact: Fact) -> None:
+    def _on_deleted(self, statement: Statement) -> None:
         if self._dead is not None:
             self._dead |= {"reason": "requested", "confidence": EXACT}
             self._dead = None
             return
-        self._tell(fact, "group_deleted", reason="requested")
+        self._tell(statement, "group_deleted", reason="requested")
         self._gone()
 
     def _gone(self) -> None:
@@ -425,28 +428,28 @@ class History(Membership):
         self._members, self._handed_out, self._complete = {}, {}, False
         self._settled, self._settled_leader = [], None
 
-    def _on_offsets_deleted(self, fact: Fact) -> None:
-        self._tell(fact, "offsets_deleted", reason="requested")
+    def _on_offsets_deleted(self, statement: Statement) -> None:
+        self._tell(statement, "offsets_deleted", reason="requested")
 
-    def _on_unloading(self, fact: Fact) -> None:
-        if self._node in (None, fact.node):
+    def _on_unloading(self, statement: Statement) -> None:
+        if self._node in (None, statement.node):
             self._interrupt()
 
-    def _on_loaded_member(self, fact: Fact) -> None:
-        values = fact.values
+    def _on_loaded_member(self, statement: Statement) -> None:
+        values = statement.values
         if values["member"] not in self._members:
             self._members[values["member"]] = values.get("instance")
 
-    def _on_loading(self, fact: Fact) -> None:
-        self._load(fact, int(fact.values["generation"]), None)
+    def _on_loading(self, statement: Statement) -> None:
+        self._load(statement, int(statement.values["generation"]), None)
 
-    def _on_loaded_classic(self, fact: Fact) -> None:
-        self._load(fact, None, int(fact.values["members"]))
+    def _on_loaded_classic(self, statement: Statement) -> None:
+        self._load(statement, None, int(statement.values["members"]))
 
-    def _load(self, fact: Fact, generation: int | None, count: int | None) -> None:
+    def _load(self, statement: Statement, generation: int | None, count: int | None) -> None:
         """Another coordinator, or this one after a restart, has the group from the log: as it was last stored."""
         self._interrupt()
-        self._node = fact.node
+        self._node = statement.node
         settled = self._settled
         if generation is not None:
             self._generation = generation
@@ -463,14 +466,14 @@ class History(Membership):
             self._complete = count is not None and count == len(self._members)
         self._leader, self._leader_told = self._settled_leader, False
         self._tell(
-            fact,
+            statement,
             "group_loaded",
             EXACT if count is not None else INFERRED,
             state=self._state,
             generation=self._generation,
             members=self._known_members(),
             member_count=count,
-            offsets_partition=fact.partition,
+            offsets_partition=statement.partition,
         )
 
     def _interrupt(self) -> None:
@@ -482,62 +485,62 @@ class History(Membership):
 
     # --- the newer protocols (KIP-848): members reconcile one by one, there is no join phase
 
-    def _on_modern_joined(self, fact: Fact) -> None:
-        values = fact.values
-        self._add(fact, values["member"], values.get("instance"), EXACT, None, kind=values.get("protocol"))
-        self._trigger = self._caused("join-new", fact)
+    def _on_modern_joined(self, statement: Statement) -> None:
+        values = statement.values
+        self._add(statement, values["member"], values.get("instance"), EXACT, None, kind=values.get("protocol"))
+        self._trigger = self._caused("join-new", statement)
 
-    def _on_modern_replaced(self, fact: Fact) -> None:
-        values = fact.values
+    def _on_modern_replaced(self, statement: Statement) -> None:
+        values = statement.values
         self._rename(values["old"], values["member"], values["instance"])
         self._tell(
-            fact,
+            statement,
             "static_member_replaced",
             group_instance_id=values["instance"],
             other_member_id=values["old"],
             member_id=values["member"],
         )
 
-    def _on_modern_left(self, fact: Fact) -> None:
-        self._remove(fact, fact.values["member"], "left", EXACT, None)
-        self._trigger = self._caused("leave", fact)
+    def _on_modern_left(self, statement: Statement) -> None:
+        self._remove(statement, statement.values["member"], "left", EXACT, None)
+        self._trigger = self._caused("leave", statement)
 
-    def _on_modern_fenced(self, fact: Fact) -> None:
-        why = fact.values["why"]
+    def _on_modern_fenced(self, statement: Statement) -> None:
+        why = statement.values["why"]
         expired = "session" in why
         cause = "session-expiry" if expired else "did-not-rejoin"
-        self._remove(fact, fact.values["member"], cause, EXACT, None, reason=why)
-        self._trigger = self._caused("session-expiry" if expired else UNKNOWN, fact)
+        self._remove(statement, statement.values["member"], cause, EXACT, None, reason=why)
+        self._trigger = self._caused("session-expiry" if expired else UNKNOWN, statement)
 
-    def _on_modern_subscribed(self, fact: Fact) -> None:
-        self._trigger = self._caused("rejoin-metadata", fact)
+    def _on_modern_subscribed(self, statement: Statement) -> None:
+        self._trigger = self._caused("rejoin-metadata", statement)
 
-    def _on_modern_metadata(self, fact: Fact) -> None:
-        self._trigger = {"cause": UNKNOWN, "reason": fact.text} | (self._trigger or {})
+    def _on_modern_metadata(self, statement: Statement) -> None:
+        self._trigger = {"cause": UNKNOWN, "reason": statement.text} | (self._trigger or {})
 
-    def _caused(self, cause: str, fact: Fact) -> dict[str, Any]:
+    def _caused(self, cause: str, statement: Statement) -> dict[str, Any]:
         return {
             "cause": cause,
-            "cause_member_id": fact.values["member"],
-            "cause_group_instance_id": fact.values.get("instance"),
+            "cause_member_id": statement.values["member"],
+            "cause_group_instance_id": statement.values.get("instance"),
         }
 
-    def _on_modern_bumped(self, fact: Fact) -> None:
-        epoch = int(fact.values["epoch"])
+    def _on_modern_bumped(self, statement: Statement) -> None:
+        epoch = int(statement.values["epoch"])
         cause, self._trigger = self._trigger or {"cause": UNKNOWN}, None
         # The line itself has no reason: it is taken from the lines before it.
-        self._tell(fact, "rebalance_started", INFERRED, generation=epoch - 1, initial=False, **cause)
+        self._tell(statement, "rebalance_started", INFERRED, generation=epoch - 1, initial=False, **cause)
         self._generation = epoch
 
-    def _on_modern_assigned(self, fact: Fact) -> None:
-        epoch, assignor = int(fact.values["epoch"]), fact.values["assignor"]
-        self._tell(fact, "assignment_received", generation=epoch, protocol=assignor)
+    def _on_modern_assigned(self, statement: Statement) -> None:
+        epoch, assignor = int(statement.values["epoch"]), statement.values["assignor"]
+        self._tell(statement, "assignment_received", generation=epoch, protocol=assignor)
         # Confidence unknown: when the members have what they shall have is not logged.
-        self._tell(fact, "rebalance_completed", "unknown", generation=epoch, protocol=assignor, cause=UNKNOWN)
+        self._tell(statement, "rebalance_completed", "unknown", generation=epoch, protocol=assignor, cause=UNKNOWN)
 
 
-def _named_in(fact: Fact) -> list[str]:
-    named: list[str] = fact.values.get("members_named") or []
+def _named_in(statement: Statement) -> list[str]:
+    named: list[str] = statement.values.get("members_named") or []
     return named
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeAlias
 
-from rejoin.pipeline.reading.broker_logs.statements import Fact
+from rejoin.pipeline.reading.broker_logs.statements import Statement
 
 EXACT: Final = "exact"
 INFERRED: Final = "inferred"
@@ -51,7 +51,7 @@ class Membership:
         self._settled_leader: str | None = None
         """Members and leader when the group was last Stable."""
         self._replaced: Event | None = None
-        self._expired: Fact | None = None
+        self._expired: Statement | None = None
         self._removed: tuple[str | None, str | None, str | None] = (None, None, None)
         """The member that went last, its instance id, and what it said."""
         self._joined_in: tuple[str | None, str | None] = (None, None)
@@ -59,14 +59,14 @@ class Membership:
 
     # --- telling
 
-    def _tell(self, fact: Fact, event: str, confidence: str = EXACT, **columns: Any) -> Event:
+    def _tell(self, statement: Statement, event: str, confidence: str = EXACT, **columns: Any) -> Event:
         told: Event = {
             "event": event,
-            "at_ms": fact.at_ms,
-            "order_ms": fact.order_ms,
-            "node": fact.node,
-            "file": fact.file,
-            "line": fact.line,
+            "at_ms": statement.at_ms,
+            "order_ms": statement.order_ms,
+            "node": statement.node,
+            "file": statement.file,
+            "line": statement.line,
             "confidence": confidence,
             "group_id": self.group_id,
         }
@@ -74,10 +74,10 @@ class Membership:
         self._out.append(told)
         return told
 
-    def _enter(self, fact: Fact, state: str, confidence: str = EXACT) -> None:
+    def _enter(self, statement: Statement, state: str, confidence: str = EXACT) -> None:
         before, self._state = self._state, state
         self._tell(
-            fact,
+            statement,
             "group_state_changed",
             confidence,
             previous_state=before,
@@ -92,7 +92,7 @@ class Membership:
 
     def _add(
         self,
-        fact: Fact,
+        statement: Statement,
         member: str,
         instance: str | None,
         confidence: str,
@@ -104,7 +104,7 @@ class Membership:
         self._members[member] = instance
         client = UUID.sub("", member) if instance is None and UUID.search(member) else None
         self._tell(
-            fact,
+            statement,
             "member_joined",
             confidence,
             member_id=member,
@@ -117,7 +117,7 @@ class Membership:
 
     def _remove(
         self,
-        fact: Fact,
+        statement: Statement,
         member: str,
         cause: str,
         confidence: str,
@@ -138,7 +138,7 @@ class Membership:
         if "client_id" not in columns and instance is None and UUID.search(member):
             columns["client_id"] = UUID.sub("", member)
         self._tell(
-            fact,
+            statement,
             "member_removed",
             confidence,
             member_id=member,
@@ -163,78 +163,78 @@ class Membership:
                 return bare
         return instance
 
-    def _on_id_handed_out(self, fact: Fact, confidence: str = EXACT) -> None:
-        member, state = fact.values["member"], fact.values["state"]
-        self._see_state(fact, state)
+    def _on_id_handed_out(self, statement: Statement, confidence: str = EXACT) -> None:
+        member, state = statement.values["member"], statement.values["state"]
+        self._see_state(statement, state)
         self._joins_told = True
         self._handed_out[member] = None
         client = UUID.sub("", member) if UUID.search(member) else None
-        self._tell(fact, "member_id_handed_out", confidence, member_id=member, client_id=client)
+        self._tell(statement, "member_id_handed_out", confidence, member_id=member, client_id=client)
 
-    def _on_id_created(self, fact: Fact) -> None:
-        self._on_id_handed_out(fact, INFERRED)
+    def _on_id_created(self, statement: Statement) -> None:
+        self._on_id_handed_out(statement, INFERRED)
 
-    def _on_joined(self, fact: Fact) -> None:
-        member, state = fact.values["member"], fact.values.get("state")
+    def _on_joined(self, statement: Statement) -> None:
+        member, state = statement.values["member"], statement.values.get("state")
         self._joins_told = True
         if state is not None:
-            self._see_state(fact, state)
-        instance = fact.values.get("instance")
+            self._see_state(statement, state)
+        instance = statement.values.get("instance")
         if (state or self._state) == EMPTY and not self._members:
             self._leader, self._leader_told = member, False
         if (state or self._state) == EMPTY:
             self._complete = True
-        self._add(fact, member, instance, EXACT, state or self._state)
+        self._add(statement, member, instance, EXACT, state or self._state)
         self._joined_in = (member, state)
 
-    def _see_state(self, fact: Fact, state: str) -> None:
+    def _see_state(self, statement: Statement, state: str) -> None:
         """A line tells the state in passing."""
         if self._state is None:
             self._state = state
             if state == EMPTY:
                 self._members, self._complete = {}, True
                 if self._generation is None:
-                    self._tell(fact, "group_created", INFERRED, offsets_partition=fact.partition)
+                    self._tell(statement, "group_created", INFERRED, offsets_partition=statement.partition)
 
-    def _on_failed(self, fact: Fact) -> None:
-        self._expired = fact
-        self._remove(fact, fact.values["member"], "session-expiry", EXACT, self._state)
+    def _on_failed(self, statement: Statement) -> None:
+        self._expired = statement
+        self._remove(statement, statement.values["member"], "session-expiry", EXACT, self._state)
 
-    def _on_left(self, fact: Fact) -> None:
-        values = fact.values
+    def _on_left(self, statement: Statement) -> None:
+        values = statement.values
         more = {name: values.get(name) for name in ("client_id", "client_host", "instance", "protocols")}
         for name in ("session_timeout_ms", "rebalance_timeout_ms"):
             more[name] = int(values[name]) if name in values else None
         told = {name: value for name, value in more.items() if value is not None}
-        self._remove(fact, values["member"], "left", EXACT, self._state, values.get("client_reason"), **told)
+        self._remove(statement, values["member"], "left", EXACT, self._state, values.get("client_reason"), **told)
 
-    def _on_pending_left(self, fact: Fact) -> None:
-        self._handed_out.pop(fact.values["member"], None)
+    def _on_pending_left(self, statement: Statement) -> None:
+        self._handed_out.pop(statement.values["member"], None)
         self._tell(
-            fact,
+            statement,
             "pending_member_removed",
-            member_id=fact.values["member"],
+            member_id=statement.values["member"],
             cause="left",
-            client_reason=fact.values.get("client_reason"),
+            client_reason=statement.values.get("client_reason"),
         )
 
-    def _on_pending_expired(self, fact: Fact) -> None:
-        member = fact.values["member"]
+    def _on_pending_expired(self, statement: Statement) -> None:
+        member = statement.values["member"]
         self._handed_out.pop(member, None)
-        self._tell(fact, "pending_member_removed", member_id=member, cause="session-expiry")
+        self._tell(statement, "pending_member_removed", member_id=member, cause="session-expiry")
 
-    def _on_leader_replaced(self, fact: Fact) -> None:
-        old, new = fact.values["old"], fact.values.get("member")
+    def _on_leader_replaced(self, statement: Statement) -> None:
+        old, new = statement.values["old"], statement.values.get("member")
         self._leader, self._leader_told = new, new is not None
-        self._tell(fact, "leader_changed", previous_leader=old, leader=new)
+        self._tell(statement, "leader_changed", previous_leader=old, leader=new)
 
-    def _on_fenced(self, fact: Fact) -> None:
-        values = fact.values
+    def _on_fenced(self, statement: Statement) -> None:
+        values = statement.values
         current, instance = values["current"], values.get("instance")
         if instance is not None and instance in self._returned:
             self._rename(self._returned.pop(instance), current, instance)
         self._tell(
-            fact,
+            statement,
             "member_fenced",
             member_id=values["member"],
             group_instance_id=instance,
@@ -244,13 +244,13 @@ class Membership:
 
     # --- static members
 
-    def _on_replaced(self, fact: Fact) -> None:
-        values = fact.values
+    def _on_replaced(self, statement: Statement) -> None:
+        values = statement.values
         old, new, instance = values["old"], values.get("member"), values["instance"]
         state = values.get("state") or self._state
         self._rename(old, new, instance)
         self._replaced = self._tell(
-            fact,
+            statement,
             "static_member_replaced",
             EXACT if new is not None and "guessed" not in values else INFERRED,
             group_instance_id=instance,
@@ -282,7 +282,7 @@ class Membership:
         if self._settled_leader == old:
             self._settled_leader = new
 
-    def _attach_static(self, fact: Fact, cause: dict[str, Any]) -> None:
+    def _attach_static(self, statement: Statement, cause: dict[str, Any]) -> None:
         """A rebalance for a static member's return tells its new id."""
         replaced, self._replaced = self._replaced, None
         if replaced is None:
@@ -302,7 +302,7 @@ class Membership:
             cause["cause"] = "static-metadata"
             cause["cause_group_instance_id"] = replaced["group_instance_id"]
 
-    def _on_no_rebalance(self, fact: Fact) -> None:
+    def _on_no_rebalance(self, statement: Statement) -> None:
         if self._replaced is not None:
             self._replaced["rebalances"] = False
             self._replaced.setdefault("state", STABLE)
@@ -311,11 +311,11 @@ class Membership:
     def _release_static(self) -> None:
         self._replaced = None
 
-    def _on_restored(self, fact: Fact) -> None:
-        values = fact.values
+    def _on_restored(self, statement: Statement) -> None:
+        values = statement.values
         self._rename(values["refused"], values["member"], values["instance"])
         self._tell(
-            fact,
+            statement,
             "static_member_restored",
             group_instance_id=values["instance"],
             member_id=values["member"],

@@ -1,4 +1,4 @@
-"""Facts in, events out: of groups, each followed by itself, and of offsets partitions."""
+"""Statements in, events out: of groups, each followed by itself, and of offsets partitions."""
 
 from __future__ import annotations
 
@@ -9,83 +9,86 @@ from typing import Final
 
 from rejoin.pipeline.reading.broker_logs.histories import History
 from rejoin.pipeline.reading.broker_logs.membership import EXACT, INFERRED, UUID, Event
-from rejoin.pipeline.reading.broker_logs.statements import Fact
+from rejoin.pipeline.reading.broker_logs.statements import Statement
 
 AHEAD: Final = 5_000
-"""Facts of a group that are looked through for the new id of a static member."""
+"""Statements of a group that are looked through for the new id of a static member."""
 
 
-def tell(facts: Iterable[Fact]) -> Iterator[Event]:
-    """The events of all groups and partitions, from facts in their order (``order_ms``); group after group."""
-    groups: dict[str, list[Fact]] = {}
-    others: list[Fact] = []
-    for fact in facts:
-        if fact.group is None:
-            others.append(fact)
+def tell(statements: Iterable[Statement]) -> Iterator[Event]:
+    """The events of all groups and partitions, from statements in their order (``order_ms``); group after group."""
+    groups: dict[str, list[Statement]] = {}
+    others: list[Statement] = []
+    for statement in statements:
+        if statement.group is None:
+            others.append(statement)
         else:
-            groups.setdefault(fact.group, []).append(fact)
+            groups.setdefault(statement.group, []).append(statement)
     yield from partition_events(others)
     for group_id, mine in groups.items():
         yield from tell_group(group_id, mine)
 
 
-def tell_group(group_id: str, facts: Iterable[Fact]) -> Iterator[Event]:
-    """The events of one group, from its facts in their order."""
+def tell_group(group_id: str, statements: Iterable[Statement]) -> Iterator[Event]:
+    """The events of one group, from its statements in their order."""
     history = History(group_id)
-    for fact in in_order(facts):
-        yield from history.take(fact)
+    for statement in in_order(statements):
+        yield from history.take(statement)
     yield from history.finish()
 
 
-def partition_events(facts: Iterable[Fact]) -> Iterator[Event]:
+def partition_events(statements: Iterable[Statement]) -> Iterator[Event]:
     """Events of offsets partitions: which broker became their coordinator, loaded them and gave them up.
 
     Before 2.8 nothing is said of being elected or resigning; loading and unloading begin at that time.
     """
     elected: dict[tuple[str, int], int] = {}
     resigned: dict[tuple[str, int], int] = {}
-    for fact in facts:
-        if fact.kind in _OF_NO_KNOWN_GROUP:
-            yield _of_no_known_group(fact)
-        if fact.partition is None or fact.kind not in _PARTITION_EVENTS:
+    for statement in statements:
+        if statement.kind in _OF_NO_KNOWN_GROUP:
+            yield _of_no_known_group(statement)
+        if statement.partition is None or statement.kind not in _PARTITION_EVENTS:
             continue
-        place = (fact.node, fact.partition)
-        epoch = int(fact.values["epoch"]) if "epoch" in fact.values else None
+        place = (statement.node, statement.partition)
+        epoch = int(statement.values["epoch"]) if "epoch" in statement.values else None
         told = {
-            "event": _PARTITION_EVENTS[fact.kind],
-            "at_ms": fact.at_ms,
-            "order_ms": fact.order_ms,
-            "node": fact.node,
-            "file": fact.file,
-            "line": fact.line,
-            "confidence": EXACT if fact.kind in ("elected", "resigned", "load_ends") else INFERRED,
-            "offsets_partition": fact.partition,
+            "event": _PARTITION_EVENTS[statement.kind],
+            "at_ms": statement.at_ms,
+            "order_ms": statement.order_ms,
+            "node": statement.node,
+            "file": statement.file,
+            "line": statement.line,
+            "confidence": EXACT if statement.kind in ("elected", "resigned", "load_ends") else INFERRED,
+            "offsets_partition": statement.partition,
         }
         if epoch is not None:
             told["epoch"] = epoch
-        done = elected if fact.kind in ("elected", "load_begins") else resigned
-        if fact.kind in ("load_begins", "unload_begins") and fact.order_ms - done.pop(place, -(10**9)) <= 10_000:
+        done = elected if statement.kind in ("elected", "load_begins") else resigned
+        if (
+            statement.kind in ("load_begins", "unload_begins")
+            and statement.order_ms - done.pop(place, -(10**9)) <= 10_000
+        ):
             continue
-        if fact.kind in ("elected", "resigned"):
-            done[place] = fact.order_ms
+        if statement.kind in ("elected", "resigned"):
+            done[place] = statement.order_ms
         yield told
 
 
-def _of_no_known_group(fact: Fact) -> Event:
+def _of_no_known_group(statement: Statement) -> Event:
     """A line that names no group, about members that no other line names."""
-    values = fact.values
+    values = statement.values
     told = {
-        "event": _OF_NO_KNOWN_GROUP[fact.kind],
-        "at_ms": fact.at_ms,
-        "order_ms": fact.order_ms,
-        "node": fact.node,
-        "file": fact.file,
-        "line": fact.line,
+        "event": _OF_NO_KNOWN_GROUP[statement.kind],
+        "at_ms": statement.at_ms,
+        "order_ms": statement.order_ms,
+        "node": statement.node,
+        "file": statement.file,
+        "line": statement.line,
         "confidence": "unknown",
         "member_id": values.get("member"),
         "group_instance_id": values.get("instance"),
         "other_member_id": values.get("current") or values.get("old"),
-        "reason": fact.text,
+        "reason": statement.text,
     }
     return {name: value for name, value in told.items() if value is not None}
 
@@ -103,34 +106,38 @@ _PARTITION_EVENTS: Final = {
     "unload_begins": "partition_resigned",
 }
 OF_PARTITIONS: Final = tuple(_PARTITION_EVENTS)
-"""Kinds of facts that are about an offsets partition, not about a group."""
+"""Kinds of statements that are about an offsets partition, not about a group."""
 
 
-def in_order(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """The facts of one group, with the new ids of returned static members where a later line tells them.
+def in_order(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """The statements of one group, with the new ids of returned static members where a later line tells them.
 
     Since 3.0 the line of a static member's return has its old id only. Ids of static members begin with their instance
     id, so the next other id of that form is the new one.
     """
-    window: deque[Fact] = deque()
-    for fact in facts:
-        window.append(fact)
+    window: deque[Statement] = deque()
+    for statement in statements:
+        window.append(statement)
         if len(window) > AHEAD:
             yield _named(window.popleft(), window)
     while window:
         yield _named(window.popleft(), window)
 
 
-def _named(fact: Fact, ahead: Iterable[Fact]) -> Fact:
-    if fact.kind != "replaced" or "member" in fact.values:
-        return fact
-    instance, old = fact.values["instance"], fact.values["old"]
+def _named(statement: Statement, ahead: Iterable[Statement]) -> Statement:
+    if statement.kind != "replaced" or "member" in statement.values:
+        return statement
+    instance, old = statement.values["instance"], statement.values["old"]
     for later in ahead:
         if later.kind == "replaced" and later.values["instance"] == instance:
             found = later.values["old"]
-            return fact if found == old else replace(fact, values=fact.values | {"member": found, "guessed": True})
+            return (
+                statement
+                if found == old
+                else replace(statement, values=statement.values | {"member": found, "guessed": True})
+            )
         named = [later.values.get(name) for name in ("member", "leader", "current")]
         for member in (*named, *later.values.get("members_named", ())):
             if member and member != old and UUID.sub("", member) == instance != member:
-                return replace(fact, values=fact.values | {"member": member, "guessed": True})
-    return fact
+                return replace(statement, values=statement.values | {"member": member, "guessed": True})
+    return statement

@@ -266,7 +266,7 @@ def complete(events: list[Event], asked: list[Asked]) -> list[Event]:
         for event in _comings(each, before, joined, handed_out):
             _put_in_place(event, started)
             if started is not None:
-                # It is one more fact of what that coordinator did.
+                # It is one more event of what that coordinator did.
                 event |= {"source": BROKER_LOG, "node": started["node"]}
             completed.append(event)
         completed += _returns(each, replaced)

@@ -20,7 +20,7 @@ from rejoin.pipeline.reading.broker_logs.reasons import instance, read_reason, s
 from rejoin.pipeline.reading.request_log import Exchange, is_request, read_exchange
 
 AHEAD: Final = 48
-"""Facts that are looked at before one is given out: to see a set clock, or which group a line was about."""
+"""Statements that are looked at before one is given out: to see a set clock, or which group a line was about."""
 
 SHUFFLED_MS: Final = 1_000
 """Times this much before the latest one are no matter of threads: lines out of order, or a clock set back."""
@@ -35,7 +35,7 @@ KNOWN_MEMBERS: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Statement:
     """Something a coordinator said. ``values`` are what stands in the line; ``order_ms`` is its place among brokers."""
 
     kind: str
@@ -54,7 +54,7 @@ class Fact:
 class Counts:
     """What the lines of a file were."""
 
-    facts: int = 0
+    statements: int = 0
     """A coordinator's lines that were understood."""
     requests: int = 0
     """Requests that are about groups."""
@@ -79,7 +79,7 @@ class LogFile:
         self._default_node = node
         self._nodes: dict[str, str] = {}
         self._groups_of_members: dict[str, str] = {}
-        self._last_static: dict[tuple[str, int | None], Fact] = {}
+        self._last_static: dict[tuple[str, int | None], Statement] = {}
 
     @property
     def node(self) -> str:
@@ -88,12 +88,12 @@ class LogFile:
 
     @property
     def read(self) -> Read:
-        """What was met in the file, facts or not."""
+        """What was met in the file, statements or not."""
         return self._lines.read
 
-    def facts(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Fact | Exchange | Broken]:
-        """Every fact, every request and every broken line. Nothing that stands in a file makes this fail."""
-        window: deque[Fact] = deque()
+    def statements(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | Exchange | Broken]:
+        """Every statement, every request and every broken line. Nothing that stands in a file makes this fail."""
+        window: deque[Statement] = deque()
         order = _Order()
         for found in self._found(file):
             if isinstance(found, Broken):
@@ -111,24 +111,24 @@ class LogFile:
             yield self._give_out(window, order)
         self.counts.clock_set_back = order.steps
 
-    def _give_out(self, window: deque[Fact], order: _Order) -> Fact:
-        fact = window.popleft()
-        group = fact.group
-        if group is None and fact.kind in _OF_A_GROUP:
-            group = self._group_of(fact)
+    def _give_out(self, window: deque[Statement], order: _Order) -> Statement:
+        statement = window.popleft()
+        group = statement.group
+        if group is None and statement.kind in _OF_A_GROUP:
+            group = self._group_of(statement)
             if group is None:
-                mentioned = {fact.values.get(name) for name in ("member", "old", "current")} - {None}
+                mentioned = {statement.values.get(name) for name in ("member", "old", "current")} - {None}
                 for later in window:
                     if later.group is not None and mentioned & _mentioned(later):
                         group = later.group
                         break
             if group is not None:
-                self._remember(replace(fact, group=group))
-        return replace(fact, group=group, order_ms=order.place(fact.at_ms, window))
+                self._remember(replace(statement, group=group))
+        return replace(statement, group=group, order_ms=order.place(statement.at_ms, window))
 
     # --- one record
 
-    def _found(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Fact | Exchange | Broken]:
+    def _found(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | Exchange | Broken]:
         for record in self._lines.records(file):
             if isinstance(record, Broken):
                 yield record
@@ -145,7 +145,7 @@ class LogFile:
             else:
                 yield from self._read(record)
 
-    def _read(self, record: Record) -> Iterator[Fact | Broken]:
+    def _read(self, record: Record) -> Iterator[Statement | Broken]:
         prefix = split_prefix(record.message)
         if prefix.node is not None:
             self._nodes[record.origin] = prefix.node
@@ -165,12 +165,12 @@ class LogFile:
                 record.message[:500],
             )
             return
-        self.counts.facts += 1
+        self.counts.statements += 1
         partition = prefix.partition
         if "partition" in message.values:
             partition = int(message.values["partition"])
         for group, values in _opened(message):
-            fact = Fact(
+            statement = Statement(
                 message.kind,
                 group,
                 record.at_ms,
@@ -182,36 +182,36 @@ class LogFile:
                 partition,
                 values,
             )
-            if fact.kind == "replaced":
-                self._last_static[node, prefix.partition] = fact
-            if fact.kind == "no_rebalance":
-                fact = self._about_the_static_member(fact, prefix.partition)
-            if fact.group is not None:
-                self._remember(fact)
-            yield fact
+            if statement.kind == "replaced":
+                self._last_static[node, prefix.partition] = statement
+            if statement.kind == "no_rebalance":
+                statement = self._about_the_static_member(statement, prefix.partition)
+            if statement.group is not None:
+                self._remember(statement)
+            yield statement
 
-    def _about_the_static_member(self, fact: Fact, partition: int | None) -> Fact:
+    def _about_the_static_member(self, statement: Statement, partition: int | None) -> Statement:
         """The line has neither group nor member: it is about the static member that came back just before."""
-        before = self._last_static.get((fact.node, partition))
-        if before is None or abs(fact.at_ms - before.at_ms) > 60_000:
-            return fact
+        before = self._last_static.get((statement.node, partition))
+        if before is None or abs(statement.at_ms - before.at_ms) > 60_000:
+            return statement
         values = {name: before.values[name] for name in ("instance", "member", "old") if name in before.values}
-        return replace(fact, group=before.group, values=fact.values | values)
+        return replace(statement, group=before.group, values=statement.values | values)
 
     # --- whose group
 
-    def _remember(self, fact: Fact) -> None:
-        assert fact.group is not None, "only what is known of a group is remembered"
+    def _remember(self, statement: Statement) -> None:
+        assert statement.group is not None, "only what is known of a group is remembered"
         if len(self._groups_of_members) > KNOWN_MEMBERS:
             for member in list(self._groups_of_members)[: KNOWN_MEMBERS // 2]:
                 del self._groups_of_members[member]
-        for member in _mentioned(fact):
+        for member in _mentioned(statement):
             if member:
-                self._groups_of_members[member] = fact.group
+                self._groups_of_members[member] = statement.group
 
-    def _group_of(self, fact: Fact) -> str | None:
+    def _group_of(self, statement: Statement) -> str | None:
         for name in ("current", "old", "member"):
-            group = self._groups_of_members.get(fact.values.get(name) or "")
+            group = self._groups_of_members.get(statement.values.get(name) or "")
             if group is not None:
                 return group
         return None
@@ -221,10 +221,10 @@ _OF_A_GROUP: Final = ("replaced", "no_rebalance", "fenced", "leader_replaced")
 """Kinds that are about a group and may not name it."""
 
 
-def _mentioned(fact: Fact) -> set[str]:
+def _mentioned(statement: Statement) -> set[str]:
     names = ("member", "old", "current", "leader")
-    found = {str(fact.values[name]) for name in names if fact.values.get(name)}
-    return found.union(fact.values.get("members_named", ()))
+    found = {str(statement.values[name]) for name in names if statement.values.get(name)}
+    return found.union(statement.values.get("members_named", ()))
 
 
 def _opened(message: Message) -> Iterator[tuple[str | None, dict[str, Any]]]:
@@ -258,14 +258,14 @@ def _opened(message: Message) -> Iterator[tuple[str | None, dict[str, Any]]]:
 
 
 class _Order:
-    """Gives each fact of a file its place in time among those of other files."""
+    """Gives each statement of a file its place in time among those of other files."""
 
     def __init__(self) -> None:
         self._latest: int | None = None
         self._behind = 0
         self.steps = 0
 
-    def place(self, at_ms: int, ahead: Iterable[Fact]) -> int:
+    def place(self, at_ms: int, ahead: Iterable[Statement]) -> int:
         at, latest = at_ms + self._behind, self._latest
         if latest is None:
             if self._is_far_ahead(at, ahead):
@@ -284,6 +284,6 @@ class _Order:
         self._latest = max(latest, at)
         return self._latest
 
-    def _is_far_ahead(self, at: int, ahead: Iterable[Fact]) -> bool:
+    def _is_far_ahead(self, at: int, ahead: Iterable[Statement]) -> bool:
         far = [later.at_ms + self._behind < at - FAR_MS for later in ahead]
         return bool(far) and 2 * sum(far) > len(far)

@@ -25,7 +25,7 @@ from rejoin.pipeline.reading.broker_logs.lines import Broken
 from rejoin.pipeline.reading.broker_logs.membership import Event
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, tell_group
 from rejoin.pipeline.reading.broker_logs.requests import Asked, complete, request_event
-from rejoin.pipeline.reading.broker_logs.statements import Fact, LogFile
+from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.inputs import Found
 from rejoin.pipeline.reading.request_log import Exchange
 from rejoin.pipeline.reading.text_lines import opened
@@ -45,14 +45,14 @@ PARSED: Final = StructType(
         StructField("body", _STRING),
     ]
 )
-"""What a file holds: ``what`` is fact, request, broken or file; ``about`` is what its history is of: g: and a group, or
-p: and a node, for offsets partitions; ``body`` is JSON."""
+"""What a file holds: ``what`` is statement, request, broken or file; ``about`` is what its history is of: g: and a
+group, or p: and a node, for offsets partitions; ``body`` is JSON."""
 
 READ: Final = StructType(
     [
         StructField("file", _STRING, True, {"comment": "Path of the file."}),
         StructField("lines", _LONG, True, {"comment": "Lines."}),
-        StructField("facts", _LONG, True, {"comment": "Lines of a group coordinator that were understood."}),
+        StructField("statements", _LONG, True, {"comment": "Lines of a group coordinator that were understood."}),
         StructField("requests", _LONG, True, {"comment": "Requests about groups, with their answers."}),
         StructField("other", _LONG, True, {"comment": "Lines that are not about groups, and empty ones."}),
         StructField("continuations", _LONG, True, {"comment": "Lines of stack traces and the like."}),
@@ -168,7 +168,7 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
     else:
         try:
             with opened(path) as file:
-                for found in log.facts(file):
+                for found in log.statements(file):
                     yield _row(log, found)
         except (OSError, EOFError) as trouble:
             unreadable = 1
@@ -176,7 +176,7 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
     counts = {
         "file": path,
         "lines": log.read.lines,
-        "facts": log.counts.facts,
+        "statements": log.counts.statements,
         "requests": log.counts.requests,
         "other": log.counts.other + log.read.strangers + log.read.blank,
         "continuations": log.read.continuations,
@@ -197,7 +197,7 @@ def node_of(path: str) -> str:
     return re.sub(r"(?:\.log)?(?:[.-][\d-]+)*(?:\.gz)?$", "", place.name) or place.name
 
 
-def _row(log: LogFile, found: Fact | Exchange | Broken) -> dict[str, Any]:
+def _row(log: LogFile, found: Statement | Exchange | Broken) -> dict[str, Any]:
     if isinstance(found, Broken):
         return _broken(log.file, found)
     if isinstance(found, Exchange):
@@ -205,7 +205,7 @@ def _row(log: LogFile, found: Fact | Exchange | Broken) -> dict[str, Any]:
         row = {"what": "request", "about": about, "order_ms": found.answered_at_ms, "node": log.node}
     else:
         about = f"g:{found.group}" if found.group is not None else f"p:{found.node}"
-        row = {"what": "fact", "about": about, "order_ms": found.order_ms, "node": found.node}
+        row = {"what": "statement", "about": about, "order_ms": found.order_ms, "node": found.node}
     return row | {"file": log.file, "line": found.line, "body": _json(asdict(found))}
 
 
@@ -235,22 +235,22 @@ def _named(event: Event, nth: int) -> Event:
 def _events(rows: pa.Table) -> Iterator[Event]:
     about = rows["about"][0].as_py()
     asked: list[Asked] = []
-    facts = _facts(rows, asked)
+    statements = _statements(rows, asked)
     if about.startswith("p:"):
-        yield from partition_events(facts)
+        yield from partition_events(statements)
         yield from map(request_event, asked)
         return
-    events = list(tell_group(about[2:], facts))
+    events = list(tell_group(about[2:], statements))
     yield from complete(events, asked)
     yield from map(request_event, asked)
 
 
-def _facts(rows: pa.Table, asked: list[Asked]) -> Iterator[Fact]:
-    """The facts of a table; its requests go to ``asked`` on the way."""
+def _statements(rows: pa.Table, asked: list[Asked]) -> Iterator[Statement]:
+    """The statements of a table; its requests go to ``asked`` on the way."""
     for batch in rows.to_batches(ROWS_AT_ONCE):
         for row in batch.to_pylist():
             body = orjson.loads(row["body"])
-            if row["what"] == "fact":
-                yield Fact(**body)
+            if row["what"] == "statement":
+                yield Statement(**body)
             else:
                 asked.append(Asked(Exchange(**body), row["node"], row["file"]))

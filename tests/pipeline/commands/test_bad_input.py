@@ -1,4 +1,4 @@
-"""Whatever lies in a folder of journals: every line is either a fact or in the quarantine, with the reason."""
+"""Whatever lies in a folder of journals: every line is either an event or in the quarantine, with the reason."""
 
 from __future__ import annotations
 
@@ -251,6 +251,6 @@ def test_nothing_to_read_is_said_so(tmp_path: Path) -> None:
         find([tmp_path])
 
 
-def test_known_facts_are_those_that_are_told() -> None:
+def test_known_events_are_those_that_are_told() -> None:
     told = [*events_in(coordinator_events), *EVENT_TYPES, *events_in(lab_events)]
-    assert {fact.name: tuple(fact.model_fields) for fact in told} == FIELDS
+    assert {event.name: tuple(event.model_fields) for event in told} == FIELDS

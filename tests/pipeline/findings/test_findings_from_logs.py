@@ -23,7 +23,7 @@ from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests import paths
-from tests.pipeline.events import events
+from tests.pipeline.events import events_table
 from tests.pipeline.gallery import GALLERY, RARELY
 
 VERSIONS = ((2, 0), (2, 4), (2, 8), (4, 0))
@@ -73,7 +73,7 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
         play(scenario, journal=folder / f"{name}.jsonl", run_id=f"{name} journal")
         rows += told_by_logs(name, scenario)
     journals = sort_out(parse(read_lines(spark, find([folder]))).persist())
-    told = journals.events.unionByName(events(spark, rows)).persist()
+    told = journals.events.unionByName(events_table(spark, rows)).persist()
     # Who came, who went and what that began; what consumers did is of no matter here.
     tables = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
     tables["rebalances"] = rebalances(told).persist()

@@ -287,8 +287,8 @@ def test_the_first_fencing_of_an_instance_may_be_a_deploy_and_the_second_is_a_tw
             "group_instance_id": "i",
         }
 
-    once = found(fact=[fenced(MARCH_3)])["duplicate-instance-id"]
-    twice = found(fact=[fenced(MARCH_3), fenced(MARCH_3 + MINUTE)])["duplicate-instance-id"]
+    once = found(event=[fenced(MARCH_3)])["duplicate-instance-id"]
+    twice = found(event=[fenced(MARCH_3), fenced(MARCH_3 + MINUTE)])["duplicate-instance-id"]
     assert (once["severity"], twice["severity"]) == ("low", "high")
     assert [each["seq"] for each in twice["evidence"]] == [MARCH_3, MARCH_3 + MINUTE]
 

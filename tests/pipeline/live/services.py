@@ -1,4 +1,4 @@
-"""A real service in a thread of its own, whose facts a test chooses."""
+"""A real service in a thread of its own, whose events a test chooses."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class Served:
     def run_id(self) -> str:
         return str(self.app.publisher.stream["run_id"])
 
-    def publish(self, facts: Iterable[tuple[Event, int]]) -> None:
-        """Tell facts, each with its instant."""
-        told = list(facts)
+    def publish(self, events: Iterable[tuple[Event, int]]) -> None:
+        """Tell events, each with its instant."""
+        told = list(events)
 
         def tell() -> None:
-            for fact, at_ms in told:
-                self.app.publisher.publish(fact, at_ms)
+            for event, at_ms in told:
+                self.app.publisher.publish(event, at_ms)
 
         _on(self._loop, tell)
 
     def chatter(self, count: int) -> None:
-        """So many facts about nothing."""
+        """So many events about nothing."""
         self.publish((GroupCreated(group_id=f"g{number % 7}", partition=0, simple=True), 1) for number in range(count))
 
     def keep_only(self, rows: int) -> None:

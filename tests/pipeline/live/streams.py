@@ -66,13 +66,13 @@ def journal(folder: Path, *, seeds: tuple[int, ...] = (1, 2), rows: int = 150) -
 
 
 def of_batch(spark: SparkSession, folder: Path) -> Bronze:
-    """The facts and the quarantine of a folder, read at one time."""
+    """The events and the quarantine of a folder, read at one time."""
     return sort_out(parse(read_lines(spark, find([folder]))).persist())
 
 
 def of_stream(spark: SparkSession, store: Store) -> Bronze:
     """The same of what a stream has kept."""
-    return sort_out(store.read_facts(spark).drop("batch_id").persist())
+    return sort_out(store.read_events(spark).drop("batch_id").persist())
 
 
 def rows(table: DataFrame, *columns: str) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""What is remembered of a group between batches, without a JVM: each fact once, and each rebalance finished once."""
+"""What is remembered of a group between batches, without a JVM: each event once, and each rebalance finished once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A, B = "a-00000000-0000-4000-8000-000000000001", "b-00000000-0000-4000-8000-0000
 
 
 class Story:
-    """Facts of a group as its coordinator tells them."""
+    """Events of a group as its coordinator tells them."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []

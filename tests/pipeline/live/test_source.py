@@ -1,4 +1,4 @@
-"""The data source over a service's facts: every row once, in ranges that can be read again, and losses are told."""
+"""The data source over a service's events: every row once, in ranges that can be read again, and losses are told."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
-from rejoin.pipeline.live.service import FactsGone, NotAService, Service, ServiceDown, normal
-from rejoin.pipeline.live.source import FactsStreamReader, Offset, RejoinSource, shares
+from rejoin.pipeline.live.service import EventsGone, NotAService, Service, ServiceDown, normal
+from rejoin.pipeline.live.source import EventsStreamReader, Offset, RejoinSource, shares
 from tests.pipeline.live.services import Served, serving
 
 ALL = ReadAllAvailable()
 
 
-def reader(*services: Served | str, **options: str) -> FactsStreamReader:
+def reader(*services: Served | str, **options: str) -> EventsStreamReader:
     urls = " ".join(each if isinstance(each, str) else each.url for each in services)
-    return FactsStreamReader({"from": urls, **options})
+    return EventsStreamReader({"from": urls, **options})
 
 
-def read(source: FactsStreamReader, start: Offset, end: Offset) -> list[dict[str, Any]]:
+def read(source: EventsStreamReader, start: Offset, end: Offset) -> list[dict[str, Any]]:
     """The lines between two offsets."""
     parts = source.partitions(start, end)
     return [row for part in parts for batch in source.read(part) for row in batch.to_pylist()]
@@ -37,12 +37,12 @@ def problems(rows: list[dict[str, Any]]) -> list[str]:
     return [row["problem"] for row in rows if row["problem"] is not None]
 
 
-def follow(source: FactsStreamReader, start: Offset, limit: ReadLimit = ALL) -> tuple[Offset, list[dict[str, Any]]]:
+def follow(source: EventsStreamReader, start: Offset, limit: ReadLimit = ALL) -> tuple[Offset, list[dict[str, Any]]]:
     end = source.latestOffset(start, limit)
     return end, read(source, start, end)
 
 
-def test_every_fact_comes_once_as_it_stands_in_the_journal(tmp_path: Path) -> None:
+def test_every_event_comes_once_as_it_stands_in_the_journal(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         source = reader(service)
         first, rows = follow(source, {})
@@ -126,16 +126,16 @@ def test_a_restart_without_a_journal_is_told_and_stops_unless_that_was_allowed()
         end, before = follow(reader(service), {})
     with serving(port=port) as again:
         again.chatter(500)
-        with pytest.raises(FactsGone, match=f"begun anew, without a journal.*{run_id}.*lost=skip"):
+        with pytest.raises(EventsGone, match=f"begun anew, without a journal.*{run_id}.*lost=skip"):
             reader(again).latestOffset(end, ALL)
         later, after = follow(reader(again, lost="skip"), end)
         assert [place["life"] for place in later.values()] == [2]
         assert seqs(after) == list(range(1, again.head + 1))
         (told,) = problems(after)
         assert "begun anew" in told
-        assert f"fact {len(before)} of run {run_id}" in told
+        assert f"event {len(before)} of run {run_id}" in told
         # Numbers that were planned in the first life are not those of the second.
-        with pytest.raises(FactsGone, match="begun anew"):
+        with pytest.raises(EventsGone, match="begun anew"):
             read(reader(again), {}, end)
         skipped = read(reader(again, lost="skip"), {}, end)
         assert seqs(skipped) == []
@@ -148,7 +148,7 @@ def test_rows_that_a_service_forgot_meanwhile_are_told() -> None:
         service.chatter(100)
         service.keep_only(20)
         first = service.head - 19
-        with pytest.raises(FactsGone, match=f"facts {len(rows) + 1} to {first - 1} were not kept"):
+        with pytest.raises(EventsGone, match=f"events {len(rows) + 1} to {first - 1} were not kept"):
             reader(service).latestOffset(end, ALL)
         later, after = follow(reader(service, lost="skip"), end)
         assert seqs(after) == list(range(first, service.head + 1))
@@ -157,7 +157,7 @@ def test_rows_that_a_service_forgot_meanwhile_are_told() -> None:
         assert none == []
         # Whoever comes late learns what it cannot know, which is no failure.
         _, late = follow(reader(service), {})
-        assert problems(late) == [f"{service.url}: the facts 1 to {first - 1} were not kept by the service"]
+        assert problems(late) == [f"{service.url}: the events 1 to {first - 1} were not kept by the service"]
 
 
 def test_rows_that_go_between_planning_and_reading_are_no_short_answer() -> None:
@@ -165,7 +165,7 @@ def test_rows_that_go_between_planning_and_reading_are_no_short_answer() -> None
         service.chatter(100)
         end = reader(service).latestOffset({}, ALL)
         service.keep_only(5)
-        with pytest.raises(FactsGone, match="not kept any more"):
+        with pytest.raises(EventsGone, match="not kept any more"):
             read(reader(service), {}, end)
 
 
@@ -195,7 +195,7 @@ def test_others_than_a_service_are_recognised() -> None:
     assert normal(" localhost:9095/ ") == "http://localhost:9095"
     for options in ({}, {"from": "h:1", "lost": "maybe"}, {"from": "h:1", "maxRowsPerBatch": "0"}):
         with pytest.raises(ValueError, match="option"):
-            FactsStreamReader(options)
+            EventsStreamReader(options)
 
 
 def test_spark_reads_all_that_is_there(spark: SparkSession, tmp_path: Path) -> None:

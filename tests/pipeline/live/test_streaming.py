@@ -41,7 +41,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def assert_same_tables(spark: SparkSession, store: Store, folder: Path) -> Bronze:
-    """Facts, quarantine and rebalances of a stream are those of a batch, and each finished one came out once."""
+    """Events, quarantine and rebalances of a stream are those of a batch, and each finished one came out once."""
     batch, stream = of_batch(spark, folder), of_stream(spark, store)
     assert rows(stream.events) == rows(batch.events)
     assert rows(stream.quarantine) == rows(batch.quarantine)
@@ -71,7 +71,7 @@ def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path:
     being_written.write_bytes(parts[-1].read_bytes()[:-20])
     lines = lines_of_journals(spark, [growing], max_files=8)
     drain(spark, lines, store)
-    assert store.committed("facts") == 1
+    assert store.committed("events") == 1
 
     being_written.unlink()
     for part in parts[len(parts) // 2 :]:
@@ -107,14 +107,14 @@ def test_a_kill_between_write_and_commit_changes_nothing(spark: SparkSession, tm
     folder.mkdir()
     for part in parts[: len(parts) // 2]:
         shutil.copy(part, folder / part.name)
-    interrupted(folder, store.folder, "facts", 1)
-    assert store.committed("facts") == 0
-    orphan = sorted((store.facts / "batch_id=1").glob("*.parquet"))
+    interrupted(folder, store.folder, "events", 1)
+    assert store.committed("events") == 0
+    orphan = sorted((store.events / "batch_id=1").glob("*.parquet"))
     assert orphan
     interrupted(folder, store.folder, "live", 0)
-    assert store.committed("facts") == 1
+    assert store.committed("events") == 1
     assert store.committed("live") == -1
-    assert not set(orphan) & set((store.facts / "batch_id=1").glob("*.parquet"))
+    assert not set(orphan) & set((store.events / "batch_id=1").glob("*.parquet"))
     for part in parts[len(parts) // 2 :]:
         shutil.copy(part, folder / part.name)
     drain(spark, lines_of_journals(spark, [folder], max_files=8), store)
@@ -151,9 +151,9 @@ def told_by(node: str) -> list[tuple[Event, int]]:
     """What a coordinator of the scenario tells, with instants of today."""
     told: list[tuple[Event, int]] = []
 
-    def hear(party: Any, fact: Event, now: int) -> None:
-        if party.name == node and not isinstance(fact, ConsumerEvent):
-            told.append((fact, START + now))
+    def hear(party: Any, event: Event, now: int) -> None:
+        if party.name == node and not isinstance(event, ConsumerEvent):
+            told.append((event, START + now))
 
     play(scenario_from(SCENARIO), 1, listeners=[hear])
     return told
@@ -161,7 +161,7 @@ def told_by(node: str) -> list[tuple[Event, int]]:
 
 def test_a_service_is_watched_over_its_restart_and_nothing_ugly_is_printed(spark: SparkSession, tmp_path: Path) -> None:
     told, kept, store = told_by("node-1"), tmp_path / "journal", Store(tmp_path / "out")
-    finished = [number for number, (fact, _) in enumerate(told) if fact.name == "rebalance_completed"]
+    finished = [number for number, (event, _) in enumerate(told) if event.name == "rebalance_completed"]
     # A rebalance that the service does not live to see the end of would not end in this run.
     before, half = 2, finished[1] + 1
     assert len(finished) > before

@@ -10,7 +10,7 @@ import pytest
 
 from rejoin.pipeline.reading.broker_logs.membership import Event
 from rejoin.pipeline.reading.broker_logs.reconstruction import tell
-from rejoin.pipeline.reading.broker_logs.statements import Fact, LogFile
+from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 
 SCALA = "kafka.coordinator.group.GroupCoordinator"
 JAVA = "org.apache.kafka.coordinator.group.GroupMetadataManager"
@@ -31,11 +31,11 @@ def stamp(second: float) -> str:
 
 def told(*files: list[str]) -> list[Event]:
     """The events of the lines of some files."""
-    facts: list[Fact] = []
+    statements: list[Statement] = []
     for number, lines in enumerate(files, 1):
-        found = LogFile(f"{number}.log", str(number)).facts(io.BytesIO("\n".join(lines).encode() + b"\n"))
-        facts += [each for each in found if isinstance(each, Fact)]
-    return list(tell(sorted(facts, key=lambda fact: (fact.order_ms, fact.file, fact.line))))
+        found = LogFile(f"{number}.log", str(number)).statements(io.BytesIO("\n".join(lines).encode() + b"\n"))
+        statements += [each for each in found if isinstance(each, Statement)]
+    return list(tell(sorted(statements, key=lambda statement: (statement.order_ms, statement.file, statement.line))))
 
 
 def of(events: list[Event], name: str) -> list[Event]:

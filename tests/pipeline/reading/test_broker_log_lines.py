@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rejoin.pipeline.reading.broker_logs.lines import LONGEST, Broken, Lines, Record
-from rejoin.pipeline.reading.broker_logs.statements import Fact, LogFile
+from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 
 AT = 1_704_110_400_123
 """2024-01-01 12:00:00,123 UTC."""
@@ -22,11 +22,15 @@ def records(*lines: str | bytes, zone: str = "UTC") -> list[Record | Broken]:
     return list(Lines(ZoneInfo(zone)).records(io.BytesIO(b"\n".join(raw) + b"\n")))
 
 
-def facts(*lines: str | bytes, node: str = "?") -> tuple[list[Fact], list[Broken], LogFile]:
+def statements(*lines: str | bytes, node: str = "?") -> tuple[list[Statement], list[Broken], LogFile]:
     log = LogFile("server.log", node)
     raw = [line if isinstance(line, bytes) else line.encode() for line in lines]
-    found = list(log.facts(io.BytesIO(b"\n".join(raw) + b"\n")))
-    return [each for each in found if isinstance(each, Fact)], [each for each in found if isinstance(each, Broken)], log
+    found = list(log.statements(io.BytesIO(b"\n".join(raw) + b"\n")))
+    return (
+        [each for each in found if isinstance(each, Statement)],
+        [each for each in found if isinstance(each, Broken)],
+        log,
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,13 +56,15 @@ def facts(*lines: str | bytes, node: str = "?") -> tuple[list[Fact], list[Broken
     ],
 )
 def test_every_layout_says_the_same(line: str) -> None:
-    found, broken, _ = facts(line)
+    found, broken, _ = statements(line)
     assert broken == []
-    assert [(fact.kind, fact.group, fact.at_ms, fact.node) for fact in found] == [("failed", "g", AT, "1")]
+    assert [(statement.kind, statement.group, statement.at_ms, statement.node) for statement in found] == [
+        ("failed", "g", AT, "1")
+    ]
 
 
 def test_a_layout_without_loggers_is_read_by_the_prefix() -> None:
-    found, broken, _ = facts(f"[2024-01-01 12:00:00,123] INFO {FAILED}")
+    found, broken, _ = statements(f"[2024-01-01 12:00:00,123] INFO {FAILED}")
     assert (len(found), broken) == (1, [])
 
 
@@ -75,17 +81,17 @@ def test_a_stack_trace_belongs_to_its_record() -> None:
 
 
 def test_a_wrapped_message_is_put_together() -> None:
-    found, broken, _ = facts(
+    found, broken, _ = statements(
         "[2024-01-01 12:00:00,123] INFO [GroupCoordinator 1]: Preparing to rebalance group g in state",
         f"PreparingRebalance with old generation 1 (__consumer_offsets-3) (reason: removing member m on LeaveGroup) "
         f"({LOGGER})",
     )
     assert broken == []
-    assert [(fact.kind, fact.values["cause"]) for fact in found] == [("preparing", "leave")]
+    assert [(statement.kind, statement.values["cause"]) for statement in found] == [("preparing", "leave")]
 
 
 def test_other_software_is_counted_and_not_broken() -> None:
-    found, broken, log = facts(
+    found, broken, log = statements(
         '10.0.0.1 - - [01/Jan/2024:12:00:00 +0000] "GET / HTTP/1.1" 200 5',
         "Jan  1 12:00:00 host sshd[1]: Accepted publickey",
         "[2024-01-01 12:00:00,000] INFO [Log partition=t-0, dir=/data] Rolled new log segment (kafka.log.Log)",
@@ -96,7 +102,7 @@ def test_other_software_is_counted_and_not_broken() -> None:
         f"[2024-01-01 12:00:00,123] INFO {FAILED} ({LOGGER})",
     )
     assert (len(found), broken) == (1, [])
-    counted = log.counts.facts + log.counts.other + log.read.continuations + log.read.strangers + log.read.blank
+    counted = log.counts.statements + log.counts.other + log.read.continuations + log.read.strangers + log.read.blank
     assert counted == log.read.lines == 8
 
 
@@ -131,7 +137,7 @@ def test_other_software_is_counted_and_not_broken() -> None:
     ],
 )
 def test_a_broken_line_is_told_with_its_number(lines: list[str], line: int, reason: str) -> None:
-    _, broken, log = facts(*lines)
+    _, broken, log = statements(*lines)
     assert [each.line for each in broken] == [line]
     assert reason in broken[0].reason
     assert log.counts.broken == 1
@@ -142,38 +148,40 @@ def test_a_file_may_end_in_the_midst_of_a_line_or_be_empty() -> None:
     text = (
         f"[2024-01-01 12:00:00,123] INFO {FAILED} ({LOGGER})\n[2024-01-01 12:00:01,000] INFO [GroupCoordinator 1]: Mem"
     )
-    found = list(log.facts(io.BytesIO(text.encode())))
-    assert sorted(type(each).__name__ for each in found) == ["Broken", "Fact"]
-    assert facts("")[:2] == ([], [])
-    assert list(LogFile("empty.log", "1").facts(io.BytesIO(b""))) == []
+    found = list(log.statements(io.BytesIO(text.encode())))
+    assert sorted(type(each).__name__ for each in found) == ["Broken", "Statement"]
+    assert statements("")[:2] == ([], [])
+    assert list(LogFile("empty.log", "1").statements(io.BytesIO(b""))) == []
 
 
 def test_bytes_that_are_no_utf8_are_read_all_the_same() -> None:
     latin = f"[2024-01-01 12:00:00,123] INFO {FAILED.replace('group g', 'group bücher')} ({LOGGER})".encode("latin-1")
-    found, broken, log = facts(latin)
-    assert ([fact.group for fact in found], broken, log.read.not_utf8) == (["bücher"], [], 1)
+    found, broken, log = statements(latin)
+    assert ([statement.group for statement in found], broken, log.read.not_utf8) == (["bücher"], [], 1)
 
 
 def test_a_line_without_end_does_not_fill_the_memory() -> None:
     endless = b"x" * (2 * LONGEST + 5)
-    _, broken, _ = facts(endless, f"[2024-01-01 12:00:00,123] INFO {FAILED} ({LOGGER})")
+    _, broken, _ = statements(endless, f"[2024-01-01 12:00:00,123] INFO {FAILED} ({LOGGER})")
     assert [(each.line, each.reason) for each in broken] == [(1, f"longer than {LONGEST} bytes")]
 
 
 def test_a_debugging_broker_says_more_than_is_known() -> None:
-    found, broken, log = facts(f"[2024-01-01 12:00:00,123] DEBUG [GroupCoordinator 1]: Something about g ({LOGGER})")
+    found, broken, log = statements(
+        f"[2024-01-01 12:00:00,123] DEBUG [GroupCoordinator 1]: Something about g ({LOGGER})"
+    )
     assert (found, broken, log.counts.other) == ([], [], 1)
 
 
 def test_several_brokers_in_one_file_are_told_apart_by_their_containers() -> None:
-    found, _, _ = facts(
+    found, _, _ = statements(
         f"kafka-1  | [2024-01-01 12:00:00,123] INFO {FAILED} ({LOGGER})",
         f"kafka-2  | [2024-01-01 12:00:00,123] INFO {FAILED.replace('Coordinator 1', 'Coordinator 2')} ({LOGGER})",
         "kafka-1  | [2024-01-01 12:00:01,123] INFO Loaded member x (kafka.coordinator.group.GroupMetadata$)",
         "kafka-1  | [2024-01-01 12:00:01,123] INFO Group g transitioned to Dead in generation 2 "
         "(kafka.coordinator.group.GroupMetadata)",
     )
-    assert [fact.node for fact in found] == ["1", "2", "1"]
+    assert [statement.node for statement in found] == ["1", "2", "1"]
 
 
 # --- clocks
@@ -204,8 +212,8 @@ def test_the_hour_that_passes_twice_passes_twice() -> None:
 
 def order(*times: str) -> list[int]:
     """Places in time, as ms since the first."""
-    found, _, _ = facts(*lines_at(*times))
-    return [fact.order_ms - found[0].order_ms for fact in found]
+    found, _, _ = statements(*lines_at(*times))
+    return [statement.order_ms - found[0].order_ms for statement in found]
 
 
 def test_a_clock_that_is_set_back_does_not_turn_the_order_round() -> None:
@@ -213,8 +221,8 @@ def test_a_clock_that_is_set_back_does_not_turn_the_order_round() -> None:
     times = [f"{day} 12:00:0{second},000" for second in range(5)] + [
         f"{day} 11:00:0{second},000" for second in range(5)
     ]
-    found, _, log = facts(*lines_at(*times))
-    places = [fact.order_ms for fact in found]
+    found, _, log = statements(*lines_at(*times))
+    places = [statement.order_ms for statement in found]
     assert places == sorted(places)
     assert places[-1] - places[5] == 4_000
     assert log.counts.clock_set_back == 1

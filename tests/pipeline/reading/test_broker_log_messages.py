@@ -10,7 +10,7 @@ import pytest
 from rejoin.pipeline.reading.broker_logs.lines import Broken, Lines, Record
 from rejoin.pipeline.reading.broker_logs.messages import of_a_coordinator, read_message, split_prefix
 from rejoin.pipeline.reading.broker_logs.reasons import Reason, instance, read_reason, several
-from rejoin.pipeline.reading.broker_logs.statements import Fact, LogFile
+from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from tests import paths
 
 GOLDEN = paths.RECORDED
@@ -688,12 +688,12 @@ def test_only_group_coordinators_are_listened_to() -> None:
 def test_every_line_that_a_real_kafka_4_logged_is_known(name: str) -> None:
     log = LogFile(name, "1")
     with (GOLDEN / name / "group-coordinator.log").open("rb") as file:
-        found = list(log.facts(file))
+        found = list(log.statements(file))
     assert [each for each in found if isinstance(each, Broken)] == []
     assert log.counts.unknown == 0
     read, counts = log.read, log.counts
-    assert counts.facts + counts.other + read.continuations + read.blank == read.lines
-    causes = Counter(each.values["cause"] for each in found if isinstance(each, Fact) and each.kind == "preparing")
+    assert counts.statements + counts.other + read.continuations + read.blank == read.lines
+    causes = Counter(each.values["cause"] for each in found if isinstance(each, Statement) and each.kind == "preparing")
     assert "unknown" not in causes
 
 

@@ -95,5 +95,5 @@ def test_a_request_log_alone_is_read_without_a_broken_line(played: list[Run]) ->
     for run in played[:3]:
         for node, lines in run.requests.items():
             log = LogFile("kafka-request.log", str(node))
-            assert not [found for found in log.facts(lines) if isinstance(found, Broken)]
+            assert not [found for found in log.statements(lines) if isinstance(found, Broken)]
             assert log.counts.requests + log.counts.other == len(lines)

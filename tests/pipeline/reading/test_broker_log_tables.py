@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rejoin.pipeline.reading.broker_logs.reconstruction import tell
-from rejoin.pipeline.reading.broker_logs.statements import Fact, LogFile
+from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.broker_logs.tables import node_of, read_file, read_logs
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE
@@ -91,7 +91,7 @@ def test_every_line_of_every_file_is_somewhere(spark: SparkSession, cluster: Pat
     assert len(files) == 6
     for name, row in files.items():
         if not name.endswith("torn.log.gz"):
-            assert row.facts + row.requests + row.other + row.continuations + row.broken == row.lines, name
+            assert row.statements + row.requests + row.other + row.continuations + row.broken == row.lines, name
     assert files["broker-2/empty.log"].lines == 0
     assert files["broker-2/server.log"].not_utf8 == 1
     quarantine = logs.quarantine.orderBy("file", "line").collect()
@@ -107,8 +107,10 @@ def test_every_line_of_every_file_is_somewhere(spark: SparkSession, cluster: Pat
 def test_spark_tells_what_plain_reading_tells(spark: SparkSession) -> None:
     files = [file for file in find([GOLDEN]) if file.path.endswith("three-nodes/group-coordinator.log")]
     with Path(files[0].path).open("rb") as file:
-        facts = [each for each in LogFile(files[0].path, "1").facts(file) if isinstance(each, Fact)]
-    plain = tell(sorted(facts, key=lambda fact: (fact.order_ms, fact.node, fact.file, fact.line)))
+        statements = [each for each in LogFile(files[0].path, "1").statements(file) if isinstance(each, Statement)]
+    plain = tell(
+        sorted(statements, key=lambda statement: (statement.order_ms, statement.node, statement.file, statement.line))
+    )
     expected = Counter((event["event"], event.get("group_id"), event["at_ms"], event["line"]) for event in plain)
     events = read_logs(spark, files).events
     assert Counter(rows(events, "event", "group_id", "at_ms", "line")) == expected
@@ -127,8 +129,8 @@ def test_times_are_of_the_brokers_zone(spark: SparkSession, cluster: Path) -> No
 
 def test_no_column_is_told_that_the_table_has_not(cluster: Path) -> None:
     for path in (*GOLDEN.glob("*/group-coordinator.log"), *cluster.glob("*/*.log")):
-        found = LogFile(str(path), "1").facts(path.read_bytes().splitlines())
-        for event in tell(each for each in found if isinstance(each, Fact)):
+        found = LogFile(str(path), "1").statements(path.read_bytes().splitlines())
+        for event in tell(each for each in found if isinstance(each, Statement)):
             assert event.keys() <= {*EVENTS.fieldNames(), "order_ms"}, event
 
 

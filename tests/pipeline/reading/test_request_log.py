@@ -124,7 +124,7 @@ def beat(second: float, member: str, error: int = 0) -> str:
 
 def read(*lines: str) -> tuple[list[Exchange], list[Broken], LogFile]:
     log = LogFile("kafka-request.log", "1")
-    found = list(log.facts(io.BytesIO("\n".join(lines).encode() + b"\n")))
+    found = list(log.statements(io.BytesIO("\n".join(lines).encode() + b"\n")))
     exchanges = [each for each in found if isinstance(each, Exchange)]
     return exchanges, [each for each in found if isinstance(each, Broken)], log
 
@@ -378,7 +378,7 @@ def test_what_a_coordinator_logged_is_completed_and_not_told_twice() -> None:
     assert (done["confidence"], done["leader"], len(done["owned_after"])) == ("exact", "a", 2)
     assert of(events, "join_phase_ended")[0]["members"] == ["a", "b"]
     joined = {event["member_id"]: event for event in of(events, "member_joined")}
-    # Who came behind the beginning stands behind it, as one more fact of the same coordinator.
+    # Who came behind the beginning stands behind it, as one more event of the same coordinator.
     assert (joined["late"]["source"], joined["late"]["node"], joined["late"]["state"]) == (
         "broker-log",
         "7",

@@ -102,9 +102,9 @@ def test_journals_are_kept_if_asked_for(tmp_path: Path, spark: SparkSession) -> 
     swept(asked, tmp_path, spark_player(spark))
     for row in rows_of(tmp_path):
         text = (tmp_path / "journals" / f"{row['run_key']}.jsonl").read_text()
-        facts = [json.loads(line) for line in text.splitlines()]
-        assert {fact["run_id"] for fact in facts} == {row["run_key"]}
-        begun = [fact for fact in facts if fact["event"] == "rebalance_started" and fact["at_ms"] >= 60_000]
+        events = [json.loads(line) for line in text.splitlines()]
+        assert {event["run_id"] for event in events} == {row["run_key"]}
+        begun = [event for event in events if event["event"] == "rebalance_started" and event["at_ms"] >= 60_000]
         assert len(begun) == row["rebalances"]
     assert sorted(path.name for path in tmp_path.rglob("*.unfinished")) == []
 

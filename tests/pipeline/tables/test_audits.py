@@ -1,4 +1,4 @@
-"""Each audit on facts with one thing wrong and on facts with nothing wrong."""
+"""Each audit on events with one thing wrong and on events with nothing wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rejoin.pipeline.schemas import VIOLATIONS
 from rejoin.pipeline.tables.member_sessions import member_sessions
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.rebalances import rebalances
-from tests.pipeline.events import consumer, coordinator, events
+from tests.pipeline.events import consumer, coordinator, events_table
 
 pytestmark = pytest.mark.xdist_group("spark-tables")
 
@@ -142,8 +142,8 @@ NO_FAULTS: dict[str, list[dict[str, Any]]] = {
 
 
 def test_every_fault_is_found_with_its_proof_and_nothing_else(spark: SparkSession) -> None:
-    told = [{"run_id": scene, **fact} for scene, facts in {**FAULTS, **NO_FAULTS}.items() for fact in facts]
-    bronze = events(spark, told).persist()
+    told = [{"run_id": scene, **event} for scene, events in {**FAULTS, **NO_FAULTS}.items() for event in events]
+    bronze = events_table(spark, told).persist()
     rebalanced = rebalances(bronze).persist()
     sessions = member_sessions(bronze, rebalanced)
     found = audits.violations(bronze, rebalanced, ownership(bronze).persist(), sessions)
@@ -151,8 +151,8 @@ def test_every_fault_is_found_with_its_proof_and_nothing_else(spark: SparkSessio
     rows = found.collect()
     assert {row.run_id: (row.kind, row.expected, row.found) for row in rows} == KINDS
     assert len(rows) == len(KINDS)
-    written = {(fact["run_id"], row.seq) for fact, row in zip(told, bronze.collect(), strict=True)}
+    written = {(event["run_id"], row.seq) for event, row in zip(told, bronze.collect(), strict=True)}
     for row in rows:
         assert row.text
         assert row.evidence
-        assert all((row.run_id, proof.seq) in written and proof.file == "facts" for proof in row.evidence)
+        assert all((row.run_id, proof.seq) in written and proof.file == "events" for proof in row.evidence)

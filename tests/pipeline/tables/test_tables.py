@@ -1,4 +1,4 @@
-"""Each table on a handful of facts written by hand."""
+"""Each table on a handful of events written by hand."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.pipeline.tables.records import progress, records
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams
-from tests.pipeline.events import consumer, coordinator, events
+from tests.pipeline.events import consumer, coordinator, events_table
 
 pytestmark = pytest.mark.xdist_group("spark-tables")
 
-Facts = list[dict[str, Any]]
-SCENES: dict[str, Facts] = {}
-"""Facts by hand, each list a run of its own. All tables are made of all of them at once: planning takes longer than
+Events = list[dict[str, Any]]
+SCENES: dict[str, Events] = {}
+"""Events by hand, each list a run of its own. All tables are made of all of them at once: planning takes longer than
 the few rows do."""
 
 
@@ -33,8 +33,8 @@ class Tables:
     """Each table, made when it is first asked for."""
 
     def __init__(self, spark: SparkSession) -> None:
-        told = [{"run_id": scene, **fact} for scene, facts in SCENES.items() for fact in facts]
-        self.events = events(spark, told).persist()
+        told = [{"run_id": scene, **event} for scene, events in SCENES.items() for event in events]
+        self.events = events_table(spark, told).persist()
         self._rebalances = rebalances(self.events).persist()
         self._frames: dict[str, DataFrame] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
@@ -180,7 +180,7 @@ def test_a_coordinator_that_goes_aborts_and_one_that_is_still_at_it_is_open(tabl
     ]
 
 
-SCENES["all at once"] = [{**fact, "at_ms": 5} for fact in SCENES["joins and leaves"]]
+SCENES["all at once"] = [{**event, "at_ms": 5} for event in SCENES["joins and leaves"]]
 
 
 def test_equal_instants_are_told_apart_by_number(tables: Tables) -> None:

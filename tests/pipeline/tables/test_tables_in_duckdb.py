@@ -2,7 +2,7 @@
 
 The queries that the benchmark measures Spark against are held against it here as well, row by row and in every column.
 
-The facts have planted faults: owners at the same time, nested in one another, gaps, equal instants, records twice and
+The events have planted faults: owners at the same time, nested in one another, gaps, equal instants, records twice and
 never, rebalances that interrupt each other, and runs of the same group whose clocks have nothing to do with each other.
 """
 
@@ -21,11 +21,11 @@ from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import parse, sort_out
 from rejoin.pipeline.reading.text_lines import read_lines
-from rejoin.pipeline.tables.lives import EVENT_TYPES
+from rejoin.pipeline.tables.lives import LIFE_EVENTS
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.pipeline.tables.records import progress
-from tests.pipeline.events import consumer, coordinator, events
+from tests.pipeline.events import consumer, coordinator, events_table
 from tests.pipeline.simulated import play_one
 
 pytestmark = pytest.mark.xdist_group("spark-tables")
@@ -34,17 +34,17 @@ CLOCKS = {"virtual": 0, "real": 1_763_000_000_000, "other-real": 1_763_000_000_0
 GROUPS = ("g", "h")
 
 INTERVALS = """
-with facts as (
+with events as (
     select run_id, group_id, node || '/' || client_id as owner, event, at_ms, seq, partitions from events
     where event in ('partitions_assigned', 'partitions_revoked', 'partitions_lost', 'consumer_closed')
 ), touched as (
     select * exclude (partitions), unnest(partitions).topic as topic, unnest(partitions).partition as partition
-    from facts where event != 'consumer_closed'
+    from events where event != 'consumer_closed'
 ), horizon as (select run_id, max(at_ms) as ends from events group by all)
 select a.run_id, a.group_id, a.topic, a.partition, a.owner, a.at_ms as from_ms, coalesce((
     select min_by(e.at_ms, e.seq) from (
         select owner, run_id, group_id, topic, partition, at_ms, seq from touched
-        union all by name select owner, run_id, group_id, at_ms, seq from facts where event = 'consumer_closed'
+        union all by name select owner, run_id, group_id, at_ms, seq from events where event = 'consumer_closed'
     ) e where e.owner = a.owner and e.run_id = a.run_id and e.group_id = a.group_id and e.seq > a.seq
       and (e.topic is null or (e.topic = a.topic and e.partition = a.partition))
 ), ends) as to_ms
@@ -101,7 +101,7 @@ from times group by all
 
 
 def planted(random: Random, run_id: str, group_id: str, clock: int) -> list[dict[str, Any]]:
-    facts: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     about = {"run_id": run_id, "group_id": group_id}
     for number in range(6):
         owner, now = f"{group_id}-{number}", clock + random.randint(0, 50)
@@ -118,37 +118,37 @@ def planted(random: Random, run_id: str, group_id: str, clock: int) -> list[dict
                 )
                 event = "partitions_assigned"
                 held += given
-            facts.append(consumer(owner, now, event, *given, **about))
+            events.append(consumer(owner, now, event, *given, **about))
             start = random.randint(0, 400)
             done = [Row(topic="t", partition=random.randint(0, 1), start=start, end=start + random.randint(1, 30))]
-            facts.append(consumer(owner, now, "records_processed", ranges=done, **about))
+            events.append(consumer(owner, now, "records_processed", ranges=done, **about))
         if random.random() < 0.5:
-            facts.append(consumer(owner, now, "consumer_closed", **about))
+            events.append(consumer(owner, now, "consumer_closed", **about))
     now = clock
     state = "Stable"
     for generation in range(20):
         now += random.choice((0, 0, 3, 100_000))
         started = {"generation": generation, "cause": "join-new", "members": ["m"], "previous_state": state}
-        facts.append(coordinator(now, "rebalance_started", **started, **about))
+        events.append(coordinator(now, "rebalance_started", **started, **about))
         end = random.choice(("rebalance_completed", "group_emptied", None))
         state = "CompletingRebalance"
         if end is not None:
             now += random.choice((0, 5))
-            facts.append(coordinator(now, end, generation=generation + 1, leader="m", members=["m"], **about))
+            events.append(coordinator(now, end, generation=generation + 1, leader="m", members=["m"], **about))
             state = "Stable"
-    return facts
+    return events
 
 
 @pytest.fixture(scope="module")
 def told(spark: SparkSession) -> Any:
     random = Random("planted")
-    facts = [
-        fact
+    events = [
+        event
         for run_id, clock in CLOCKS.items()
         for group_id in GROUPS
-        for fact in planted(random, run_id, group_id, clock)
+        for event in planted(random, run_id, group_id, clock)
     ]
-    return events(spark, facts).persist()
+    return events_table(spark, events).persist()
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +213,7 @@ def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
     def told_by(source: str | Column, name: str) -> DataFrame:
         return simulated.withColumn("source", fn.lit(source)).withColumn("run_id", fn.concat(fn.lit(name), "run_id"))
 
-    consumers = fn.col("event").isin(*EVENT_TYPES)
+    consumers = fn.col("event").isin(*LIFE_EVENTS)
     without = told_by("coordinator", "without-").where(~consumers)
     real = told_by(fn.when(consumers, "client").otherwise("coordinator"), "real-")
     # One process has one stream; in a simulation, who starts and dies is told in another one.
@@ -230,10 +230,10 @@ def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
 def test_the_queries_that_spark_is_measured_against_give_the_same_rows(
     request: pytest.FixtureRequest, source: str, make: Callable[[DataFrame], DataFrame], query: str
 ) -> None:
-    facts = request.getfixturevalue(source)
+    events = request.getfixturevalue(source)
     connection = duckdb.connect()
-    connection.register("events", facts.toArrow())
-    connection.register("spark", make(facts).toArrow())
+    connection.register("events", events.toArrow())
+    connection.register("spark", make(events).toArrow())
     columns = ", ".join(f'"{column[0]}"' for column in connection.execute("describe spark").fetchall())
     connection.execute(f"create table duck as select {columns} from ({query})")
     assert connection.execute("from spark except all from duck").fetchall() == []

@@ -111,7 +111,7 @@ def test_removals(bronze: Bronze, rebalanced: DataFrame, played: tuple[str, list
     wanted = expected(played, "removed")
     told = of_members(bronze.events.where("event = 'member_removed'"))
     assert {key: (dict(Counter(cause for _, cause in told.get(key, []))),) for key in wanted} == wanted
-    # The simulator counts facts, the table stays: each once. A member may be removed a second time after a failover,
+    # The simulator counts events, the table stays: each once. A member may be removed a second time after a failover,
     # by a coordinator that had not heard of the first. Its stay ended with the first.
     firsts = {key: Counter(dict(reversed(told.get(key, []))).values()) for key in wanted}
     ends = member_sessions(bronze.events, rebalanced).where("end NOT IN ('open', 'replaced')")
@@ -121,10 +121,10 @@ def test_removals(bronze: Bronze, rebalanced: DataFrame, played: tuple[str, list
     assert 0 < len(again) < 0.05 * len(wanted)
 
 
-def of_members(facts: DataFrame) -> dict[tuple[str, str], list[tuple[str, str]]]:
+def of_members(events: DataFrame) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Members with the cause, by run and group, in the order of time."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for row in facts.orderBy("run_id", "at_ms", "node", "seq").collect():
+    for row in events.orderBy("run_id", "at_ms", "node", "seq").collect():
         found.setdefault((row.run_id, row.group_id), []).append((row.member_id, row.cause))
     return found
 
