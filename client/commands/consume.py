@@ -292,7 +292,6 @@ async def _start(run_id: str, first: int) -> asyncio.subprocess.Process:
         sys.executable,
         "-m",
         "rejoin",
-        "consume",
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         env={**os.environ, "REJOIN_RUN_ID": run_id},

@@ -14,9 +14,13 @@ blocks can use it through :class:`BlockingGroupCoordinator`. For pytest there is
 
 from __future__ import annotations
 
-from rejoin.coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
-from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, running
-from rejoin.coordinator.testing.results import Advanced, Fired, NoAnswer, NotReached, Refused, Told
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
+    from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, running
+    from rejoin.coordinator.testing.results import Advanced, Fired, NoAnswer, NotReached, Refused, Told
 
 __all__ = [
     "Advanced",
@@ -32,3 +36,17 @@ __all__ = [
     "running",
     "running_in_thread",
 ]
+
+# Every pytest run imports this package with the plugin, so its parts are imported when they are first used.
+_PARTS: Final = {
+    "blocking": ("BlockingFault", "BlockingGroupCoordinator", "running_in_thread"),
+    "coordinator": ("FaultHandle", "GroupCoordinator", "running"),
+    "results": ("Advanced", "Fired", "NoAnswer", "NotReached", "Refused", "Told"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for part, names in _PARTS.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{part}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -79,8 +79,8 @@ class SqliteSource:
             return Lock(self.folder)
         except InUse as problem:
             raise LogProblem(
-                f"{problem.by}: expected one that nobody writes to; stop that one, or verify an export: python -m "
-                f"coordinator log export --data {self.folder} --out FILE, and then log verify FILE"
+                f"{problem.by}: expected one that nobody writes to; stop that one, or verify an export: rejoin "
+                f"log export --data {self.folder} --out FILE, and then log verify FILE"
             ) from None
 
     def _open_whole(self) -> None:

@@ -32,7 +32,7 @@ async def start() -> AsyncIterator[Start]:
 
     async def run(*arguments: str) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "rejoin", *arguments, stdout=asyncio.subprocess.PIPE
+            sys.executable, "-m", "rejoin", "consume", *arguments, stdout=asyncio.subprocess.PIPE
         )
         started.append(process)
         return process

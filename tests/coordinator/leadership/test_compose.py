@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rejoin.client.commands.consume import app as consumers
+from rejoin.__main__ import build
 from rejoin.coordinator.commands.serve import STORE_VARIABLE, settings_from, topic_from
-from rejoin.coordinator.commands.serve import app as coordinator
 from rejoin.coordinator.service.stores import check_url
 from tests import paths
 
@@ -46,11 +45,10 @@ def test_a_service_can_be_started(name: str) -> None:
         assert volume.split(":")[0] in COMPOSE["volumes"]
     if "command" not in service:
         return
-    python, dash_m, module, *arguments = shlex.split(service["command"])
-    assert (python, dash_m) == ("python", "-m")
-    app = {"coordinator": coordinator, "client": consumers}[module]
-    _, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
-    if module == "coordinator":
+    rejoin, *arguments = shlex.split(service["command"])
+    assert rejoin == "rejoin"
+    _, bound, _ = build().parse_args(arguments, exit_on_error=False, print_error=False)
+    if arguments[0] == "serve":
         environment = service.get("environment", {})
         settings_from((), environment)
         for topic in bound.arguments["topic"]:
@@ -59,6 +57,7 @@ def test_a_service_can_be_started(name: str) -> None:
             check_url(environment[STORE_VARIABLE])
         assert bound.arguments["advertised_host"] == name
     else:
+        assert arguments[0] == "consume"
         servers = [server.split(":") for server in bound.arguments["bootstrap"].split(",")]
         assert [host for host, _ in servers] == list(service["depends_on"])
         assert {port for _, port in servers} == {"9095"}

