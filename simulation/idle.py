@@ -28,18 +28,8 @@ from rejoin.client.core.effects import Send
 from rejoin.client.core.inputs import Elapsed
 from rejoin.client.core.quiescence import Quiescence
 from rejoin.coordinator.core.effects import Effect, Reply
-from rejoin.coordinator.core.groups.classic.state import STABLE
 from rejoin.coordinator.core.inputs import Context, Input, Received
-from rejoin.coordinator.core.runtime.timers import Deadlines, Key
-from rejoin.journal.events.coordinator import (
-    CoreFailed,
-    GroupStateChanged,
-    MemberRemoved,
-    PartitionElected,
-    PartitionResigned,
-    StaticMemberReplaced,
-    StaticMemberRestored,
-)
+from rejoin.coordinator.core.quiescence import ENDS_QUIET, QuietSession
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.types import Response
@@ -62,8 +52,7 @@ class Doze:
     consumer: ConsumerParty
     member_id: str
     node: NodeParty
-    session_key: Key
-    session_ends_at: Millis
+    session: QuietSession
     quiet: Quiescence
     until: Millis
 
@@ -102,30 +91,27 @@ class Idler(Watcher):
         node = self.cluster.by_address(quiet.coordinator.port)
         member_id = core.generation.member_id
         group_id = core.config.group_id or ""
-        group = node.group(group_id)
-        if group is None or group.state is not STABLE or group.generation != core.generation.generation_id:
+        if node.core is None:
             return
-        member = group.members.get(member_id)
-        instance_id = core.config.group_instance_id
-        if member is None or (instance_id is not None and group.static_members.get(instance_id) != member_id):
+        session = node.core.quiet_session(
+            group_id, member_id, core.config.group_instance_id, core.generation.generation_id
+        )
+        if session is None:
             return
-        deadlines = deadlines_of(node)
-        session_ends_at = deadlines.at(member.session_key)
         until = self._until(consumer, core, quiet)
-        if session_ends_at is None or until <= quiet.heartbeat_at + core.config.heartbeat_interval_ms:
+        if until <= quiet.heartbeat_at + core.config.heartbeat_interval_ms:
             self._not_before[consumer] = min(until, self.world.now + core.config.heartbeat_interval_ms)
             return
         doze = Doze(
             consumer=consumer,
             member_id=member_id,
             node=node,
-            session_key=member.session_key,
-            session_ends_at=session_ends_at,
+            session=session,
             quiet=quiet,
             until=until,
         )
         self.naps += 1
-        deadlines.set(member.session_key, NEVER)
+        node.core.suspend_session(session)
         consumer.dozing = True
         self.dozing.setdefault(group_id, {})[consumer] = doze
         self._by_member[group_id, member_id] = doze
@@ -167,19 +153,16 @@ class Idler(Watcher):
         if not self.dozing:
             return
         for effect in effects:
-            match effect:
-                case GroupStateChanged():
-                    self.wake_group(effect.group_id)
-                case StaticMemberReplaced():
-                    self._wake_member(effect.group_id, effect.old_member_id)
-                case StaticMemberRestored():
-                    self._wake_member(effect.group_id, effect.refused_member_id)
-                case MemberRemoved():
-                    self._wake_member(effect.group_id, effect.member_id)
-                case PartitionResigned() | PartitionElected() | CoreFailed():
-                    self.wake_all()
-                case _:
-                    pass
+            disturbed = ENDS_QUIET.get(type(effect))
+            if disturbed is None:
+                continue
+            group_id, member_id = disturbed(effect)
+            if group_id is None:
+                self.wake_all()
+            elif member_id is None:
+                self.wake_group(group_id)
+            else:
+                self._wake_member(group_id, member_id)
 
     def wake_all(self) -> None:
         for group_id in list(self.dozing):
@@ -275,7 +258,7 @@ class Waking:
         interval = config.heartbeat_interval_ms
         connection = self.beats_on
         first = doze.quiet.heartbeat_at
-        session_ends_at = doze.session_ends_at
+        session_ends_at = doze.session.expires_at
         last = self._last_before_now(first, interval)
         beats = Beats(first)
         if last is not None:
@@ -291,9 +274,8 @@ class Waking:
             heard = last if idler.past(arrives, connection.request_lane) else last - interval
             if heard >= first:
                 session_ends_at = connection.arrival(heard) + config.session_timeout_ms
-        deadlines = deadlines_of(doze.node)
-        if deadlines.at(doze.session_key) == NEVER:
-            deadlines.set(doze.session_key, session_ends_at)
+        assert doze.node.core is not None, "nobody dozes while a node is down"
+        doze.node.core.resume_session(doze.session, session_ends_at)
         return beats
 
     def _refreshes(self) -> Refreshes:
@@ -351,12 +333,6 @@ class Waking:
             exchange.response = answer_now(connection, exchange)
         exchange.answers += 1
         connection.answer_at(connection.answer_arrival(arrives), exchange)
-
-
-def deadlines_of(node: NodeParty) -> Deadlines:
-    """The timers of a node that is up."""
-    assert node.core is not None, "a node that is down has no timers"
-    return node.core._ctx.deadlines
 
 
 def answer_now(connection: Connection, exchange: Exchange) -> Response:

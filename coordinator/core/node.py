@@ -11,6 +11,7 @@ from typing import Any, Self, TypeAlias
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core import describe as pictures
+from rejoin.coordinator.core import quiescence, snapshots
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.groups.requests import GroupRequests
@@ -268,6 +269,33 @@ class Node:
     def topics_records(self) -> TopicsRecords:
         """All topics as they are, as the topics log could keep them."""
         return self._topics.records()
+
+    # --- for simulations
+
+    def shard(self, partition: TopicPartition) -> snapshots.ShardSnapshot | None:
+        """An offsets partition, or none where another node leads it."""
+        shard = self._shards.by_partition.get(partition)
+        return None if shard is None else snapshots.of_shard(shard)
+
+    def group(self, group_id: str) -> snapshots.GroupSnapshot | None:
+        """A group as it is in memory, loaded or not."""
+        group = self._shards.group(group_id)
+        return None if group is None else snapshots.of_group(group)
+
+    def quiet_session(
+        self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
+    ) -> quiescence.QuietSession | None:
+        """The session of a member whose heartbeats only restart it, or none."""
+        group = self._shards.group(group_id)
+        return quiescence.quiet_session(group, self._ctx.deadlines, member_id, group_instance_id, generation_id)
+
+    def suspend_session(self, session: quiescence.QuietSession) -> None:
+        """The heartbeats of a quiet member are left out from now on."""
+        quiescence.suspend(session, self._ctx.deadlines)
+
+    def resume_session(self, session: quiescence.QuietSession, expires_at: Millis) -> None:
+        """Let a suspended session run on, as the heartbeats that were left out would have set it."""
+        quiescence.resume(session, self._ctx.deadlines, expires_at)
 
     # --- another node in the same state
 

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -24,6 +23,7 @@ from rejoin.coordinator.core.inputs import (
     Stored,
 )
 from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.snapshots import GroupSnapshot, ShardSnapshot
 from rejoin.coordinator.core.topics.topics import Partition
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
@@ -232,9 +232,13 @@ class NodeParty(Party):
 
     # -- looking in
 
-    def group(self, group_id: str) -> ClassicGroup | None:
+    def group(self, group_id: str) -> GroupSnapshot | None:
         """A group of this node as it is in memory."""
-        return None if self.core is None else self.core._shards.group(group_id)
+        return None if self.core is None else self.core.group(group_id)
+
+    def shard(self, group_id: str) -> ShardSnapshot | None:
+        """The offsets partition of a group, if this node leads it as far as it knows."""
+        return None if self.core is None else self.core.shard(self.cluster.partition_of(group_id))
 
 
 class TopicLog:

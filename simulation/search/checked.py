@@ -28,7 +28,7 @@ class CheckedLab(Watcher):
 
     def before(self, node: NodeParty, what: Input) -> None:
         if isinstance(what, Elected) and node.core is not None:
-            shard = node.core._shards.by_partition.get(what.partition)
+            shard = node.core.shard(what.partition)
             self._epoch_before = -1 if shard is None else shard.epoch
         self.evidence.before(node, what)
 

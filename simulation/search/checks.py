@@ -123,7 +123,7 @@ def a_member_gets_what_the_leader_did_not_give(evidence: Evidence, step: Step) -
     what = step.received(SyncGroupRequest)
     if what is not None and what.assignments:
         group = step.group(what.group_id)
-        if group is not None and group.is_leader(what.member_id) and group.generation == what.generation_id:
+        if group is not None and group.leader == what.member_id and group.generation == what.generation_id:
             key = (*step.place(what.group_id), what.generation_id)
             evidence.given.setdefault(key, {each.member_id: each.assignment for each in what.assignments})
     for exchange, response in step.replies(SyncGroupResponse):
@@ -211,7 +211,7 @@ def a_protocol_is_chosen_that_is_not_the_majoritys(evidence: Evidence, step: Ste
         group = step.group(event.group_id)
         if group is None:
             continue
-        lists = [[protocol.name for protocol in member.protocols] for member in group.members.values()]
+        lists = [list(member.protocols) for member in group.members.values()]
         shared = [name for name in lists[0] if all(name in names for names in lists)] if lists else []
         votes = [next(name for name in names if name in shared) for names in lists if shared]
         best = max((votes.count(name) for name in shared), default=0)
@@ -236,7 +236,7 @@ def somebody_who_left_is_still_a_member(evidence: Evidence, step: Step) -> Itera
 
 
 def an_instance_id_has_two_members(evidence: Evidence, step: Step) -> Iterator[str]:
-    for group in step.groups():
+    for group in step.changed_groups():
         ids = [m.group_instance_id for m in group.members.values() if m.group_instance_id is not None]
         if len(ids) != len(set(ids)):
             yield f"{group.group_id}: {sorted(ids)}"
@@ -331,7 +331,9 @@ def the_log_differs_from_memory(evidence: Evidence) -> Iterator[str]:
         if not evidence.is_quiet(node, group):
             continue
         log = evidence.lab.disk.log(group.partition)
-        stored = {place: value.offset for place, value in group.offsets.stored.items()}
+        assert node.core is not None, "only a node that is up serves groups"
+        offsets = node.core.describe_offsets(group.group_id, evidence.lab.world.now)
+        stored = {(each.topic, each.partition): each.offset for each in offsets}
         written = {
             (key[1], int(key[2])): offsets[-1] for key, offsets in log.newest.items() if key[0] == group.group_id
         }
@@ -406,9 +408,10 @@ def a_partition_is_left_without_an_owner(evidence: Evidence) -> Iterator[str]:
 def memory_grows(evidence: Evidence) -> Iterator[str]:
     lab = evidence.lab
     for node, group in evidence.active_groups():
-        if group.pending_join or (evidence.is_quiet(node, group) and group.offsets.on_the_way):
-            yield f"{group.group_id}: ids {list(group.pending_join)}, commits on their way {group.offsets.on_the_way}"
-        timers = node.core._ctx.deadlines.of_group(group.partition, group.group_id) if node.core else {}
+        if group.pending_members or (evidence.is_quiet(node, group) and group.commits_in_flight):
+            yield (f"{group.group_id}: ids {list(group.pending_members)}, {group.commits_in_flight} offsets in flight")
+        view = None if node.core is None else node.core.describe_group(group.group_id, lab.world.now)
+        timers = {} if view is None else view.deadlines
         strangers = [name for name in timers if name.startswith("session ") and name[8:] not in group.members]
         if len(strangers) > len(lab.consumers):
             yield f"{group.group_id}: timers of {strangers}"

@@ -8,10 +8,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from rejoin.client.assignors.cooperative_sticky import CooperativeStickyAssignor
 from rejoin.coordinator.core.effects import Effect, Reply
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.state import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE
 from rejoin.coordinator.core.inputs import Elected, Input, Received
-from rejoin.coordinator.core.runtime.shard import Shard, ShardState
+from rejoin.coordinator.core.snapshots import GroupSnapshot
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import (
     AppendFailed,
@@ -74,6 +73,7 @@ class Step:
     now: Millis
     epoch_before: int = -1
     """Of the offsets partition that was elected, if one was: the epoch in which this node led it until then."""
+    _groups: dict[str, GroupSnapshot | None] = field(default_factory=dict)
 
     def events(self, kind: type[F]) -> Iterator[F]:
         return (effect for effect in self.effects if isinstance(effect, kind))
@@ -88,37 +88,32 @@ class Step:
             return self.what.request
         return None
 
-    def group(self, group_id: str) -> ClassicGroup | None:
-        return self.node.group(group_id)
+    def group(self, group_id: str) -> GroupSnapshot | None:
+        """A group as this step leaves it."""
+        if group_id not in self._groups:
+            self._groups[group_id] = self.node.group(group_id)
+        return self._groups[group_id]
 
-    def groups(self) -> Iterator[ClassicGroup]:
-        for shard in shards_of(self.node):
-            yield from shard.groups.values()
+    def changed_groups(self) -> Iterator[GroupSnapshot]:
+        """The groups that this step emitted events of."""
+        named = (getattr(effect, "group_id", None) for effect in self.effects if isinstance(effect, Event))
+        for group_id in dict.fromkeys(each for each in named if each is not None):
+            group = self.group(group_id)
+            if group is not None:
+                yield group
 
     def serves(self, group_id: str) -> bool:
-        shard = shard_of(self.node, group_id)
-        return shard is not None and shard.state is ShardState.ACTIVE
+        shard = self.node.shard(group_id)
+        return shard is not None and shard.is_active
 
     def place(self, group_id: str) -> Load:
         """Where an answer was given. With an election only late timers answer anybody well; these come before it."""
-        shard = shard_of(self.node, group_id)
         if isinstance(self.what, Elected) and self.what.partition == self.node.cluster.partition_of(group_id):
             epoch = self.epoch_before
         else:
+            shard = self.node.shard(group_id)
             epoch = -1 if shard is None else shard.epoch
         return (self.node.name, self.node.life, epoch, group_id)
-
-
-def shards_of(node: NodeParty) -> list[Shard]:
-    """The shards of a node that is up, by partition."""
-    return [] if node.core is None else [shard for _, shard in sorted(node.core._shards.by_partition.items())]
-
-
-def shard_of(node: NodeParty, group_id: str) -> Shard | None:
-    """The shard of a group, if the node has it."""
-    if node.core is None:
-        return None
-    return node.core._shards.by_partition.get(node.cluster.partition_of(group_id))
 
 
 @dataclass(slots=True)
@@ -143,6 +138,7 @@ class Evidence:
     failed_appends: dict[TopicPartition, Millis] = field(default_factory=dict)
     returned: set[str] = field(default_factory=set)
     """Groups to which a static member came back without a rebalance, and that have not completed one since."""
+    _active: tuple[int, list[tuple[NodeParty, GroupSnapshot]]] = (-1, [])
 
     # -- taking in
 
@@ -220,10 +216,10 @@ class Evidence:
 
     def _commit_verdict(self, node: NodeParty, request: OffsetCommitRequest) -> ErrorCode:
         """Whether a commit may be taken, as the specification says it (14.1)."""
-        shard = shard_of(node, request.group_id)
-        if shard is None or shard.state is not ShardState.ACTIVE:
+        shard = node.shard(request.group_id)
+        if shard is None or not shard.is_active:
             return ErrorCode.NOT_COORDINATOR
-        group = shard.groups.get(request.group_id)
+        group = node.group(request.group_id)
         generation = request.generation_id_or_member_epoch
         if group is None:
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
@@ -249,7 +245,7 @@ class Evidence:
         return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE
 
     @staticmethod
-    def _identity(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
+    def _identity(group: GroupSnapshot, member_id: str, instance_id: str | None) -> ErrorCode:
         if instance_id is not None:
             owner = [each for each in group.members.values() if each.group_instance_id == instance_id]
             if not owner:
@@ -272,14 +268,21 @@ class Evidence:
         log = self.lab.disk.log(self.lab.cluster.partition_of(group_id))
         return tuple(log.newest.get((group_id, topic, str(partition)), ()))
 
-    def active_groups(self) -> Iterator[tuple[NodeParty, ClassicGroup]]:
-        """Groups that are served by a node that is up and whose clock goes."""
+    def active_groups(self) -> list[tuple[NodeParty, GroupSnapshot]]:
+        """Groups that are served by a node that is up and whose clock goes; taken once for all checks of an instant."""
+        steps, found = self._active
+        if steps != self.lab.world.steps:
+            found = list(self._active_groups())
+            self._active = self.lab.world.steps, found
+        return found
+
+    def _active_groups(self) -> Iterator[tuple[NodeParty, GroupSnapshot]]:
         for node in self.lab.cluster.nodes:
-            if node.is_up and node.paused_until <= self.lab.world.now:
-                for shard in shards_of(node):
-                    if shard.state is ShardState.ACTIVE:
-                        for group in shard.groups.values():
-                            yield node, group
+            if node.core is not None and node.paused_until <= self.lab.world.now:
+                for group_id in node.core.group_ids():
+                    shard, group = node.shard(group_id), node.group(group_id)
+                    if shard is not None and shard.is_active and group is not None:
+                        yield node, group
 
     def resumed(self, node: NodeParty) -> Millis:
         """When the clock of a node last began to go again."""
@@ -289,8 +292,7 @@ class Evidence:
         """Whether a request waits in its group for a good reason."""
         group = node.group(getattr(exchange.request, "group_id", ""))
         return group is not None and any(
-            (member.parked_join is not None and member.parked_join.token is exchange) or member.parked_sync is exchange
-            for member in group.members.values()
+            token is exchange for member in group.members.values() for token in member.parked
         )
 
     def may_be_overlooked(self, place: Place) -> bool:
@@ -308,14 +310,14 @@ class Evidence:
 
     def leads_in_truth(self, node: NodeParty, group_id: str) -> bool:
         """Whether nobody has been elected after this node."""
-        shard = shard_of(node, group_id)
+        shard = node.shard(group_id)
         return shard is not None and shard.epoch == self.lab.disk.log(shard.partition).epoch
 
-    def is_quiet(self, node: NodeParty, group: ClassicGroup) -> bool:
+    def is_quiet(self, node: NodeParty, group: GroupSnapshot) -> bool:
         """Whether nothing of this group's offsets partition is on its way, and the node leads it in truth."""
-        shard = shard_of(node, group.group_id)
-        return shard is not None and not shard.in_flight and self.leads_in_truth(node, group.group_id)
+        shard = node.shard(group.group_id)
+        return shard is not None and not shard.appends_in_flight and self.leads_in_truth(node, group.group_id)
 
-    def lost_group_record(self, group: ClassicGroup) -> bool:
+    def lost_group_record(self, group: GroupSnapshot) -> bool:
         """Whether an append failed since the group was last Stable: then the log may be behind, as in Kafka."""
         return group.partition in self.failed_appends

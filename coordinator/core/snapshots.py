@@ -1,0 +1,89 @@
+"""What a node holds in memory, as values: made for checks that compare it with the log and with what was answered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.classic.member import Member, names_of
+from rejoin.coordinator.core.groups.classic.state import GroupState
+from rejoin.coordinator.core.inputs import Millis, Token
+from rejoin.coordinator.core.runtime.shard import Shard, ShardState
+from rejoin.protocol.types import TopicPartition
+
+
+class MemberSnapshot(NamedTuple):
+    """A member. ``parked`` are the tokens of its requests that wait; ``assignment`` is as the leader encoded it."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    session_timeout_ms: int
+    protocols: tuple[str, ...]
+    assignment: bytes
+    parked: tuple[Token, ...]
+    has_satisfied_heartbeat: bool
+
+
+class GroupSnapshot(NamedTuple):
+    """A group; its members in join order, by member id. ``commits_in_flight`` counts partitions."""
+
+    group_id: str
+    partition: TopicPartition
+    state: GroupState
+    state_since: Millis
+    generation: int
+    leader: str | None
+    members: dict[str, MemberSnapshot]
+    pending_members: tuple[str, ...]
+    pending_sync: tuple[str, ...]
+    commits_in_flight: int
+
+
+class ShardSnapshot(NamedTuple):
+    """An offsets partition that a node leads."""
+
+    partition: TopicPartition
+    epoch: int
+    is_active: bool
+    appends_in_flight: int
+
+
+def of_member(member: Member) -> MemberSnapshot:
+    """A member as it is."""
+    parked: list[Token] = []
+    if member.parked_join is not None:
+        parked.append(member.parked_join.token)
+    if member.parked_sync is not None:
+        parked.append(member.parked_sync)
+    return MemberSnapshot(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.session_timeout_ms,
+        names_of(member.protocols),
+        member.assignment,
+        tuple(parked),
+        member.has_satisfied_heartbeat,
+    )
+
+
+def of_group(group: ClassicGroup) -> GroupSnapshot:
+    """A group as it is."""
+    return GroupSnapshot(
+        group.group_id,
+        group.partition,
+        group.state,
+        group.state_since,
+        group.generation,
+        group.leader,
+        {member_id: of_member(member) for member_id, member in group.members.items()},
+        tuple(group.pending_join),
+        tuple(group.pending_sync),
+        len(group.offsets.on_the_way),
+    )
+
+
+def of_shard(shard: Shard) -> ShardSnapshot:
+    """A shard as it is."""
+    return ShardSnapshot(shard.partition, shard.epoch, shard.state is ShardState.ACTIVE, len(shard.in_flight))
