@@ -1,38 +1,54 @@
-"""What README and COVERAGE say about the code is checked against the code."""
+"""What the documents say about the code is checked against the code."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from rejoin.coordinator.diagram import state_diagram
-from rejoin.protocol.registry import APIS
+from rejoin.protocol.registry import APIS, Api
+from tests.docs.texts import TEXTS
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-COVERAGE = (ROOT / "COVERAGE.md").read_text()
+FOLDERS = (
+    "tests|examples|benchmarks|conformance|client|coordinator|protocol|journal|transcript|simulation|pipeline|docs|src"
+)
+EVERYTHING = "\n".join(TEXTS.values())
 
 
 def test_the_state_diagram_is_drawn_from_the_table() -> None:
-    assert f"```mermaid\n{state_diagram()}\n```" in README
+    assert f"```mermaid\n{state_diagram()}\n```" in TEXTS["docs/groups.md"]
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: str(api.name))
-def test_coverage_lists_each_api_with_its_versions(api: object) -> None:
-    name, key = api.name, api.key  # type: ignore[attr-defined]
-    lowest, highest = api.min_version, api.max_version  # type: ignore[attr-defined]
+def test_coverage_lists_each_api_with_its_versions(api: Api) -> None:
+    lowest, highest = api.min_version, api.max_version
     versions = str(lowest) if lowest == highest else f"{lowest}–{highest}"
-    assert f"| {name} | {key} | {versions} |" in COVERAGE
+    assert f"| {api.name} | {api.key} | {versions} |" in TEXTS["COVERAGE.md"]
 
 
-def test_files_that_are_named_exist() -> None:
-    named = re.findall(r"`((?:tests|examples|benchmarks|client|coordinator|protocol)/[\w./-]+)`", README + COVERAGE)
-    assert named
+@pytest.mark.parametrize("name", TEXTS)
+def test_files_that_are_named_exist(name: str) -> None:
+    named = re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", TEXTS[name])
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_links_lead_somewhere(name: str) -> None:
+    links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", TEXTS[name])
+    here = (ROOT / name).parent
+    assert [link for link in links if "://" not in link and not (here / link).exists()] == []
 
 
 def test_make_targets_that_are_named_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)) <= targets
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", EVERYTHING, re.MULTILINE)) - targets == set()
+
+
+def test_the_readme_is_short() -> None:
+    assert len(TEXTS["README.md"].splitlines()) <= 250
+
+
+def test_every_document_can_be_found_from_the_readme() -> None:
+    assert [name for name in TEXTS if name != "README.md" and f"({name})" not in TEXTS["README.md"]] == []

@@ -1,4 +1,4 @@
-"""What the README shows for other people's tests, done as it stands there, with real consumers."""
+"""What docs/testing.md shows, done as it stands there, with real consumers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 
 from rejoin.client import Consumer
 from rejoin.coordinator.testing import running
-from tests import paths
+from tests.docs.texts import TEXTS
 
-README = paths.README.read_text()
-[SHOWN_TEST] = re.findall(r"```python\n(@pytest\.mark\.group_coordinator.*?)```", README, re.DOTALL)
-[SHOWN_REQUESTS] = re.findall(r"```\nrejoin serve --control --clock virtual .*?\n(.*?)```", README, re.DOTALL)
+TESTING = TEXTS["docs/testing.md"]
+[SHOWN_TEST] = re.findall(r"```python\n(@pytest\.mark\.group_coordinator.*?)```", TESTING, re.DOTALL)
+[SHOWN_REQUESTS] = re.findall(r"```\nrejoin serve --control --clock virtual .*?\n(.*?)```", TESTING, re.DOTALL)
 
 pytest_plugins = ("pytester",)
 
@@ -44,7 +44,7 @@ async def consumers(group_coordinator):
 '''
 
 
-def test_the_test_in_the_readme_passes(pytester: pytest.Pytester) -> None:
+def test_the_test_that_is_shown_passes(pytester: pytest.Pytester) -> None:
     pytester.makefile(".ini", pytest="[pytest]\nasyncio_mode = auto\naddopts = -p no:cacheprovider -p no:xdist\n")
     pytester.makepyfile(PREFACE + SHOWN_TEST)
     pytester.runpytest_subprocess().assert_outcomes(passed=1)
@@ -71,7 +71,7 @@ async def poll_on(consumer: Consumer) -> None:
         await consumer.poll(timeout_ms=50)
 
 
-async def test_the_requests_in_the_readme_are_answered_in_their_order() -> None:
+async def test_the_requests_that_are_shown_are_answered_in_their_order() -> None:
     lines = SHOWN_REQUESTS.strip().splitlines()
     assert len(lines) == 6
     async with (

@@ -1,4 +1,4 @@
-"""The requests of the README, as they stand there, are answered as it says."""
+"""The requests of docs/http.md are answered as it says, and the transcript in ARCHITECTURE.md is one of ours."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import pytest
 
 from tests import paths
 from tests.coordinator.service.conftest import Serve
+from tests.coordinator.service.conftest import serve as serve
+from tests.docs.texts import TEXTS
 
-README = paths.README.read_text()
-POSTS = re.findall(r"curl -s localhost:9095(/v1/\S+) --json '([^']+)'", README)
-SHOWN = re.findall(r"^\| `(/[^`]*)`", README, re.MULTILINE)
+HTTP = TEXTS["docs/http.md"]
+POSTS = re.findall(r"curl -s localhost:9095(/v1/\S+) --json '([^']+)'", HTTP)
+SHOWN = re.findall(r"^\| `(/[^`]*)`", HTTP, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("path", "body"), POSTS)
@@ -30,5 +32,5 @@ async def test_paths_that_are_listed_are_there(serve: Serve) -> None:
 
 
 def test_the_transcript_is_one_of_ours() -> None:
-    scenarios = paths.TRANSCRIPTS
-    assert any(f"```\n{path.read_text().strip()}\n```" in README for path in sorted(scenarios.rglob("*.txt")))
+    text = TEXTS["ARCHITECTURE.md"]
+    assert any(f"```\n{path.read_text().strip()}\n```" in text for path in sorted(paths.TRANSCRIPTS.rglob("*.txt")))

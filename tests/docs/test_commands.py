@@ -1,0 +1,61 @@
+"""The commands that the documents show are there, and those whose output is shown print it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rejoin.__main__ import COMMANDS, main
+from tests.docs.texts import TEXTS
+
+CONSOLE = re.compile(r"^```console\n\$ rejoin (.*?)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHOWN = [(name, command, output) for name, text in TEXTS.items() for command, output in CONSOLE.findall(text)]
+CALLED = re.compile(r"(?:^|[`$ ])rejoin ([a-z][a-z-]*)((?: [^\n`|#]*)?)", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("name", "command", "output"), SHOWN, ids=[f"{name}: {command}" for name, command, _ in SHOWN])
+def test_prints_what_is_shown(
+    name: str,
+    command: str,
+    output: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """``...`` stands for lines, or the rest of a line, that are left out."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(command.split())
+    assert not ended.value.code
+    printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.strip("\n").splitlines())
+    pattern = re.escape(output.strip("\n")).replace(re.escape("..."), ".*")
+    assert re.fullmatch(pattern, printed, re.DOTALL), printed
+
+
+def test_every_command_that_is_named_is_there() -> None:
+    named = {(name, command) for name, text in TEXTS.items() for command, _ in CALLED.findall(text)}
+    assert {command for _, command in named} & COMMANDS.keys()
+    assert [(name, command) for name, command in sorted(named) if command not in COMMANDS] == []
+
+
+def test_every_option_that_is_named_is_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    wrong = []
+    for name, text in TEXTS.items():
+        for command, rest in CALLED.findall(text):
+            if command not in COMMANDS:
+                continue
+            named = re.findall(r"(?<!\S)--[a-z][a-z-]*", rest)
+            if not named:
+                continue
+            words = [command, *re.findall(r"^ (dump|verify|export|import|play|list|answer)\b", rest)]
+            with pytest.raises(SystemExit):
+                main([*words, "--help"])
+            known = set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out))
+            wrong += [(name, " ".join(words), option) for option in named if option not in known]
+    assert wrong == []

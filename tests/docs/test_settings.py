@@ -1,0 +1,41 @@
+"""docs/settings.md has every setting with its default, made from the models."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from rejoin.client.config import ConsumerConfig
+from rejoin.coordinator.config import Settings
+from tests.paths import ROOT
+
+PAGE = ROOT / "docs" / "settings.md"
+
+
+def table(model: type[BaseModel]) -> str:
+    """Each setting with its default and what it does."""
+    rows = ["| setting | default | |", "|---|---|---|"]
+    for name, info in model.model_fields.items():
+        default = info.default
+        if default is PydanticUndefined or default is None:
+            shown = ""
+        elif isinstance(default, str | int | float):
+            shown = f"`{str(default).lower() if isinstance(default, bool) else default}`"
+        else:
+            shown = f"`{','.join(map(str, default))}`" if default else ""
+        words = (info.description or "").replace("|", "\\|")
+        rows.append(f"| `{info.alias or name}` | {shown} | {words} |")
+    return "\n".join(rows)
+
+
+@pytest.mark.parametrize(("heading", "model"), [("## Coordinator", Settings), ("## Consumer", ConsumerConfig)])
+def test_the_table_is_that_of_the_model(heading: str, model: type[BaseModel], request: pytest.FixtureRequest) -> None:
+    before, _, section = PAGE.read_text().partition(f"\n{heading}\n")
+    intro, shown, after = re.split(r"((?:^\|.*\n)+)", section, maxsplit=1, flags=re.MULTILINE)
+    if request.config.getoption("--rewrite"):
+        PAGE.write_text(f"{before}\n{heading}\n{intro}{table(model)}\n{after}")
+    else:
+        assert shown.strip() == table(model)

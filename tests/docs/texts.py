@@ -1,0 +1,17 @@
+"""The texts that people read, by the name under which they are linked."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.paths import ROOT
+
+TEXTS: Final = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in [
+        ROOT / "README.md",
+        ROOT / "COVERAGE.md",
+        ROOT / "ARCHITECTURE.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+    ]
+}
