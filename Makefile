@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test lint demo bench bench-day search search-failovers idle-seeds same-bytes kill failover record conformance-others clean
+.PHONY: setup test check lint demo bench bench-day search search-failovers idle-seeds same-bytes kill failover record conformance-others clean
 
 setup: $(VENV)/.installed
 
@@ -19,6 +19,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 # The tests and the checks that go with them.
 test: setup lint
 	$(RUN) -m pytest -n 2 --dist loadgroup
+
+# While editing: lint, types, and the tests that need no socket, process or Spark.
+check: lint
+	$(RUN) -m pytest -n 2 --dist loadgroup tests/test_layers.py tests/test_documents.py tests/coordinator/core tests/coordinator/control tests/transcript tests/client/core tests/client/assignors tests/conformance
 
 lint: setup
 	$(RUN) -m ruff check .
