@@ -21,6 +21,7 @@ from rejoin.client.core.step_context import NO_GENERATION
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -44,7 +45,7 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
 )
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsResponse
 from rejoin.protocol.registry import BY_REQUEST, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
-from rejoin.protocol.types import Request, Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 CLIENT_ID: Final = "adminclient-1"
 BACKOFF_SECONDS: Final = 0.1

@@ -31,10 +31,10 @@ from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import Answered, CallbackDone, Elapsed, Failed, Input, Millis
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.journal.events.base import Event
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
-from rejoin.protocol.types import Request
 
 Publish: TypeAlias = Callable[[Event, Millis], None]
 """Who is told each event, with its instant."""

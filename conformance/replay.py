@@ -34,6 +34,7 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import WrongVersion
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.messages.transactions.write_txn_markers import (
     WritableTxnMarker,
@@ -42,7 +43,7 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, offsets_partition
 from rejoin.protocol.registry import BY_NAME
-from rejoin.protocol.types import TopicPartition, WrongVersion
+from rejoin.protocol.types import TopicPartition
 
 START: Final = 1_700_000_000_000
 HOST: Final = "127.0.0.1"

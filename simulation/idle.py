@@ -30,9 +30,9 @@ from rejoin.client.core.quiescence import Quiescence
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Context, Input, Received
 from rejoin.coordinator.core.quiescence import ENDS_QUIET, QuietSession
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
-from rejoin.protocol.types import Response
 from rejoin.simulation.actors.cluster import NodeParty, Watcher
 from rejoin.simulation.actors.consumers import ConsumerParty
 from rejoin.simulation.network import Connection, Exchange

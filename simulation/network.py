@@ -20,7 +20,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from rejoin.client.core.inputs import Failure
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.message import Request, Response
 from rejoin.simulation.world import Lane, Millis, Order, Party, World
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.journal.events.coordinator import TopicCreated
 from rejoin.journal.formatting import OF_COURSE
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
@@ -28,7 +29,6 @@ from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
-from rejoin.protocol.types import Request
 from rejoin.transcript.remembered import Remembered
 
 OUTSIDE: Final = "admin"

@@ -7,6 +7,7 @@ from typing import Any
 from rejoin.journal.formatting import owned
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsResponse
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsResponse
@@ -24,7 +25,6 @@ from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsResponse
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitResponse
 from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersResponse
 from rejoin.protocol.registry import BY_NAME
-from rejoin.protocol.types import Response
 
 
 def show(response: Response) -> str:

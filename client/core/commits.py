@@ -35,8 +35,9 @@ from rejoin.client.core.step_context import NO_GENERATION, InFlight, StepContext
 from rejoin.client.core.subscription import SubscriptionState
 from rejoin.journal.events.client import CommitFailed, CommitKind, CommitSucceeded, Fenced
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
-from rejoin.protocol.types import Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 OLD_MEMBERSHIP = (
     "the group has given these partitions to somebody else: more than max.poll.interval.ms may have passed "

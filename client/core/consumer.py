@@ -66,8 +66,9 @@ from rejoin.client.core.rebalance import Rebalance
 from rejoin.client.core.step_context import Generation, InFlight, StepContext, by_topic
 from rejoin.client.core.subscription import Kind, SubscriptionState
 from rejoin.journal.events.client import Range, RecordsProcessed, Subscribing
+from rejoin.protocol.message import Response
 from rejoin.protocol.registry import JOIN_GROUP, Api
-from rejoin.protocol.types import Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 CLOSED = "this consumer is closed"
 ENFORCED_REASON = "rebalance enforced by user"

@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import RecordRange, Token
 from rejoin.journal.events.base import Event
-from rejoin.protocol.types import Request, TopicPartition
+from rejoin.protocol.message import Request
+from rejoin.protocol.types import TopicPartition
 
 
 class Endpoint(NamedTuple):

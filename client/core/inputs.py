@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from rejoin.protocol.types import Response, TopicPartition
+from rejoin.protocol.message import Response
+from rejoin.protocol.types import TopicPartition
 
 Millis: TypeAlias = int
 """Whole milliseconds: an instant since 1970, or a length."""

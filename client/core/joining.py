@@ -33,10 +33,10 @@ from rejoin.client.core.subscription import Kind, SubscriptionState
 from rejoin.journal.events.client import AssignmentSkipped, Fenced, GenerationJoined, GroupSynced, JoinSent
 from rejoin.protocol.embedded.consumer_protocol import Subscription, decode_assignment, encode_subscription
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol, JoinGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
 from rejoin.protocol.registry import JOIN_GROUP, SYNC_GROUP
-from rejoin.protocol.types import Response
 
 
 @dataclass(slots=True)

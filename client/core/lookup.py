@@ -22,9 +22,9 @@ from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.step_context import InFlight, StepContext
 from rejoin.journal.events.client import CoordinatorFound, CoordinatorLost, CoordinatorNotFound
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.registry import FIND_COORDINATOR
-from rejoin.protocol.types import Response
 
 
 class Lookup:

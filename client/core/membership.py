@@ -26,9 +26,9 @@ from rejoin.journal.events.client import (
     RejoinRequested,
 )
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.registry import LEAVE_GROUP
-from rejoin.protocol.types import Response
 
 POLL_TIMEOUT_REASON = "consumer poll timeout has expired."
 CLOSED_REASON = "the consumer is being closed"

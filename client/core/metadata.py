@@ -15,9 +15,9 @@ from rejoin.client.core.inputs import Millis
 from rejoin.client.core.step_context import InFlight, StepContext
 from rejoin.client.core.subscription import Kind, SubscriptionState
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
 from rejoin.protocol.registry import METADATA
-from rejoin.protocol.types import Response
 
 Racks: TypeAlias = tuple[tuple[str | None, ...], ...]
 """For each partition the racks of its replicas."""

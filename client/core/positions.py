@@ -32,10 +32,11 @@ from rejoin.client.core.step_context import Generation, InFlight, StepContext, o
 from rejoin.client.core.subscription import PartitionState, SubscriptionState
 from rejoin.journal.events.client import PositionsFound
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchResponse
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from rejoin.protocol.registry import LIST_OFFSETS, OFFSET_FETCH
-from rejoin.protocol.types import Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 LogEnd: TypeAlias = Callable[[TopicPartition, Millis], int]
 """The next offset of a partition's log at an instant."""

@@ -25,9 +25,10 @@ from rejoin.client.core.positions import Positions, listed_offsets
 from rejoin.client.core.step_context import InFlight, StepContext
 from rejoin.client.core.subscription import SubscriptionState
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsResponse
 from rejoin.protocol.registry import LIST_OFFSETS, OFFSET_FETCH
-from rejoin.protocol.types import Request, Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 
 @dataclass(slots=True, eq=False)

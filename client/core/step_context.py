@@ -14,8 +14,9 @@ from rejoin.client.core.effects import Cancel, Effect, Endpoint, Send
 from rejoin.client.core.errors import CoordinatorGivenUpError, KafkaError
 from rejoin.client.core.inputs import Millis, OffsetAndMetadata
 from rejoin.journal.events.client import Offsets, Partitions
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST, Api
-from rejoin.protocol.types import Request, Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 RETRY_BACKOFF_JITTER = 0.2
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.inputs import Failure
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.message import Request, Response
 
 
 class TransportError(Exception):

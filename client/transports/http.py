@@ -26,9 +26,9 @@ from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import Failure
 from rejoin.client.transports.base import TransportError
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import Request, Response
 
 DEFAULT_PORT: Final = 9095
 

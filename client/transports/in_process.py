@@ -17,7 +17,7 @@ from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.inputs import Failure
 from rejoin.client.transports.base import TransportError
 from rejoin.coordinator.testing import GroupCoordinator, NoAnswer
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.message import Request, Response
 
 
 class Transport:

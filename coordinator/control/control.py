@@ -23,7 +23,7 @@ from rejoin.coordinator.service.http.problems import Problem
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.runtime import Runtime, Ticket
 from rejoin.coordinator.storage.base import OffsetsLog
-from rejoin.protocol.types import Request
+from rejoin.protocol.message import Request
 
 
 class Control:

@@ -10,10 +10,9 @@ from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.faults import Fault, Faults
 from rejoin.coordinator.control.recorder import Overruled, Recorder
 from rejoin.coordinator.core.inputs import Context, Millis
-from rejoin.coordinator.core.runtime.error_responses import refusal
 from rejoin.coordinator.service.runtime import Runtime, Ticket, Unanswered
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.message import Request, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ class Gate:
         error = fault.rule.error
         assert error is not None, "only a rule with an error refuses"
         self._note(fault, request, who, error)
-        return refusal(request, who.api_version, error)
+        return request.error_response(who.api_version, error)
 
     def _note(self, fault: Fault, request: Request, who: Context, error: ErrorCode | None) -> None:
         when = fault.rule.effective_when.replace("_", " ")

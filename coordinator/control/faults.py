@@ -16,8 +16,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from rejoin.coordinator.control.traits import Traits, traits_of
 from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.registry import BY_KEY, BY_NAME, BY_REQUEST
-from rejoin.protocol.types import Request
 
 UNTIL_REMOVED: Final = -1
 LONGEST_LATENCY_MS: Final = 86_400_000

@@ -16,7 +16,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Context, Input, Millis, Received
 from rejoin.coordinator.core.node import Node
-from rejoin.protocol.types import Request
+from rejoin.protocol.message import Request
 
 KEPT_STEPS: Final = 200_000
 

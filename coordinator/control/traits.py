@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rejoin.coordinator.core.groups.classic.member import topics_of
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
-from rejoin.protocol.types import Request
 
 
 @dataclass(slots=True)

@@ -15,13 +15,13 @@ from rejoin.coordinator.control.faults import Body, Faults
 from rejoin.coordinator.control.recorder import Kept, Recorder
 from rejoin.coordinator.core.inputs import Context, Millis, Received, RecordsWritten, SessionLost, Token
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.core.runtime.error_responses import refusal
 from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
 from rejoin.coordinator.service.http.problems import Problem
 from rejoin.coordinator.service.runtime import Runtime, Ticket
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.coordinator.storage.memory import Contents, MemoryLog
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from rejoin.protocol.messages.topics.create_partitions import (
     CreatePartitionsRequest,
@@ -36,7 +36,6 @@ from rejoin.protocol.messages.topics.create_topics import (
 )
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
-from rejoin.protocol.types import Response
 
 ADMIN: Final = "admin"
 _RATE: Final = "emulator.records.per.second"
@@ -322,7 +321,9 @@ class World:
             if received is None:
                 token.failed = True
             else:
-                token.response = refusal(received.request, received.context.api_version, ErrorCode.NOT_COORDINATOR)
+                token.response = received.request.error_response(
+                    received.context.api_version, ErrorCode.NOT_COORDINATOR
+                )
             token.settle()
 
     def _memory(self) -> MemoryLog:

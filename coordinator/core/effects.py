@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 from rejoin.coordinator.core.inputs import Token, TopicsRecords
 from rejoin.journal.events.base import Event
+from rejoin.protocol.message import Response
 from rejoin.protocol.records.consumer_offsets import Record
-from rejoin.protocol.types import Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 
 @dataclass(slots=True)

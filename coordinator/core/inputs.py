@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.records.consumer_offsets import Record
 from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
-from rejoin.protocol.types import Request, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 Millis: TypeAlias = int
 """Whole milliseconds: an instant since 1970, or a length."""

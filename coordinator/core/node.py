@@ -35,7 +35,6 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
-from rejoin.coordinator.core.runtime.error_responses import refusal
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import Shard
 from rejoin.coordinator.core.step_context import StepContext
@@ -45,6 +44,7 @@ from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.views import GroupView, NodeView, OffsetView, TimerView, TopicView
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
@@ -66,7 +66,7 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCom
 from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import Request, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 Handler: TypeAlias = Callable[[Token, Any, Context], None]
 
@@ -164,7 +164,7 @@ class Node:
         ctx = self._ctx
         answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in ctx.effects)
         if not answered:
-            answer = refusal(what.request, what.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+            answer = what.request.error_response(what.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
             ctx.reply(what.token, answer)
 
     def _distrust(self, shard: Shard | None, doing: str, problem: Exception) -> None:

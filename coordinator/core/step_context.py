@@ -9,7 +9,7 @@ from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.runtime.timers import Deadlines
 from rejoin.journal.events.base import Event
-from rejoin.protocol.types import Response
+from rejoin.protocol.message import Response
 
 
 class StepContext:

@@ -36,8 +36,9 @@ from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
 from rejoin.coordinator.storage.topics.keeper import TopicsKeeper
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
-from rejoin.protocol.types import Request, Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 DRAIN_SECONDS: Final = 5.0
 """How long a node that stops may take to hand over what it leads."""

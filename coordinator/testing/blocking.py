@@ -14,7 +14,7 @@ from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
 from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers, running
 from rejoin.coordinator.testing.results import Advanced
-from rejoin.protocol.types import Request, Response
+from rejoin.protocol.message import Request, Response
 
 T = TypeVar("T")
 

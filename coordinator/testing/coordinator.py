@@ -27,8 +27,8 @@ from rejoin.coordinator.service.http.problems import Problem
 from rejoin.coordinator.service.runtime import Unanswered
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.coordinator.testing.results import Advanced, NoAnswer, Refused, raised
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import Request, Response
 
 T = TypeVar("T")
 

@@ -11,7 +11,8 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter
 
-from rejoin.protocol.types import Bytes, Int16, Int32, Int64, Struct, TopicPartition
+from rejoin.protocol.message import Struct
+from rejoin.protocol.types import Bytes, Int16, Int32, Int64, TopicPartition
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 

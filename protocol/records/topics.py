@@ -11,7 +11,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
-from rejoin.protocol.types import Int32, Int64, Struct
+from rejoin.protocol.message import Struct
+from rejoin.protocol.types import Int32, Int64
 
 
 class TopicData(Struct):

@@ -28,12 +28,13 @@ from rejoin.coordinator.core.topics.topics import Partition
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
-from rejoin.protocol.types import Request, Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.network import Asker, Exchange
 from rejoin.simulation.world import Lane, Millis, Order, Party, World

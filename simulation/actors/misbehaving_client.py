@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from rejoin.coordinator.core.inputs import Context, Received
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import (
@@ -13,7 +14,6 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from rejoin.protocol.types import Request
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.world import Millis
 

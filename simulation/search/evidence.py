@@ -26,12 +26,13 @@ from rejoin.journal.events.coordinator import (
     StaticMemberRestored,
 )
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
-from rejoin.protocol.types import Request, Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeParty
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.network import Exchange

@@ -16,9 +16,9 @@ from rejoin.client.core.inputs import Failure
 from rejoin.client.transports.base import TransportError
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import CoordinatorNotFound
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
-from rejoin.protocol.types import Response
 from tests.client.conftest import Serve
 
 TIMEOUT_MS = 300

@@ -15,13 +15,13 @@ from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Input
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsResponse
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchResponse
-from rejoin.protocol.types import Response
 from tests.conformance.golden import differing, named, recordings, replayed, unexplained
 
 Change = Callable[[Any], Response]

@@ -63,7 +63,7 @@ def anybody_may_commit(patch: pytest.MonkeyPatch) -> None:
 def commits_are_answered_before_they_are_stored(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, token: Any, request: Any, version: int, refused: Any) -> None:
         error = self._check(group, committing.Committer.of(request))
-        self._ctx.reply(token, committing.commit_answer(request, refused, error))
+        self._ctx.reply(token, request.response(refused, error))
 
     patch.setattr(committing.Committing, "commit", wrong)
 

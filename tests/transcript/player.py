@@ -51,6 +51,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.journal.formatting import format_event
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
@@ -61,7 +62,7 @@ from rejoin.protocol.messages.topics.create_topics import CreatableTopic, Create
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import Request, Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster, NodeParty
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.network import Asker

@@ -18,10 +18,9 @@ from rejoin.coordinator.control.recorder import Overruled, Step
 from rejoin.coordinator.control.traits import traits_of
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Broker, Context, Millis, Received
-from rejoin.coordinator.core.runtime.error_responses import refusal
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import Request, Response
 
 SINCE: Final[Version] = (2, 8)
 _DEPRECATED_SHOWN: Final[tuple[Version, Version]] = ((3, 7), (3, 9))
@@ -59,7 +58,7 @@ class RequestLog:
             if isinstance(what, Received):
                 asked[id(what.token)] = step
             elif isinstance(what, Overruled) and what.error and step.number > since:
-                answer = refusal(what.request, what.context.api_version, ErrorCode[what.error])
+                answer = what.request.error_response(what.context.api_version, ErrorCode[what.error])
                 lines += self._line(step, step.at, what.request, what.context, answer, group_id)
             for effect in step.effects:
                 if isinstance(effect, Reply) and (asking := asked.pop(id(effect.token), None)) is not None:

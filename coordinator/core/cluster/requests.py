@@ -9,7 +9,6 @@ from typing import Final
 
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
-from rejoin.coordinator.core.runtime.error_responses import no_coordinator
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
@@ -20,6 +19,7 @@ from rejoin.protocol.messages.cluster.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    no_coordinator,
 )
 from rejoin.protocol.messages.cluster.metadata import (
     MetadataRequest,

@@ -14,11 +14,11 @@ from rejoin.coordinator.core.groups.classic.rebalance import sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
-from rejoin.coordinator.core.runtime.error_responses import refusal
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import GroupWaiter, Shard
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -35,7 +35,6 @@ from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGro
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
 from rejoin.protocol.messages.groups.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
-from rejoin.protocol.types import Request
 
 CLASSIC: Final = "classic"
 FIRST_DESCRIBE_WITH_NOT_FOUND: Final = 6
@@ -236,7 +235,7 @@ class GroupRequests:
             error = shard
             if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and isinstance(request, SyncGroupRequest):
                 error = self._sync_while_loading()
-        self._ctx.reply(token, refusal(request, context.api_version, error))
+        self._ctx.reply(token, request.error_response(context.api_version, error))
         return None
 
     def _sync_while_loading(self) -> ErrorCode:

@@ -30,8 +30,6 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
 )
 from rejoin.protocol.messages.offsets.offset_delete import (
     OffsetDeleteRequest,
@@ -48,8 +46,6 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
 from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
 )
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record
 
@@ -60,41 +56,6 @@ CommitRequest: TypeAlias = OffsetCommitRequest | TxnOffsetCommitRequest
 CommitResponse: TypeAlias = OffsetCommitResponse | TxnOffsetCommitResponse
 
 NO_OFFSET = -1
-
-
-def commit_answer(request: CommitRequest, results: Refused, others: ErrorCode) -> CommitResponse:
-    """The answer to a commit: a result for each partition asked for, ``others`` where ``results`` has none."""
-    if isinstance(request, TxnOffsetCommitRequest):
-        return TxnOffsetCommitResponse(
-            topics=tuple(
-                TxnOffsetCommitResponseTopic(
-                    name=topic.name,
-                    partitions=tuple(
-                        TxnOffsetCommitResponsePartition(
-                            partition_index=partition.partition_index,
-                            error_code=results.get((topic.name, partition.partition_index), others),
-                        )
-                        for partition in topic.partitions
-                    ),
-                )
-                for topic in request.topics
-            )
-        )
-    return OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index,
-                        error_code=results.get((topic.name, partition.partition_index), others),
-                    )
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )
 
 
 def delete_answer(request: OffsetDeleteRequest, results: Refused) -> OffsetDeleteResponse:
@@ -157,7 +118,7 @@ class Committing:
         error = self._check(group, committer)
         values, results = self._values(request, version, refused)
         if error is not ErrorCode.NONE:
-            self._ctx.reply(token, commit_answer(request, refused, error))
+            self._ctx.reply(token, request.response(refused, error))
             self._ctx.emit(
                 CommitRefused(
                     group_id=group.group_id,
@@ -172,7 +133,7 @@ class Committing:
         if committer.keeps_session and group.state in (STABLE, PREPARING_REBALANCE):
             self._rebalancer.restart_session(group.members[committer.member_id])
         if not values:
-            self._ctx.reply(token, commit_answer(request, results, ErrorCode.NONE))
+            self._ctx.reply(token, request.response(results, ErrorCode.NONE))
             return
         group.offsets.depart(list(values))
         records = tuple(
@@ -323,7 +284,7 @@ class StoringCommit(Waiter):
     def ended(self, error: ErrorCode) -> None:
         if error is not ErrorCode.REQUEST_TIMED_OUT:
             self.late(error)
-        self.ctx.reply(self.token, commit_answer(self.request, self.results, answer_to_write_error(error)))
+        self.ctx.reply(self.token, self.request.response(self.results, answer_to_write_error(error)))
 
     def late(self, error: ErrorCode) -> None:
         offsets = self.group.offsets

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from rejoin.coordinator.core.groups.classic.state import answer_to_read_error, answer_to_write_error
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.offsets.commits import CommitRequest, Refused, commit_answer, no_offset
+from rejoin.coordinator.core.offsets.commits import CommitRequest, Refused, no_offset
 from rejoin.coordinator.core.offsets.store import Place
 from rejoin.coordinator.core.runtime.appends import Waiter
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
@@ -65,7 +65,7 @@ class OffsetRequests:
 
     def commit(self, token: Token, request: OffsetCommitRequest, context: Context) -> None:
         if not self._may(context, Operation.READ, Resource.GROUP, request.group_id):
-            self._ctx.reply(token, commit_answer(request, {}, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            self._ctx.reply(token, request.response({}, ErrorCode.GROUP_AUTHORIZATION_FAILED))
         else:
             self._commit(token, request, context)
 
@@ -77,23 +77,23 @@ class OffsetRequests:
         else:
             self._commit(token, request, context)
             return
-        self._ctx.reply(token, commit_answer(request, {}, error))
+        self._ctx.reply(token, request.response({}, error))
 
     def _commit(self, token: Token, request: CommitRequest, context: Context) -> None:
         places = [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
         refused = self._refused(context, places)
         if len(refused) == len(set(places)):
-            self._ctx.reply(token, commit_answer(request, refused, ErrorCode.NONE))
+            self._ctx.reply(token, request.response(refused, ErrorCode.NONE))
             return
         shard = self._shard_for(request, context)
         if isinstance(shard, ErrorCode):
-            self._ctx.reply(token, commit_answer(request, refused, shard))
+            self._ctx.reply(token, request.response(refused, shard))
             return
         group = shard.groups.get(request.group_id)
         if group is None:
             error = self._unknown_group(request, context)
             if error is not ErrorCode.NONE:
-                self._ctx.reply(token, commit_answer(request, refused, error))
+                self._ctx.reply(token, request.response(refused, error))
                 return
             group = shard.create_group(request.group_id, simple=True)
         shard.committing.commit(group, token, request, context.api_version, refused)

@@ -10,7 +10,7 @@ import orjson
 from aiohttp import web
 from pydantic import ValidationError
 
-from rejoin.protocol.types import WrongVersion
+from rejoin.protocol.message import WrongVersion
 
 LONGEST_GIVEN: Final = 120
 MOST_ERRORS: Final = 20

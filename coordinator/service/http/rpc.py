@@ -20,8 +20,9 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.http.problems import Problem, invalid_body, one_error, wrong_version
 from rejoin.coordinator.service.metrics import ApiMetrics
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response, WrongVersion
 from rejoin.protocol.registry import Api
-from rejoin.protocol.types import In, Request, Response, WrongVersion
+from rejoin.protocol.types import In
 
 CLIENT_ID: Final = istr("Kafka-Client-Id")
 API_VERSION: Final = istr("Kafka-Api-Version")

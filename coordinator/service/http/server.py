@@ -38,8 +38,8 @@ from rejoin.coordinator.service.http.rpc import (
 from rejoin.coordinator.service.http.views import PLACES, Views
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.runtime import Runtime, Ticket, Unanswered
+from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
-from rejoin.protocol.types import Request
 
 MAX_BODY_BYTES: Final = 104_857_600
 """Largest body taken, Kafka's ``socket.request.max.bytes``."""

@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import In, Int16, Int32, Int64, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import In, Int16, Int32, Int64
 
 
 class ApiVersionsRequest(Request):
@@ -11,6 +12,9 @@ class ApiVersionsRequest(Request):
 
     client_software_name: Annotated[str, In(3, needed=True)] = ""
     client_software_version: Annotated[str, In(3, needed=True)] = ""
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        return ApiVersionsResponse(error_code=error)
 
 
 class ApiVersion(Struct):
@@ -43,7 +47,7 @@ class ApiVersionsResponse(Response):
     error_code: ErrorCode = ErrorCode.NONE
     api_keys: tuple[ApiVersion, ...] = ()
     throttle_time_ms: Annotated[Int32, In(1)] = 0
-    supported_features: Annotated[tuple[SupportedFeatureKey, ...], In(3)] = ()
-    finalized_features_epoch: Annotated[Int64, In(3)] = -1
-    finalized_features: Annotated[tuple[FinalizedFeatureKey, ...], In(3)] = ()
-    zk_migration_ready: Annotated[bool, In(3)] = False
+    supported_features: Annotated[tuple[SupportedFeatureKey, ...], In(3, tag=0)] = ()
+    finalized_features_epoch: Annotated[Int64, In(3, tag=1)] = -1
+    finalized_features: Annotated[tuple[FinalizedFeatureKey, ...], In(3, tag=2)] = ()
+    zk_migration_ready: Annotated[bool, In(3, tag=3)] = False

@@ -3,14 +3,15 @@
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import ZERO_UUID, In, Int32, KafkaUuid, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import ZERO_UUID, BrokerId, In, Int32, KafkaUuid, TopicName
 
 
 class MetadataRequestTopic(Struct):
     """A topic, by name or by id."""
 
     topic_id: Annotated[KafkaUuid, In(10, needed=True)] = ZERO_UUID
-    name: Annotated[str | None, In(0, nullable=10)]
+    name: Annotated[TopicName | None, In(0, nullable=10)]
 
 
 class MetadataRequest(Request):
@@ -21,11 +22,18 @@ class MetadataRequest(Request):
     include_cluster_authorized_operations: Annotated[bool, In(8, 10, needed=True)] = False
     include_topic_authorized_operations: Annotated[bool, In(8, needed=True)] = False
 
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        topics = (
+            MetadataResponseTopic(name=topic.name or "", topic_id=topic.topic_id, error_code=error)
+            for topic in self.topics or ()
+        )
+        return MetadataResponse(topics=tuple(topics))
+
 
 class MetadataResponseBroker(Struct):
     """A node."""
 
-    node_id: Int32 = 0
+    node_id: BrokerId = 0
     host: str = ""
     port: Int32 = 0
     rack: Annotated[str | None, In(1)] = None
@@ -36,18 +44,18 @@ class MetadataResponsePartition(Struct):
 
     error_code: ErrorCode = ErrorCode.NONE
     partition_index: Int32 = 0
-    leader_id: Int32 = 0
+    leader_id: BrokerId = 0
     leader_epoch: Annotated[Int32, In(7)] = -1
-    replica_nodes: tuple[Int32, ...] = ()
-    isr_nodes: tuple[Int32, ...] = ()
-    offline_replicas: Annotated[tuple[Int32, ...], In(5)] = ()
+    replica_nodes: tuple[BrokerId, ...] = ()
+    isr_nodes: tuple[BrokerId, ...] = ()
+    offline_replicas: Annotated[tuple[BrokerId, ...], In(5)] = ()
 
 
 class MetadataResponseTopic(Struct):
     """A topic."""
 
     error_code: ErrorCode = ErrorCode.NONE
-    name: str | None = ""
+    name: Annotated[TopicName | None, In(0, nullable=12)] = ""
     topic_id: Annotated[KafkaUuid, In(10)] = ZERO_UUID
     is_internal: Annotated[bool, In(1)] = False
     partitions: tuple[MetadataResponsePartition, ...] = ()
@@ -60,6 +68,6 @@ class MetadataResponse(Response):
     throttle_time_ms: Annotated[Int32, In(3)] = 0
     brokers: tuple[MetadataResponseBroker, ...] = ()
     cluster_id: Annotated[str | None, In(2)] = None
-    controller_id: Annotated[Int32, In(1)] = -1
+    controller_id: Annotated[BrokerId, In(1)] = -1
     topics: tuple[MetadataResponseTopic, ...] = ()
     cluster_authorized_operations: Annotated[Int32, In(8, 10)] = -2147483648

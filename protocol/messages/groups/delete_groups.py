@@ -1,19 +1,24 @@
 """DeleteGroups (key 42): delete Empty groups with all their offsets (KIP-229)."""
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import Int32, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import GroupId, Int32
 
 
 class DeleteGroupsRequest(Request):
     """Delete groups by id."""
 
-    groups_names: tuple[str, ...]
+    groups_names: tuple[GroupId, ...]
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        results = (DeletableGroupResult(group_id=name, error_code=error) for name in self.groups_names)
+        return DeleteGroupsResponse(results=tuple(results))
 
 
 class DeletableGroupResult(Struct):
     """What became of one group."""
 
-    group_id: str = ""
+    group_id: GroupId = ""
     error_code: ErrorCode = ErrorCode.NONE
 
 

@@ -7,21 +7,26 @@ and a text for groups that do not exist.
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import Bytes, In, Int32, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import Bytes, GroupId, GroupInstanceId, In, Int32, MemberId
 
 
 class DescribeGroupsRequest(Request):
     """Describe groups by id."""
 
-    groups: tuple[str, ...]
+    groups: tuple[GroupId, ...]
     include_authorized_operations: Annotated[bool, In(3, needed=True)] = False
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        groups = (DescribedGroup(group_id=group_id, error_code=error) for group_id in self.groups)
+        return DescribeGroupsResponse(groups=tuple(groups))
 
 
 class DescribedGroupMember(Struct):
     """A member; metadata is shown for a Stable group only."""
 
-    member_id: str = ""
-    group_instance_id: Annotated[str | None, In(4)] = None
+    member_id: MemberId = ""
+    group_instance_id: Annotated[GroupInstanceId | None, In(4)] = None
     client_id: str = ""
     client_host: str = ""
     member_metadata: Bytes = b""
@@ -33,7 +38,7 @@ class DescribedGroup(Struct):
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: Annotated[str | None, In(6)] = None
-    group_id: str = ""
+    group_id: GroupId = ""
     group_state: str = ""
     protocol_type: str = ""
     protocol_data: str = ""

@@ -3,16 +3,20 @@
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import In, Int32, Request, Response
+from rejoin.protocol.message import Request, Response
+from rejoin.protocol.types import GroupId, GroupInstanceId, In, Int32, MemberId
 
 
 class HeartbeatRequest(Request):
     """Keep a member's session alive."""
 
-    group_id: str
+    group_id: GroupId
     generation_id: Int32
-    member_id: str
-    group_instance_id: Annotated[str | None, In(3)] = None
+    member_id: MemberId
+    group_instance_id: Annotated[GroupInstanceId | None, In(3)] = None
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        return HeartbeatResponse(error_code=error)
 
 
 class HeartbeatResponse(Response):

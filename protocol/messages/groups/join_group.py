@@ -8,34 +8,38 @@ instance id (KIP-345), v7 the protocol type in the answer (KIP-559), v8 the reas
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import Bytes, In, Int32, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import Bytes, GroupId, GroupInstanceId, In, Int32, MemberId, SubscriptionBytes
 
 
 class JoinGroupRequestProtocol(Struct):
     """An assignor the member could use, with what it would tell the leader."""
 
     name: str
-    metadata: Bytes
+    metadata: SubscriptionBytes
 
 
 class JoinGroupRequest(Request):
     """Join, or rejoin, a group. Protocols are listed in the member's order of preference."""
 
-    group_id: str
+    group_id: GroupId
     session_timeout_ms: Int32
     rebalance_timeout_ms: Annotated[Int32, In(1)] = -1
-    member_id: str
-    group_instance_id: Annotated[str | None, In(5)] = None
+    member_id: MemberId
+    group_instance_id: Annotated[GroupInstanceId | None, In(5)] = None
     protocol_type: str
     protocols: tuple[JoinGroupRequestProtocol, ...]
     reason: Annotated[str | None, In(8)] = None
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        return JoinGroupResponse(error_code=error, protocol_name=None if version >= 7 else "")
 
 
 class JoinGroupResponseMember(Struct):
     """A member as the leader sees it: its metadata is for the selected protocol."""
 
-    member_id: str = ""
-    group_instance_id: Annotated[str | None, In(5)] = None
+    member_id: MemberId = ""
+    group_instance_id: Annotated[GroupInstanceId | None, In(5)] = None
     metadata: Bytes = b""
 
 
@@ -46,8 +50,8 @@ class JoinGroupResponse(Response):
     error_code: ErrorCode = ErrorCode.NONE
     generation_id: Int32 = -1
     protocol_type: Annotated[str | None, In(7)] = None
-    protocol_name: str | None = ""
+    protocol_name: Annotated[str | None, In(0, nullable=7)] = ""
     leader: str = ""
     skip_assignment: Annotated[bool, In(9)] = False
-    member_id: str = ""
+    member_id: MemberId = ""
     members: tuple[JoinGroupResponseMember, ...] = ()

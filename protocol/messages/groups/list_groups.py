@@ -6,7 +6,8 @@ v4 adds the state and a filter on it (KIP-518), v5 the type (KIP-848).
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import In, Int32, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import GroupId, In, Int32
 
 
 class ListGroupsRequest(Request):
@@ -15,11 +16,14 @@ class ListGroupsRequest(Request):
     states_filter: Annotated[tuple[str, ...], In(4, needed=True)] = ()
     types_filter: Annotated[tuple[str, ...], In(5, needed=True)] = ()
 
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        return ListGroupsResponse(error_code=error)
+
 
 class ListedGroup(Struct):
     """A group in the list."""
 
-    group_id: str = ""
+    group_id: GroupId = ""
     protocol_type: str = ""
     group_state: Annotated[str, In(4)] = ""
     group_type: Annotated[str, In(5)] = ""

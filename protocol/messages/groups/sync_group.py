@@ -6,26 +6,30 @@ v3 adds the group instance id, v5 protocol type and name, both mandatory there (
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import Bytes, In, Int32, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import Bytes, GroupId, GroupInstanceId, In, Int32, MemberId
 
 
 class SyncGroupRequestAssignment(Struct):
     """What one member shall get. The coordinator does not look inside."""
 
-    member_id: str
+    member_id: MemberId
     assignment: Bytes
 
 
 class SyncGroupRequest(Request):
     """Fetch the assignment of this generation; the leader's request carries everybody's."""
 
-    group_id: str
+    group_id: GroupId
     generation_id: Int32
-    member_id: str
-    group_instance_id: Annotated[str | None, In(3)] = None
+    member_id: MemberId
+    group_instance_id: Annotated[GroupInstanceId | None, In(3)] = None
     protocol_type: Annotated[str | None, In(5)] = None
     protocol_name: Annotated[str | None, In(5)] = None
     assignments: tuple[SyncGroupRequestAssignment, ...]
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        return SyncGroupResponse(error_code=error)
 
 
 class SyncGroupResponse(Response):

@@ -4,16 +4,20 @@ v1 adds generation and member id, and a timestamp for each partition in v1 alone
 v6 adds the leader epoch, v7 the group instance id.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import In, Int32, Int64, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import GroupId, GroupInstanceId, In, Int32, Int64, MemberId, PartitionIndex, TopicName
 
 
 class OffsetCommitRequestPartition(Struct):
     """The next offset to read from one partition."""
 
-    partition_index: Int32
+    partition_index: PartitionIndex
     committed_offset: Int64
     committed_leader_epoch: Annotated[Int32, In(6)] = -1
     commit_timestamp: Annotated[Int64, In(1, 1)] = -1
@@ -23,32 +27,53 @@ class OffsetCommitRequestPartition(Struct):
 class OffsetCommitRequestTopic(Struct):
     """Partitions of one topic."""
 
-    name: str
+    name: TopicName
     partitions: tuple[OffsetCommitRequestPartition, ...]
 
 
 class OffsetCommitRequest(Request):
     """Commit offsets. Generation -1 without a member is a commit from outside the group."""
 
-    group_id: str
+    group_id: GroupId
     generation_id_or_member_epoch: Annotated[Int32, In(1)] = -1
-    member_id: Annotated[str, In(1, needed=True)] = ""
-    group_instance_id: Annotated[str | None, In(7)] = None
+    member_id: Annotated[MemberId, In(1, needed=True)] = ""
+    group_instance_id: Annotated[GroupInstanceId | None, In(7)] = None
     retention_time_ms: Annotated[Int64, In(2, 4)] = -1
     topics: tuple[OffsetCommitRequestTopic, ...]
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        return self.response({}, error)
+
+    def response(self, errors: Mapping[tuple[str, int], ErrorCode], others: ErrorCode) -> OffsetCommitResponse:
+        """A result for each partition asked for: ``others`` where ``errors`` has none."""
+        return OffsetCommitResponse(
+            topics=tuple(
+                OffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=tuple(
+                        OffsetCommitResponsePartition(
+                            partition_index=partition.partition_index,
+                            error_code=errors.get((topic.name, partition.partition_index), others),
+                        )
+                        for partition in topic.partitions
+                    ),
+                )
+                for topic in self.topics
+            )
+        )
 
 
 class OffsetCommitResponsePartition(Struct):
     """The result for one partition."""
 
-    partition_index: Int32 = 0
+    partition_index: PartitionIndex = 0
     error_code: ErrorCode = ErrorCode.NONE
 
 
 class OffsetCommitResponseTopic(Struct):
     """Partitions of one topic."""
 
-    name: str = ""
+    name: TopicName = ""
     partitions: tuple[OffsetCommitResponsePartition, ...] = ()
 
 

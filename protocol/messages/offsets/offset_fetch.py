@@ -7,28 +7,29 @@ v2 allows null topics (all of the group) and adds a top-level error, v5 the lead
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import In, Int32, Int64, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import GroupId, In, Int32, Int64, MemberId, PartitionIndex, TopicName
 
 
 class OffsetFetchRequestTopic(Struct):
     """Partitions of one topic (up to v7)."""
 
-    name: str
-    partition_indexes: tuple[Int32, ...]
+    name: TopicName
+    partition_indexes: tuple[PartitionIndex, ...]
 
 
 class OffsetFetchRequestTopics(Struct):
     """Partitions of one topic (from v8)."""
 
-    name: str
-    partition_indexes: tuple[Int32, ...]
+    name: TopicName
+    partition_indexes: tuple[PartitionIndex, ...]
 
 
 class OffsetFetchRequestGroup(Struct):
     """What to fetch for one group; null topics mean all. Member id and epoch are not looked at for classic groups."""
 
-    group_id: str
-    member_id: Annotated[str | None, In(9)] = None
+    group_id: GroupId
+    member_id: Annotated[MemberId | None, In(9)] = None
     member_epoch: Annotated[Int32, In(9)] = -1
     topics: tuple[OffsetFetchRequestTopics, ...] | None
 
@@ -36,16 +37,35 @@ class OffsetFetchRequestGroup(Struct):
 class OffsetFetchRequest(Request):
     """Fetch offsets of one group (up to v7) or of several."""
 
-    group_id: Annotated[str, In(0, 7, needed=True)] = ""
+    group_id: Annotated[GroupId, In(0, 7, needed=True)] = ""
     topics: Annotated[tuple[OffsetFetchRequestTopic, ...] | None, In(0, 7, needed=True, nullable=2)] = ()
     groups: Annotated[tuple[OffsetFetchRequestGroup, ...], In(8, needed=True)] = ()
     require_stable: Annotated[bool, In(7)] = False
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        if version >= 8:
+            groups = (OffsetFetchResponseGroup(group_id=group.group_id, error_code=error) for group in self.groups)
+            return OffsetFetchResponse(groups=tuple(groups))
+        if version >= 2:
+            return OffsetFetchResponse(error_code=error)
+        return OffsetFetchResponse(
+            topics=tuple(
+                OffsetFetchResponseTopic(
+                    name=topic.name,
+                    partitions=tuple(
+                        OffsetFetchResponsePartition(partition_index=index, committed_offset=-1, error_code=error)
+                        for index in topic.partition_indexes
+                    ),
+                )
+                for topic in self.topics or ()
+            )
+        )
 
 
 class OffsetFetchResponsePartition(Struct):
     """A committed offset (up to v7); -1 when there is none."""
 
-    partition_index: Int32 = 0
+    partition_index: PartitionIndex = 0
     committed_offset: Int64 = 0
     committed_leader_epoch: Annotated[Int32, In(5)] = -1
     metadata: str | None = ""
@@ -55,14 +75,14 @@ class OffsetFetchResponsePartition(Struct):
 class OffsetFetchResponseTopic(Struct):
     """Partitions of one topic (up to v7)."""
 
-    name: str = ""
+    name: TopicName = ""
     partitions: tuple[OffsetFetchResponsePartition, ...] = ()
 
 
 class OffsetFetchResponsePartitions(Struct):
     """A committed offset (from v8); -1 when there is none."""
 
-    partition_index: Int32 = 0
+    partition_index: PartitionIndex = 0
     committed_offset: Int64 = 0
     committed_leader_epoch: Int32 = -1
     metadata: str | None = ""
@@ -72,14 +92,14 @@ class OffsetFetchResponsePartitions(Struct):
 class OffsetFetchResponseTopics(Struct):
     """Partitions of one topic (from v8)."""
 
-    name: str = ""
+    name: TopicName = ""
     partitions: tuple[OffsetFetchResponsePartitions, ...] = ()
 
 
 class OffsetFetchResponseGroup(Struct):
     """The offsets of one group, or its error."""
 
-    group_id: str = ""
+    group_id: GroupId = ""
     topics: tuple[OffsetFetchResponseTopics, ...] = ()
     error_code: ErrorCode = ErrorCode.NONE
 

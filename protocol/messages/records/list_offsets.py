@@ -3,13 +3,14 @@
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import In, Int8, Int32, Int64, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import BrokerId, In, Int8, Int32, Int64, PartitionIndex, TopicName
 
 
 class ListOffsetsPartition(Struct):
     """A partition, and the time asked for: ms since 1970, -1 for the end, -2 for the beginning."""
 
-    partition_index: Int32
+    partition_index: PartitionIndex
     current_leader_epoch: Annotated[Int32, In(4)] = -1
     timestamp: Int64
     max_num_offsets: Annotated[Int32, In(0, 0)] = 1
@@ -18,23 +19,37 @@ class ListOffsetsPartition(Struct):
 class ListOffsetsTopic(Struct):
     """Partitions of one topic."""
 
-    name: str
+    name: TopicName
     partitions: tuple[ListOffsetsPartition, ...]
 
 
 class ListOffsetsRequest(Request):
     """Look up offsets by time."""
 
-    replica_id: Int32
+    replica_id: BrokerId
     isolation_level: Annotated[Int8, In(2, needed=True)] = 0
     topics: tuple[ListOffsetsTopic, ...]
     timeout_ms: Annotated[Int32, In(10, needed=True)] = 0
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        return ListOffsetsResponse(
+            topics=tuple(
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=error)
+                        for partition in topic.partitions
+                    ),
+                )
+                for topic in self.topics
+            )
+        )
 
 
 class ListOffsetsPartitionResponse(Struct):
     """The offset found; -1 when there is none."""
 
-    partition_index: Int32 = 0
+    partition_index: PartitionIndex = 0
     error_code: ErrorCode = ErrorCode.NONE
     old_style_offsets: Annotated[tuple[Int64, ...], In(0, 0)] = ()
     timestamp: Annotated[Int64, In(1)] = -1
@@ -45,7 +60,7 @@ class ListOffsetsPartitionResponse(Struct):
 class ListOffsetsTopicResponse(Struct):
     """Partitions of one topic."""
 
-    name: str = ""
+    name: TopicName = ""
     partitions: tuple[ListOffsetsPartitionResponse, ...] = ()
 
 

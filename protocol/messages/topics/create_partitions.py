@@ -1,19 +1,20 @@
 """CreatePartitions (key 37): grow topics (KIP-195). Consumers notice with their next metadata refresh."""
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import Int32, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import BrokerId, Int32, TopicName
 
 
 class CreatePartitionsAssignment(Struct):
     """The nodes that hold one new partition."""
 
-    broker_ids: tuple[Int32, ...]
+    broker_ids: tuple[BrokerId, ...]
 
 
 class CreatePartitionsTopic(Struct):
     """A topic and the number of partitions it shall have."""
 
-    name: str
+    name: TopicName
     count: Int32
     assignments: tuple[CreatePartitionsAssignment, ...] | None
 
@@ -25,11 +26,15 @@ class CreatePartitionsRequest(Request):
     timeout_ms: Int32
     validate_only: bool
 
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        results = (CreatePartitionsTopicResult(name=topic.name, error_code=error) for topic in self.topics)
+        return CreatePartitionsResponse(results=tuple(results))
+
 
 class CreatePartitionsTopicResult(Struct):
     """What became of one topic."""
 
-    name: str = ""
+    name: TopicName = ""
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 

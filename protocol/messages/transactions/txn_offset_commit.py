@@ -3,16 +3,32 @@
 v3 adds generation, member id and instance id, which are then checked as in OffsetCommit (KIP-447).
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import In, Int16, Int32, Int64, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import (
+    GroupId,
+    GroupInstanceId,
+    In,
+    Int16,
+    Int32,
+    Int64,
+    MemberId,
+    PartitionIndex,
+    ProducerId,
+    TopicName,
+    TransactionalId,
+)
 
 
 class TxnOffsetCommitRequestPartition(Struct):
     """The next offset to read from one partition."""
 
-    partition_index: Int32
+    partition_index: PartitionIndex
     committed_offset: Int64
     committed_leader_epoch: Annotated[Int32, In(2)] = -1
     committed_metadata: str | None
@@ -21,34 +37,55 @@ class TxnOffsetCommitRequestPartition(Struct):
 class TxnOffsetCommitRequestTopic(Struct):
     """Partitions of one topic."""
 
-    name: str
+    name: TopicName
     partitions: tuple[TxnOffsetCommitRequestPartition, ...]
 
 
 class TxnOffsetCommitRequest(Request):
     """Commit offsets with the transaction of this producer."""
 
-    transactional_id: str
-    group_id: str
-    producer_id: Int64
+    transactional_id: TransactionalId
+    group_id: GroupId
+    producer_id: ProducerId
     producer_epoch: Int16
     generation_id: Annotated[Int32, In(3)] = -1
-    member_id: Annotated[str, In(3)] = ""
-    group_instance_id: Annotated[str | None, In(3)] = None
+    member_id: Annotated[MemberId, In(3)] = ""
+    group_instance_id: Annotated[GroupInstanceId | None, In(3)] = None
     topics: tuple[TxnOffsetCommitRequestTopic, ...]
+
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        return self.response({}, error)
+
+    def response(self, errors: Mapping[tuple[str, int], ErrorCode], others: ErrorCode) -> TxnOffsetCommitResponse:
+        """A result for each partition asked for: ``others`` where ``errors`` has none."""
+        return TxnOffsetCommitResponse(
+            topics=tuple(
+                TxnOffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=tuple(
+                        TxnOffsetCommitResponsePartition(
+                            partition_index=partition.partition_index,
+                            error_code=errors.get((topic.name, partition.partition_index), others),
+                        )
+                        for partition in topic.partitions
+                    ),
+                )
+                for topic in self.topics
+            )
+        )
 
 
 class TxnOffsetCommitResponsePartition(Struct):
     """The result for one partition."""
 
-    partition_index: Int32 = 0
+    partition_index: PartitionIndex = 0
     error_code: ErrorCode = ErrorCode.NONE
 
 
 class TxnOffsetCommitResponseTopic(Struct):
     """Partitions of one topic."""
 
-    name: str = ""
+    name: TopicName = ""
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
 
 

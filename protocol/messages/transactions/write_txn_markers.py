@@ -1,20 +1,21 @@
 """WriteTxnMarkers (key 27): end a transaction on some partitions. Brokers send it to each other; here a test may."""
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.types import Int16, Int32, Int64, Request, Response, Struct
+from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.types import Int16, Int32, PartitionIndex, ProducerId, TopicName
 
 
 class WritableTxnMarkerTopic(Struct):
     """Partitions of one topic."""
 
-    name: str
-    partition_indexes: tuple[Int32, ...]
+    name: TopicName
+    partition_indexes: tuple[PartitionIndex, ...]
 
 
 class WritableTxnMarker(Struct):
     """The end of one producer's transaction: true commits, false aborts."""
 
-    producer_id: Int64
+    producer_id: ProducerId
     producer_epoch: Int16
     transaction_result: bool
     topics: tuple[WritableTxnMarkerTopic, ...]
@@ -26,25 +27,44 @@ class WriteTxnMarkersRequest(Request):
 
     markers: tuple[WritableTxnMarker, ...]
 
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        markers = (
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=tuple(
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=tuple(
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=error)
+                            for index in topic.partition_indexes
+                        ),
+                    )
+                    for topic in marker.topics
+                ),
+            )
+            for marker in self.markers
+        )
+        return WriteTxnMarkersResponse(markers=tuple(markers))
+
 
 class WritableTxnMarkerPartitionResult(Struct):
     """The result for one partition."""
 
-    partition_index: Int32 = 0
+    partition_index: PartitionIndex = 0
     error_code: ErrorCode = ErrorCode.NONE
 
 
 class WritableTxnMarkerTopicResult(Struct):
     """Partitions of one topic."""
 
-    name: str = ""
+    name: TopicName = ""
     partitions: tuple[WritableTxnMarkerPartitionResult, ...] = ()
 
 
 class WritableTxnMarkerResult(Struct):
     """The results for one producer."""
 
-    producer_id: Int64 = 0
+    producer_id: ProducerId = 0
     topics: tuple[WritableTxnMarkerTopicResult, ...] = ()
 
 

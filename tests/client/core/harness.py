@@ -50,11 +50,12 @@ from rejoin.coordinator.core.inputs import Elapsed as NodeElapsed
 from rejoin.coordinator.core.inputs import Input as NodeInput
 from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.base import Event
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 START = 1_700_000_000_000
 POLL_MS = 1_000

@@ -48,6 +48,7 @@ from rejoin.client.core.inputs import (
 from rejoin.journal.events.base import Event
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_partitions, encode_subscription
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.find_coordinator import Coordinator, FindCoordinatorResponse
 from rejoin.protocol.messages.cluster.metadata import (
     MetadataRequest,
@@ -80,7 +81,7 @@ from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from rejoin.protocol.registry import BY_NAME, BY_REQUEST, Api
-from rejoin.protocol.types import Response, TopicPartition
+from rejoin.protocol.types import TopicPartition
 
 NONE = ErrorCode.NONE
 

@@ -7,10 +7,10 @@ import json
 from typing import Any, cast
 
 from rejoin.coordinator.testing import GroupCoordinator
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
 from rejoin.protocol.registry import BY_NAME
-from rejoin.protocol.types import Request
 from tests.coordinator.service.helpers import create_topics, join, sync
 
 GROUP = "g"

@@ -25,6 +25,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.base import Event
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -33,7 +34,6 @@ from rejoin.protocol.messages.offsets.offset_commit import (
 )
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
-from rejoin.protocol.types import Request, Response
 
 START = 1_700_000_000_000
 PARTITION = offsets_partition(0)

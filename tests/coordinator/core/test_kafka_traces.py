@@ -27,6 +27,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.runtime.timers import Kind
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -46,7 +47,6 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
 )
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
-from rejoin.protocol.types import Request
 from tests import paths
 
 TRACES = paths.GOLDEN / "coordinator.jsonl.gz"

@@ -15,6 +15,7 @@ import pytest
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.inputs import Elected
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
@@ -42,7 +43,6 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from rejoin.protocol.types import Request, Response
 from tests.coordinator.core.desk import GROUP, PARTITION, TOPIC, Desk, commit, join, protocols
 
 COLUMNS = ("Empty", "Initial", "Preparing", "LastOne", "Completing", "Stable", "Dead")

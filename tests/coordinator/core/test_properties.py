@@ -16,6 +16,7 @@ from rejoin.coordinator.core.inputs import Elapsed, Input, Millis
 from rejoin.coordinator.core.runtime.timers import Kind
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
@@ -46,7 +47,6 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
 )
 from rejoin.protocol.records.consumer_offsets import RECORDS
 from rejoin.protocol.registry import BY_NAME
-from rejoin.protocol.types import Request
 from tests.coordinator.core.desk import PARTITION, TOPIC, Desk, join, protocols
 
 GROUPS = ("g", "h")

@@ -29,6 +29,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import OffsetsDeleted, TopicCreated
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -40,7 +41,7 @@ from rejoin.protocol.messages.topics.create_topics import CreatableTopic, Create
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.records.topics import TOPICS_RECORDS
-from rejoin.protocol.types import ZERO_UUID, Request, Response
+from rejoin.protocol.types import ZERO_UUID
 
 NOW = 1_700_000_000_000
 PARTITION = offsets_partition(0)

@@ -9,6 +9,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.app import App
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -22,7 +23,6 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from rejoin.protocol.types import Request
 
 SETTINGS = Settings.model_validate({"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 1})
 GROUP = "orders-app"

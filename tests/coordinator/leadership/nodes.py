@@ -16,9 +16,9 @@ import rejoin.coordinator.storage.topics.sqlite  # noqa: F401
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.protocol.message import Request
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_NAME
-from rejoin.protocol.types import Request
 
 PATIENCE_SECONDS = 90.0
 LEASE_MS = 2_000

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response, WrongVersion
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -25,7 +26,6 @@ from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_PATH
-from rejoin.protocol.types import Request, Response, WrongVersion
 
 JOIN: dict[str, Any] = {
     "groupId": "g",

@@ -1,0 +1,154 @@
+"""The base of every message: frozen, camelCase in JSON, unknown fields refused, versions checked.
+
+A field that not every version carries is marked with :class:`In`. A request that fills such a field in a version
+without it is refused (Kafka's own serializer refuses it too); a response leaves it out.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cache
+from typing import Any, NamedTuple, Self, cast
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.fields import ALL_VERSIONS, FieldSpec, fields_of
+
+
+class WrongVersion(ValueError):
+    """A field is filled that this version of the message does not carry, or one is missing that it must have."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class Struct(BaseModel):
+    """A part of a message or of a record. Frozen; Python names are snake_case, JSON names Kafka's camelCase."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+    )
+
+    def to_json(self, version: int) -> bytes:
+        """The struct as ``version`` of it is written: compact JSON, only the fields that this version carries."""
+        left_out = _exclusions(type(self), version)
+        if not left_out:
+            return self.__pydantic_serializer__.to_json(self)
+        return self.__pydantic_serializer__.to_json(self, exclude=left_out)
+
+    @classmethod
+    def from_json(cls, body: bytes | str) -> Self:
+        """Read a struct from JSON. Raises ``pydantic.ValidationError`` for anything that is not exactly one."""
+        message: Self = cls.__pydantic_validator__.validate_json(body, by_alias=True, by_name=False)
+        return message
+
+
+class Message(Struct):
+    """A whole request or response."""
+
+
+class Request(Message):
+    """What a client asks."""
+
+    @classmethod
+    def parse(cls, body: bytes | str, version: int) -> Self:
+        """Read a request of this version from JSON.
+
+        Raises ``pydantic.ValidationError`` when the JSON is not this message and :class:`WrongVersion` when it is one
+        of another version.
+        """
+        message = cls.from_json(body)
+        if _needs_check(cls, version):
+            _check_version(message, version, "")
+        return message
+
+    def check_version(self, version: int) -> None:
+        """Raise :class:`WrongVersion` when this version of the message could not carry what is filled in."""
+        if _needs_check(type(self), version):
+            _check_version(self, version, "")
+
+    @abstractmethod
+    def error_response(self, version: int, error: ErrorCode) -> Response:
+        """The response that refuses the whole request, with the error where this version has room for one.
+
+        Kafka: AbstractRequest.getErrorResponse.
+        """
+
+
+class Response(Message):
+    """What the coordinator answers."""
+
+
+class _Versioned(NamedTuple):
+    """What of one model depends on the version: its own marked fields and the fields that hold such models."""
+
+    marked: tuple[FieldSpec, ...]
+    nested: tuple[FieldSpec, ...]
+
+
+@cache
+def _versioned(model: type[BaseModel]) -> _Versioned:
+    fields = fields_of(model)
+    return _Versioned(
+        tuple(field for field in fields if field.versions is not ALL_VERSIONS),
+        tuple(field for field in fields if field.struct is not None and any(_versioned(field.struct))),
+    )
+
+
+def _each(value: Any) -> tuple[BaseModel, ...]:
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple) else (value,)
+
+
+@cache
+def _exclusions(model: type[BaseModel], version: int) -> dict[str, Any]:
+    """What pydantic must leave out to write ``model`` in this version, in pydantic's own ``exclude`` form."""
+    marked, nested = _versioned(model)
+    left_out: dict[str, Any] = {field.name: True for field in marked if not field.versions.carries(version)}
+    for field in nested:
+        inside = _exclusions(cast(type[BaseModel], field.struct), version)
+        if inside and field.name not in left_out:
+            left_out[field.name] = {"__all__": inside} if field.is_array else inside
+    return left_out
+
+
+@cache
+def _needs_check(model: type[BaseModel], version: int) -> bool:
+    marked, nested = _versioned(model)
+    return any(
+        field.versions.needed
+        or not field.versions.carries(version)
+        or (field.nullable is not None and version < field.nullable)
+        for field in marked
+    ) or any(_needs_check(cast(type[BaseModel], field.struct), version) for field in nested)
+
+
+def _check_version(message: BaseModel, version: int, path: str) -> None:
+    marked, nested = _versioned(type(message))
+    for field in marked:
+        if not field.versions.carries(version):
+            if getattr(message, field.name) != field.default:
+                raise WrongVersion(
+                    path + field.alias, f"only {field.versions} carries it, and this request says v{version}"
+                )
+        elif field.versions.needed and field.name not in message.model_fields_set:
+            raise WrongVersion(path + field.alias, f"missing; v{version} must have it")
+        elif field.nullable is not None and version < field.nullable and getattr(message, field.name) is None:
+            raise WrongVersion(
+                path + field.alias, f"may be null from v{field.nullable} on, and this request says v{version}"
+            )
+    for field in nested:
+        if _needs_check(cast(type[BaseModel], field.struct), version):
+            for index, part in enumerate(_each(getattr(message, field.name))):
+                _check_version(part, version, f"{path}{field.alias}.{index}.")

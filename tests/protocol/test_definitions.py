@@ -1,0 +1,156 @@
+"""The messages agree with Kafka's own definitions, which kafka-python carries along: every field of every version."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from pydantic import BaseModel
+
+from rejoin.protocol.fields import FieldSpec, fields_of
+from rejoin.protocol.registry import APIS, Api
+from rejoin.protocol.types import ZERO_UUID, Entity, WireType
+
+OURS: Final = {
+    Entity.COORDINATOR_KEY,
+    Entity.MEMBER_ID,
+    Entity.GROUP_INSTANCE_ID,
+    Entity.PARTITION,
+    Entity.SUBSCRIPTION,
+}
+"""What a field may name here that Kafka's definitions have no word for."""
+
+DIFFERENCES: Final = {}
+"""Where a field differs, with what it is here. Each is explained beside the field."""
+
+Versions = tuple[int, int]
+NEWEST: Final = 32_767
+NEVER: Final = (NEWEST, -1)
+
+Description = dict[str, Any]
+
+
+def definition_of(message: str) -> dict[str, Any]:
+    """Kafka's definition of a message. Not by kafka-python's own reader: importing that builds all its classes."""
+    kafka = find_spec("kafka")
+    assert kafka is not None
+    assert kafka.origin is not None
+    path = Path(kafka.origin).parent / "protocol" / "schemas" / "resources" / f"{message}.json"
+    found: dict[str, Any] = json.loads(re.sub(r"(?m)^\s*//.*$", "", path.read_text()))
+    structs = {struct["name"]: struct["fields"] for struct in found.get("commonStructs", [])}
+    resolve(found["fields"], structs)
+    return found
+
+
+def resolve(fields: list[dict[str, Any]], structs: dict[str, Any]) -> None:
+    for field in fields:
+        name = field["type"].removeprefix("[]")
+        if name in structs:
+            field["fields"] = structs[name]
+        resolve(field.get("fields", []), structs)
+
+
+def described(field: FieldSpec, within: Versions) -> Description:
+    last = NEWEST if field.versions.until is None else field.versions.until
+    versions = overlap((field.versions.since, last), within)
+    return {
+        "type": field.value_type.value if isinstance(field.value_type, WireType) else "struct",
+        "array": field.is_array,
+        "versions": versions,
+        "nullable": None if field.nullable is None else max(field.nullable, versions[0]),
+        "tag": field.versions.tag,
+        "entity": None if field.entity is None or field.entity in OURS else field.entity.value,
+        "default": None if field.is_required else field.default,
+        "fields": None if field.struct is None else describe(field.struct, versions),
+    }
+
+
+def describe(model: type[BaseModel], within: Versions) -> dict[str, Description]:
+    return {field.alias: described(field, within) for field in fields_of(model)}
+
+
+def overlap(versions: Versions, within: Versions) -> Versions:
+    return max(versions[0], within[0]), min(versions[1], within[1])
+
+
+def read_versions(text: str) -> Versions:
+    """Versions as the definitions write them; what has none ends before it begins."""
+    if text == "none":
+        return NEVER
+    first, _, last = text.rstrip("+").partition("-")
+    return int(first), NEWEST if text.endswith("+") else int(last or first)
+
+
+def defined(field: dict[str, Any], within: Versions) -> Description:
+    name = field["type"].removeprefix("[]")
+    versions = overlap(read_versions(field["versions"]), within)
+    nullable = read_versions(field.get("nullableVersions", "none"))
+    return {
+        "type": "struct" if name[0].isupper() else name,
+        "array": field["type"].startswith("[]"),
+        "versions": versions,
+        "nullable": None if nullable == NEVER else max(nullable[0], versions[0]),
+        "tag": field.get("tag"),
+        "entity": field.get("entityType"),
+        "default": default_of(field),
+        "fields": definitions(field["fields"], versions) if "fields" in field else None,
+    }
+
+
+def default_of(field: dict[str, Any]) -> object:
+    kind = field["type"]
+    said = field.get("default", "")
+    if said == "null":
+        return None
+    if kind.startswith("[]"):
+        return ()
+    if kind == "bool":
+        return str(said).lower() == "true"
+    if kind.startswith("int"):
+        return int(str(said) or "0", 0)
+    return {"bytes": b"", "uuid": ZERO_UUID}.get(kind, said)
+
+
+def definitions(fields: list[dict[str, Any]], within: Versions) -> dict[str, Description]:
+    """The fields that some version within these carries."""
+    found = {field["name"][0].lower() + field["name"][1:]: defined(field, within) for field in fields}
+    return {name: field for name, field in found.items() if field["versions"][0] <= field["versions"][1]}
+
+
+def differences(ours: dict[str, Description], kafkas: dict[str, Description], path: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if list(ours) != list(kafkas):
+        found[path + "(order)"] = (list(ours), list(kafkas))
+    for name in ours.keys() & kafkas.keys():
+        here, there = ours[name], kafkas[name]
+        for aspect in here.keys() - {"fields"}:
+            # A request's field that must be there has no default here.
+            if here[aspect] != there[aspect] and not (aspect == "default" and here[aspect] is None):
+                found[f"{path}{name} {aspect}"] = (here[aspect], there[aspect])
+        if here["fields"] is not None and there["fields"] is not None:
+            found |= differences(here["fields"], there["fields"], f"{path}{name}.")
+    return found
+
+
+@pytest.mark.parametrize("side", ["Request", "Response"])
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_fields_are_kafkas(api: Api, side: str) -> None:
+    definition = definition_of(api.name + side)
+    model = api.request if side == "Request" else api.response
+    spoken = (api.min_version, api.max_version)
+    ours, kafkas = describe(model, spoken), definitions(definition["fields"], spoken)
+    assert differences(ours, kafkas, "") == {}
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_keys_and_flexible_versions_are_kafkas(api: Api) -> None:
+    definition = definition_of(f"{api.name}Request")
+    assert definition["apiKey"] == api.key
+    assert api.max_version <= read_versions(definition["validVersions"])[1]
+    for message in (definition, definition_of(f"{api.name}Response")):
+        flexible = read_versions(message["flexibleVersions"])
+        assert api.flexible_from == (None if flexible == NEVER else flexible[0])
