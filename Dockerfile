@@ -5,7 +5,15 @@ WORKDIR /rejoin
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
 COPY constraints.txt pyproject.toml README.md ./
+# src/rejoin has links to these folders.
 COPY src ./src
+COPY protocol ./protocol
+COPY journal ./journal
+COPY transcript ./transcript
+COPY coordinator ./coordinator
+COPY client ./client
+COPY simulation ./simulation
+COPY pipeline ./pipeline
 RUN pip install --no-cache-dir --constraint constraints.txt setuptools \
  && pip install --no-cache-dir --no-build-isolation --constraint constraints.txt ".[fast,postgres]" \
  && useradd --create-home rejoin \
