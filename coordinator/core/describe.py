@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.classic.member import Member, owned_partitions
+from rejoin.coordinator.core.groups.classic.member import Member
 from rejoin.coordinator.core.groups.classic.state import GroupState
+from rejoin.coordinator.core.groups.statistics import GroupStatistics, owned_partitions
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.timers import NAMES, Deadlines, Key
 from rejoin.coordinator.core.topics.topics import Topics
@@ -26,7 +28,7 @@ def of_node(node_id: int, shards: Shards) -> NodeView:
                 epoch=shard.epoch,
                 state=shard.state,
                 groups=len(shard.groups),
-                offsets=sum(len(group.offsets.stored) for group in shard.groups.values()),
+                offsets=shard.offsets.count(),
                 pending_appends=len(shard.in_flight),
             )
             for _, shard in sorted(shards.by_partition.items())
@@ -34,7 +36,7 @@ def of_node(node_id: int, shards: Shards) -> NodeView:
         groups_by_state=by_state,
         groups=len(groups),
         members=sum(len(group.members) for group in groups),
-        offsets=sum(len(group.offsets.stored) for group in groups),
+        offsets=sum(shard.offsets.count() for shard in shards.by_partition.values()),
         parked_joins=sum(group.awaiting_join for group in groups),
         parked_syncs=sum(1 for group in groups for member in group.members.values() if member.parked_sync is not None),
         brokers=list(shards.brokers),
@@ -47,7 +49,7 @@ def of_timer(key: Key, at: Millis) -> TimerView:
     return TimerView(NAMES[kind], partition.partition, group_id, member_id, at)
 
 
-def of_group(group: ClassicGroup, deadlines: Deadlines) -> GroupView:
+def of_group(group: ClassicGroup, statistics: GroupStatistics, deadlines: Deadlines) -> GroupView:
     """A group, with what Kafka's own admin requests do not show."""
     return GroupView(
         group_id=group.group_id,
@@ -64,8 +66,8 @@ def of_group(group: ClassicGroup, deadlines: Deadlines) -> GroupView:
         pending_sync=list(group.pending_sync),
         subscribed_topics=None if group.subscribed_topics is None else sorted(group.subscribed_topics),
         new_member_added=group.new_member_added,
-        rebalance_cause=group.story.cause.cause if group.story is not None else None,
-        rebalances=group.rebalances,
+        rebalance_cause=statistics.rebalance.cause.cause if statistics.rebalance is not None else None,
+        rebalances=statistics.rebalances,
         deadlines=deadlines.of_group(group.partition, group.group_id),
     )
 
@@ -89,23 +91,23 @@ def _of_member(member: Member, group: ClassicGroup, deadlines: Deadlines) -> Mem
     )
 
 
-def of_offsets(group: ClassicGroup, topics: Topics, now: Millis) -> list[OffsetView]:
+def of_offsets(offsets: GroupOffsets, topics: Topics, now: Millis) -> list[OffsetView]:
     """Committed offsets with their lag, by topic and partition; pending ones of open transactions are marked."""
     views = []
-    for place, value in sorted(group.offsets.stored.items()):
-        topic, partition = place
-        end = topics.by_name[topic].end_offset(partition, now) if topics.has_partition(topic, partition) else None
+    for partition, value in sorted(offsets.stored.items()):
+        topic, index = partition
+        end = topics.by_name[topic].end_offset(index, now) if topics.has_partition(topic, index) else None
         views.append(
             OffsetView(
                 topic=topic,
-                partition=partition,
+                partition=index,
                 offset=value.offset,
                 leader_epoch=value.leader_epoch,
                 metadata=value.metadata,
                 committed_at=value.commit_timestamp,
                 log_end_offset=end,
                 lag=None if end is None else end - value.offset,
-                transactional_pending=group.offsets.is_pending(place),
+                transactional_pending=offsets.is_pending(partition),
             )
         )
     return views

@@ -240,13 +240,16 @@ class Node:
 
     def describe_group(self, group_id: str, now: Millis) -> GroupView | None:
         """One group, or none where this node has no such group."""
-        group = self._shards.group(group_id)
-        return None if group is None else pictures.of_group(group, self._ctx.deadlines)
+        shard = self._shards.shard_of(group_id)
+        group = None if shard is None else shard.groups.get(group_id)
+        if shard is None or group is None:
+            return None
+        return pictures.of_group(group, shard.statistics.of(group_id), self._ctx.deadlines)
 
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         """The committed offsets of a group, by topic and partition."""
-        group = self._shards.group(group_id)
-        return [] if group is None else pictures.of_offsets(group, self._topics, now)
+        offsets = self._shards.offsets(group_id)
+        return [] if offsets is None else pictures.of_offsets(offsets, self._topics, now)
 
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""
@@ -280,7 +283,7 @@ class Node:
     def group(self, group_id: str) -> snapshots.GroupSnapshot | None:
         """A group as it is in memory, loaded or not."""
         group = self._shards.group(group_id)
-        return None if group is None else snapshots.of_group(group)
+        return None if group is None else snapshots.of_group(group, self._shards.offsets(group_id))
 
     def quiet_session(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int

@@ -8,6 +8,7 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, names_of
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.inputs import Millis, Token
+from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.protocol.types import TopicPartition
 
@@ -68,7 +69,7 @@ def of_member(member: Member) -> MemberSnapshot:
     )
 
 
-def of_group(group: ClassicGroup) -> GroupSnapshot:
+def of_group(group: ClassicGroup, offsets: GroupOffsets | None) -> GroupSnapshot:
     """A group as it is."""
     return GroupSnapshot(
         group.group_id,
@@ -80,7 +81,7 @@ def of_group(group: ClassicGroup) -> GroupSnapshot:
         {member_id: of_member(member) for member_id, member in group.members.items()},
         tuple(group.pending_join),
         tuple(group.pending_sync),
-        len(group.offsets.on_the_way),
+        0 if offsets is None else len(offsets.in_flight),
     )
 
 

@@ -54,18 +54,18 @@ def a_rebalance_is_not_told_to_those_who_beat(patch: pytest.MonkeyPatch) -> None
 
 
 def anybody_may_commit(patch: pytest.MonkeyPatch) -> None:
-    def wrong(self: Any, group: Any, committer: Any) -> ErrorCode:
-        return ErrorCode.NONE if committer.member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+    def wrong(self: Any, committer: Any) -> ErrorCode:
+        return ErrorCode.NONE if committer.member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    patch.setattr(committing.Committing, "_check", wrong)
+    patch.setattr(classic_group.ClassicGroup, "validate_offset_commit", wrong)
 
 
 def commits_are_answered_before_they_are_stored(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, token: Any, request: Any, version: int, refused: Any) -> None:
-        error = self._check(group, committing.Committer.of(request))
+        error = group.validate_offset_commit(committing.committer_of(request))
         self._ctx.reply(token, request.response(refused, error))
 
-    patch.setattr(committing.Committing, "commit", wrong)
+    patch.setattr(committing.OffsetCommits, "commit", wrong)
 
 
 def an_assignment_is_handed_out_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
@@ -227,12 +227,12 @@ def those_who_leave_stay(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_failed_append_counts_as_stored(patch: pytest.MonkeyPatch) -> None:
-    right = committing.StoringCommit.ended
+    right = committing.CommitCompletion.ended
 
     def wrong(self: Any, error: ErrorCode) -> None:
         right(self, ErrorCode.NONE)
 
-    patch.setattr(committing.StoringCommit, "ended", wrong)
+    patch.setattr(committing.CommitCompletion, "ended", wrong)
 
 
 def a_new_leader_of_the_log_serves_before_it_has_read(patch: pytest.MonkeyPatch) -> None:

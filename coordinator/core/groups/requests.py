@@ -15,7 +15,7 @@ from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
 from rejoin.coordinator.core.runtime.routing import Shards
-from rejoin.coordinator.core.runtime.shard import GroupWaiter, Shard
+from rejoin.coordinator.core.runtime.shard import GroupDeletionListener, Shard
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
@@ -264,7 +264,7 @@ def describe_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
 
 
 @dataclass(slots=True)
-class Deletion(GroupWaiter):
+class Deletion(GroupDeletionListener):
     """A DeleteGroups request, until the last of its groups is gone or refused."""
 
     ctx: StepContext

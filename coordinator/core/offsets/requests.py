@@ -1,19 +1,23 @@
 """Requests about offsets as they come in at a node.
 
-Topics that are unknown or not allowed are sorted out here, partition by partition; if nothing is left, the group is not
+Topics that are unknown or not allowed are refused here, partition by partition; if nothing is left, the group is not
 asked at all, so that neither an unknown member nor an old generation shows. Kafka: KafkaApis, GroupCoordinatorService.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from rejoin.coordinator.core.groups.classic.state import answer_to_read_error, answer_to_write_error
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.offsets.commits import CommitRequest, Refused, no_offset
-from rejoin.coordinator.core.offsets.store import Place
-from rejoin.coordinator.core.runtime.appends import Waiter
+from rejoin.coordinator.core.offsets.commits import CommitRequest, PartitionErrors
+from rejoin.coordinator.core.offsets.fetches import fetch_offsets, no_offset
+from rejoin.coordinator.core.offsets.transactions import (
+    MarkerCompletion,
+    PendingMarkers,
+    marker_partitions,
+    marker_record,
+)
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, response_error_of_read
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import Shard
@@ -33,23 +37,13 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
-from rejoin.protocol.messages.transactions.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, TransactionMarker
+from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import TopicPartition
 
 FIRST_FETCH_VERSION_WITH_GROUPS = 8
 FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR = 2
 FIRST_TXN_COMMIT_WITH_LOADING = 2
-
-MarkerPlace: TypeAlias = tuple[int, str, int]
-"""Index of the marker in its request, topic and partition."""
 
 
 class OffsetRequests:
@@ -80,9 +74,13 @@ class OffsetRequests:
         self._ctx.reply(token, request.response({}, error))
 
     def _commit(self, token: Token, request: CommitRequest, context: Context) -> None:
-        places = [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
-        refused = self._refused(context, places)
-        if len(refused) == len(set(places)):
+        partitions = [
+            TopicPartition(topic.name, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        refused = self._refused(context, partitions)
+        if len(refused) == len(set(partitions)):
             self._ctx.reply(token, request.response(refused, ErrorCode.NONE))
             return
         shard = self._shard_for(request, context)
@@ -96,7 +94,7 @@ class OffsetRequests:
                 self._ctx.reply(token, request.response(refused, error))
                 return
             group = shard.create_group(request.group_id, simple=True)
-        shard.committing.commit(group, token, request, context.api_version, refused)
+        shard.commits.commit(group, token, request, context.api_version, refused)
 
     def _shard_for(self, request: CommitRequest, context: Context) -> Shard | ErrorCode:
         """The shard to ask, or why none can be: only a transaction needs the group to have a name."""
@@ -118,43 +116,43 @@ class OffsetRequests:
             return ErrorCode.NONE
         return ErrorCode.GROUP_ID_NOT_FOUND if context.api_version >= 9 else ErrorCode.ILLEGAL_GENERATION
 
-    def _refused(self, context: Context, places: list[Place]) -> Refused:
+    def _refused(self, context: Context, partitions: list[TopicPartition]) -> PartitionErrors:
         """Partitions that are not asked of the group: not allowed, or not there."""
-        refused: Refused = {}
-        for place in places:
-            if not self._may(context, Operation.READ, Resource.TOPIC, place[0]):
-                refused[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif not self._topics.has_partition(*place):
-                refused[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        refused: PartitionErrors = {}
+        for partition in partitions:
+            if not self._may(context, Operation.READ, Resource.TOPIC, partition.topic):
+                refused[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not self._topics.has_partition(*partition):
+                refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return refused
 
     # --- fetch
 
     def fetch(self, token: Token, request: OffsetFetchRequest, context: Context) -> None:
         groups = request.groups if context.api_version >= FIRST_FETCH_VERSION_WITH_GROUPS else (only_group(request),)
-        fetching = Fetching(self._ctx, token, context.api_version, dict.fromkeys(range(len(groups))))
+        pending = PendingFetch(self._ctx, token, context.api_version, dict.fromkeys(range(len(groups))))
         for index, wanted in enumerate(groups):
-            self._fetch_group(fetching, index, wanted, context, request.require_stable)
+            self._fetch_group(pending, index, wanted, context, request.require_stable)
         if not groups:
             self._ctx.reply(token, OffsetFetchResponse())
 
     def _fetch_group(
-        self, fetching: Fetching, index: int, wanted: OffsetFetchRequestGroup, context: Context, stable: bool
+        self, pending: PendingFetch, index: int, wanted: OffsetFetchRequestGroup, context: Context, stable: bool
     ) -> None:
         shard = self._shards.serving(wanted.group_id)
         if not self._may(context, Operation.DESCRIBE, Resource.GROUP, wanted.group_id):
-            fetching.refuse(index, wanted, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            pending.refuse(index, wanted, ErrorCode.GROUP_AUTHORIZATION_FAILED)
         elif isinstance(shard, ErrorCode):
-            fetching.refuse(index, wanted, shard)
+            pending.refuse(index, wanted, shard)
         elif stable and shard.in_flight:
             # Kafka: a stable fetch goes behind everything that is being written.
-            shard.append((), StableFetch(self, fetching, index, wanted, context, shard))
+            shard.append((), StableFetchCompletion(self, pending, index, wanted, context, shard))
         else:
-            self.read(fetching, index, wanted, context, shard, stable)
+            self.read(pending, index, wanted, context, shard, stable)
 
     def read(
         self,
-        fetching: Fetching,
+        pending: PendingFetch,
         index: int,
         wanted: OffsetFetchRequestGroup,
         context: Context,
@@ -163,16 +161,14 @@ class OffsetRequests:
     ) -> None:
         """Read the offsets of one group of a request."""
         group = shard.groups.get(wanted.group_id)
-        hidden: Refused = {}
-        places = (
-            [(topic.name, partition) for topic in wanted.topics for partition in topic.partition_indexes]
-            if wanted.topics is not None
-            else list(group.offsets.stored if group is not None else ())
-        )
-        for place in places:
-            if not self._may(context, Operation.DESCRIBE, Resource.TOPIC, place[0]):
-                hidden[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        fetching.found(index, shard.committing.fetch(group, wanted, stable, hidden))
+        readable = group is not None and group.validate_offset_fetch() is ErrorCode.NONE
+        offsets = shard.offsets.get(wanted.group_id) if readable else None
+        if wanted.topics is None:
+            names = dict.fromkeys(partition.topic for partition in (() if offsets is None else offsets.stored))
+        else:
+            names = dict.fromkeys(topic.name for topic in wanted.topics)
+        hidden = {name for name in names if not self._may(context, Operation.DESCRIBE, Resource.TOPIC, name)}
+        pending.done(index, fetch_offsets(offsets, wanted, stable=stable, hidden=hidden))
 
     # --- delete
 
@@ -194,35 +190,34 @@ class OffsetRequests:
         if error is not ErrorCode.NONE or group is None or not isinstance(shard, Shard):
             self._ctx.reply(token, OffsetDeleteResponse(error_code=error))
             return
-        places = [(topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions]
-        shard.committing.delete(group, token, request, self._refused(context, places))
+        partitions = [
+            TopicPartition(topic.name, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        shard.deletions.delete(group, token, request, self._refused(context, partitions))
 
     # --- the ends of transactions
 
     def write_markers(self, token: Token, request: WriteTxnMarkersRequest, context: Context) -> None:
-        """End transactions. Only offsets partitions have anything that could be held back; other topics just agree."""
+        """End transactions. Only offsets partitions have anything pending; other topics just agree."""
         allowed = self._may(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
-        places: dict[MarkerPlace, ErrorCode | None] = {
-            (number, topic.name, partition): None
-            for number, marker in enumerate(request.markers)
-            for topic in marker.topics
-            for partition in topic.partition_indexes
-        }
-        marking = Marking(self._ctx, token, request, places)
-        for place in list(places):
-            number, topic_name, partition = place
-            shard = self._shards.by_partition.get(TopicPartition(topic_name, partition))
+        partitions = marker_partitions(request)
+        pending = PendingMarkers(self._ctx, token, request, dict.fromkeys(partitions))
+        for partition in partitions:
+            shard = self._shards.by_partition.get(TopicPartition(partition.topic, partition.partition))
             if not allowed:
-                marking.done(place, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+                pending.done(partition, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             elif shard is not None:
-                shard.append((marker_record(request.markers[number]),), WritingMarker(marking, place, shard))
-            elif topic_name == OFFSETS_TOPIC:
-                marking.done(place, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                record = marker_record(request.markers[partition.marker])
+                shard.append((record,), MarkerCompletion(pending, partition, shard.end_transaction))
+            elif partition.topic == OFFSETS_TOPIC:
+                pending.done(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             else:
-                known = self._topics.has_partition(topic_name, partition)
-                marking.done(place, ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if not places:
-            marking.answer()
+                known = self._topics.has_partition(partition.topic, partition.partition)
+                pending.done(partition, ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not partitions:
+            pending.answer()
 
     def _may(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
         return self._authorizer.allows(context.principal, operation, resource, name)
@@ -239,13 +234,6 @@ def only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
-def marker_record(marker: WritableTxnMarker) -> TransactionMarker:
-    """The marker as the log keeps it."""
-    return TransactionMarker(
-        producer_id=marker.producer_id, producer_epoch=marker.producer_epoch, committed=marker.transaction_result
-    )
-
-
 def refuse_partitions(
     topics: tuple[OffsetFetchRequestTopics, ...], error: ErrorCode
 ) -> tuple[OffsetFetchResponseTopics, ...]:
@@ -259,8 +247,8 @@ def refuse_partitions(
 
 
 @dataclass(slots=True)
-class Fetching:
-    """An OffsetFetch, until the last of its groups has been read."""
+class PendingFetch:
+    """An OffsetFetch request, until the last of its groups has been read."""
 
     ctx: StepContext
     token: Token
@@ -275,11 +263,11 @@ class Fetching:
         topics = wanted.topics or () if self.version < FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR else ()
         refused = OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=error)
         if topics:
-            # The oldest versions have no place for an error of the group, so it stands on every partition.
+            # The oldest versions have no field for an error of the group, so each partition carries it.
             refused = OffsetFetchResponseGroup(group_id=wanted.group_id, topics=refuse_partitions(topics, error))
-        self.found(index, refused)
+        self.done(index, refused)
 
-    def found(self, index: int, group: OffsetFetchResponseGroup) -> None:
+    def done(self, index: int, group: OffsetFetchResponseGroup) -> None:
         self.results[index] = group
         self.left -= 1
         if self.left:
@@ -310,11 +298,11 @@ class Fetching:
 
 
 @dataclass(slots=True)
-class StableFetch(Waiter):
-    """A fetch that waits for the writes before it."""
+class StableFetchCompletion(AppendCompletion):
+    """A stable fetch that waits for the writes before it."""
 
     requests: OffsetRequests
-    fetching: Fetching
+    pending: PendingFetch
     index: int
     wanted: OffsetFetchRequestGroup
     context: Context
@@ -322,64 +310,6 @@ class StableFetch(Waiter):
 
     def ended(self, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:
-            self.requests.read(self.fetching, self.index, self.wanted, self.context, self.shard, True)
+            self.requests.read(self.pending, self.index, self.wanted, self.context, self.shard, True)
         else:
-            self.fetching.refuse(self.index, self.wanted, answer_to_read_error(error))
-
-
-@dataclass(slots=True)
-class Marking:
-    """A WriteTxnMarkers, until the last marker is written."""
-
-    ctx: StepContext
-    token: Token
-    request: WriteTxnMarkersRequest
-    results: dict[MarkerPlace, ErrorCode | None]
-
-    def done(self, place: MarkerPlace, error: ErrorCode) -> None:
-        self.results[place] = error
-        if None not in self.results.values():
-            self.answer()
-
-    def answer(self) -> None:
-        self.ctx.reply(
-            self.token,
-            WriteTxnMarkersResponse(
-                markers=tuple(
-                    WritableTxnMarkerResult(
-                        producer_id=marker.producer_id,
-                        topics=tuple(
-                            WritableTxnMarkerTopicResult(
-                                name=topic.name,
-                                partitions=tuple(
-                                    WritableTxnMarkerPartitionResult(
-                                        partition_index=index,
-                                        error_code=self.results[number, topic.name, index] or ErrorCode.NONE,
-                                    )
-                                    for index in topic.partition_indexes
-                                ),
-                            )
-                            for topic in marker.topics
-                        ),
-                    )
-                    for number, marker in enumerate(self.request.markers)
-                )
-            ),
-        )
-
-
-@dataclass(slots=True)
-class WritingMarker(Waiter):
-    """One marker on its way into one offsets partition."""
-
-    marking: Marking
-    place: MarkerPlace
-    shard: Shard
-
-    def ended(self, error: ErrorCode) -> None:
-        self.late(error)
-        self.marking.done(self.place, answer_to_write_error(error))
-
-    def late(self, error: ErrorCode) -> None:
-        if error is ErrorCode.NONE:
-            self.shard.end_transaction(marker_record(self.marking.request.markers[self.place[0]]))
+            self.pending.refuse(self.index, self.wanted, response_error_of_read(error))

@@ -1,127 +1,161 @@
-"""Committed offsets of one group: what is stored, what transactions hold back, and when it expires.
+"""Committed offsets by group id: what is stored, what transactions hold back, and what is being written.
 
-Kafka: OffsetMetadataManager, ClassicGroup.offsetExpirationCondition.
+They live beside the groups, so that a group may change its kind and keep its offsets. Kafka: OffsetMetadataManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from rejoin.coordinator.core.inputs import Millis
 from rejoin.journal.events.coordinator import CommittedOffset
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
-
-Place: TypeAlias = tuple[str, int]
-"""A partition of a topic: name and index."""
+from rejoin.protocol.types import TopicPartition
 
 
-class Held(NamedTuple):
-    """An offset that waits for its transaction to end; ``number`` tells which of two was written later."""
+class PendingOffset(NamedTuple):
+    """An offset whose transaction is still open; ``number`` tells which of two was written later."""
 
     number: int
     value: OffsetCommitValue
 
 
 @dataclass(slots=True)
-class Offsets:
-    """The offsets of one group. They live and die with it."""
+class GroupOffsets:
+    """The offsets of one group."""
 
-    stored: dict[Place, OffsetCommitValue] = field(default_factory=dict)
-    pending: dict[int, dict[Place, Held]] = field(default_factory=dict)
-    """By producer id: offsets of transactions that are still open."""
-    numbers: dict[Place, int] = field(default_factory=dict)
+    stored: dict[TopicPartition, OffsetCommitValue] = field(default_factory=dict)
+    pending: dict[int, dict[TopicPartition, PendingOffset]] = field(default_factory=dict)
+    """By producer id: offsets of open transactions."""
+    numbers: dict[TopicPartition, int] = field(default_factory=dict)
     """When each stored offset was written, counted in offsets of this group."""
     written: int = 0
-    on_the_way: dict[Place, int] = field(default_factory=dict)
-    """How many commits of a place are being written; a deletion must write a tombstone for them, too."""
+    in_flight: dict[TopicPartition, int] = field(default_factory=dict)
+    """How many commits of a partition are being written; a deletion must write a tombstone for them, too."""
 
-    def __bool__(self) -> bool:
-        return bool(self.stored or self.pending)
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing, and nothing in flight."""
+        return not (self.stored or self.pending or self.in_flight)
 
-    def is_pending(self, place: Place) -> bool:
+    def is_pending(self, partition: TopicPartition) -> bool:
         """Whether an open transaction holds an offset for this partition."""
-        return any(place in offsets for offsets in self.pending.values())
+        return any(partition in offsets for offsets in self.pending.values())
 
-    def knows(self, place: Place) -> bool:
+    def has(self, partition: TopicPartition) -> bool:
         """Whether there is, or is about to be, anything for this partition."""
-        return place in self.stored or place in self.on_the_way or self.is_pending(place)
+        return partition in self.stored or partition in self.in_flight or self.is_pending(partition)
 
-    def depart(self, places: list[Place]) -> None:
-        """These places are being written."""
-        for place in places:
-            self.on_the_way[place] = self.on_the_way.get(place, 0) + 1
+    def begin_writes(self, partitions: list[TopicPartition]) -> None:
+        """Count a commit of these partitions as in flight."""
+        for partition in partitions:
+            self.in_flight[partition] = self.in_flight.get(partition, 0) + 1
 
-    def arrive(self, places: list[Place]) -> None:
-        """These writes have ended, one way or the other."""
-        for place in places:
-            left = self.on_the_way[place] - 1
+    def end_writes(self, partitions: list[TopicPartition]) -> None:
+        """A commit of these partitions has ended, stored or failed."""
+        for partition in partitions:
+            left = self.in_flight[partition] - 1
             if left:
-                self.on_the_way[place] = left
+                self.in_flight[partition] = left
             else:
-                del self.on_the_way[place]
+                del self.in_flight[partition]
 
-    def store(self, place: Place, value: OffsetCommitValue) -> None:
-        """Keep an offset that counts at once."""
+    def store(self, partition: TopicPartition, value: OffsetCommitValue) -> None:
+        """Keep an offset that is visible at once."""
         self.written += 1
-        self.stored[place] = value
-        self.numbers[place] = self.written
+        self.stored[partition] = value
+        self.numbers[partition] = self.written
 
-    def hold(self, producer_id: int, place: Place, value: OffsetCommitValue) -> None:
+    def hold(self, producer_id: int, partition: TopicPartition, value: OffsetCommitValue) -> None:
         """Keep an offset until its transaction ends."""
         self.written += 1
-        self.pending.setdefault(producer_id, {})[place] = Held(self.written, value)
+        self.pending.setdefault(producer_id, {})[partition] = PendingOffset(self.written, value)
 
-    def end_transaction(self, producer_id: int, committed: bool) -> dict[Place, OffsetCommitValue]:
-        """Let a producer's offsets count, or drop them; returns those that count now, or those dropped."""
+    def end_transaction(self, producer_id: int, committed: bool) -> dict[TopicPartition, OffsetCommitValue]:
+        """Make a producer's offsets visible, or drop them; returns those that became visible, or were dropped."""
         held = self.pending.pop(producer_id, {})
         if not committed:
-            return {place: offset.value for place, offset in held.items()}
+            return {partition: offset.value for partition, offset in held.items()}
         # Kafka: replayEndTransactionMarker. What was written last wins, not the transaction that ended last.
-        counting = {place: offset for place, offset in held.items() if offset.number > self.numbers.get(place, 0)}
-        for place, offset in counting.items():
-            self.stored[place] = offset.value
-            self.numbers[place] = offset.number
-        return {place: offset.value for place, offset in counting.items()}
+        visible = {
+            partition: offset for partition, offset in held.items() if offset.number > self.numbers.get(partition, 0)
+        }
+        for partition, offset in visible.items():
+            self.stored[partition] = offset.value
+            self.numbers[partition] = offset.number
+        return {partition: offset.value for partition, offset in visible.items()}
 
-    def forget(self, place: Place) -> OffsetCommitValue | None:
+    def remove(self, partition: TopicPartition) -> OffsetCommitValue | None:
         """Drop what is stored or pending for a partition; returns what was stored."""
         for producer_id, offsets in list(self.pending.items()):
-            if offsets.pop(place, None) is not None and not offsets:
+            if offsets.pop(partition, None) is not None and not offsets:
                 del self.pending[producer_id]
-        self.numbers.pop(place, None)
-        return self.stored.pop(place, None)
+        self.numbers.pop(partition, None)
+        return self.stored.pop(partition, None)
 
-    def places(self) -> list[Place]:
-        """Every partition that a tombstone is due for when the group goes: stored, pending or being written."""
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition that needs a tombstone when the group goes: stored, pending or in flight."""
         known = dict.fromkeys(self.stored)
         for offsets in self.pending.values():
             known.update(dict.fromkeys(offsets))
-        known.update(dict.fromkeys(self.on_the_way))
+        known.update(dict.fromkeys(self.in_flight))
         return sorted(known)
 
-    def expired(
-        self, now: Millis, retention_ms: int, counts_from: Callable[[OffsetCommitValue], Millis], guarded: _Guard
-    ) -> list[Place]:
-        """Partitions whose offsets are too old, where ``guarded`` tells which topics must stay."""
-        return [
-            place
-            for place, value in sorted(self.stored.items())
-            if not guarded(place[0])
-            and not self.is_pending(place)
-            and now >= (value.expire_timestamp if value.expire_timestamp != -1 else counts_from(value) + retention_ms)
-        ]
+
+class OffsetStore:
+    """The offsets of all groups of one shard."""
+
+    __slots__ = ("_by_group",)
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, GroupOffsets] = {}
+
+    def get(self, group_id: str) -> GroupOffsets | None:
+        """The offsets of a group, or none where nothing was ever committed."""
+        return self._by_group.get(group_id)
+
+    def of(self, group_id: str) -> GroupOffsets:
+        """The offsets of a group, for writing."""
+        offsets = self._by_group.get(group_id)
+        if offsets is None:
+            offsets = self._by_group[group_id] = GroupOffsets()
+        return offsets
+
+    def partitions(self, group_id: str) -> list[TopicPartition]:
+        """Every partition that a group has anything for."""
+        offsets = self._by_group.get(group_id)
+        return [] if offsets is None else offsets.partitions()
+
+    def take_out(self, group_id: str) -> GroupOffsets:
+        """Remove a group's offsets, and return them."""
+        return self._by_group.pop(group_id, None) or GroupOffsets()
+
+    def put_back(self, group_id: str, offsets: GroupOffsets) -> None:
+        """Undo ``take_out``."""
+        self._by_group[group_id] = offsets
+
+    def clear(self) -> None:
+        self._by_group.clear()
+
+    def items(self) -> Iterator[tuple[str, GroupOffsets]]:
+        """Group ids with their offsets, in the order of their first commits."""
+        return iter(self._by_group.items())
+
+    def values(self) -> Iterator[GroupOffsets]:
+        """The offsets of each group."""
+        return iter(self._by_group.values())
+
+    def count(self) -> int:
+        """How many offsets are stored."""
+        return sum(len(offsets.stored) for offsets in self._by_group.values())
 
 
-_Guard: TypeAlias = Callable[[str], bool]
-
-
-def shown(place: Place, value: OffsetCommitValue) -> CommittedOffset:
+def committed_offset(partition: TopicPartition, value: OffsetCommitValue) -> CommittedOffset:
     """An offset as events show it."""
     return CommittedOffset(
-        topic=place[0],
-        partition=place[1],
+        topic=partition.topic,
+        partition=partition.partition,
         offset=value.offset,
         leader_epoch=value.leader_epoch,
         metadata=value.metadata,

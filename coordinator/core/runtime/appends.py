@@ -1,16 +1,19 @@
-"""Those who wait for the offsets log. Deciding goes on when an append has ended, and looks at the world anew then."""
+"""Appends: what happens when one ends, and which error a client gets when the log fails.
+
+A decision goes on when its append has ended, and looks at the state anew then.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import Final, Protocol
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
 
 
-class Waiter(ABC):
-    """Whoever waits for an append to end."""
+class AppendCompletion(ABC):
+    """What is to be done when an append ends."""
 
     __slots__ = ()
 
@@ -18,12 +21,40 @@ class Waiter(ABC):
     def ended(self, error: ErrorCode) -> None:
         """The append is durable (``NONE``), or failed with the log's own error. Called once."""
 
-    def late(self, error: ErrorCode) -> None:  # noqa: B027 - most have nothing to do then
-        """The append had been given up as timed out, and now ends: durable after all, or failed."""
+    def ended_late(self, error: ErrorCode) -> None:  # noqa: B027 - most have nothing to do then
+        """The append had timed out, and now ends: durable after all, or failed."""
 
 
 class Appender(Protocol):
-    """The offsets log as the groups see it."""
+    """The log of one partition, for writing."""
 
-    def append(self, records: tuple[Record, ...], waiter: Waiter) -> None:
-        """Ask for records to be written, all or none, and have the waiter told how it ended."""
+    def append(self, records: tuple[Record, ...], completion: AppendCompletion) -> None:
+        """Ask for records to be written, all or none. The completion is called when that has ended."""
+
+
+RESPONSE_ERRORS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a client gets when the log fails; other errors go through as they are.
+
+Kafka: CoordinatorOperationExceptionHelper, GroupMetadataManager.appendGroupMetadataErrorToResponseError.
+"""
+
+
+def response_error_of_write(error: ErrorCode) -> ErrorCode:
+    """The error a client gets for an error of the log."""
+    return RESPONSE_ERRORS.get(error, error)
+
+
+def response_error_of_read(error: ErrorCode) -> ErrorCode:
+    """The error that a stable fetch gets for an error of the log: one that older consumers retry on a fetch, too."""
+    # Kafka: GroupCoordinatorService.fetchOffsets maps 3, 19 and 7 to NOT_COORDINATOR.
+    response = response_error_of_write(error)
+    return ErrorCode.NOT_COORDINATOR if response is ErrorCode.COORDINATOR_NOT_AVAILABLE else response

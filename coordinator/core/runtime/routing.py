@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.inputs import Broker, Token
+from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.runtime.timers import Key, Kind
 from rejoin.coordinator.core.step_context import StepContext
@@ -58,10 +59,19 @@ class Shards:
         """The shards that are loaded, by partition."""
         return [shard for _, shard in sorted(self.by_partition.items()) if shard.state is ShardState.ACTIVE]
 
+    def shard_of(self, group_id: str) -> Shard | None:
+        """The shard that a group belongs to, if this node has it."""
+        return self.by_partition.get(self.partition_of(group_id))
+
     def group(self, group_id: str) -> ClassicGroup | None:
         """A group of this node."""
-        shard = self.by_partition.get(self.partition_of(group_id))
+        shard = self.shard_of(group_id)
         return None if shard is None else shard.groups.get(group_id)
+
+    def offsets(self, group_id: str) -> GroupOffsets | None:
+        """The offsets of a group of this node."""
+        shard = self.shard_of(group_id)
+        return None if shard is None else shard.offsets.get(group_id)
 
     @property
     def is_writing(self) -> bool:

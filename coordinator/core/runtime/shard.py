@@ -8,19 +8,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Literal
 
 from rejoin.coordinator.core.effects import Append, ReadLog
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup, is_active
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.joining import Joining
 from rejoin.coordinator.core.groups.classic.member import Member, Parked, Protocols
 from rejoin.coordinator.core.groups.classic.membership import Membership
 from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer, join_refused, sync_refused
-from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, ON_DELETE_GROUP, STABLE, answer_to_write_error
+from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from rejoin.coordinator.core.groups.group import Group
+from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.inputs import Context, Millis, Token
-from rejoin.coordinator.core.offsets.commits import Committing, DeletingOffsets
-from rejoin.coordinator.core.offsets.store import Offsets, shown
-from rejoin.coordinator.core.runtime.appends import Waiter
+from rejoin.coordinator.core.offsets.commits import OffsetCommits
+from rejoin.coordinator.core.offsets.deletion import OffsetDeletions
+from rejoin.coordinator.core.offsets.expiry import expired_partitions
+from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore
+from rejoin.coordinator.core.offsets.transactions import end_transaction
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, response_error_of_write
 from rejoin.coordinator.core.runtime.timers import Key, Kind
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.base import Event
@@ -33,7 +38,6 @@ from rejoin.journal.events.coordinator import (
     PartitionElected,
     PartitionLoaded,
     PartitionResigned,
-    TransactionEnded,
 )
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -47,8 +51,6 @@ from rejoin.protocol.records.consumer_offsets import (
     offset_record,
 )
 from rejoin.protocol.types import TopicPartition
-
-MILLIS_PER_MINUTE: Final = 60_000
 
 
 class ShardState(StrEnum):
@@ -65,7 +67,7 @@ class InFlight:
     append_id: int
     records: int
     deadline: Millis
-    waiter: Waiter
+    completion: AppendCompletion
     timed_out: bool = False
 
 
@@ -82,10 +84,13 @@ class Shard:
         self._next_append_id = 1
         self._elected_at = ctx.now
         self._records_read = 0
-        self.rebalancer = Rebalancer(ctx, self)
+        self.offsets = OffsetStore()
+        self.statistics = StatisticsStore()
+        self.rebalancer = Rebalancer(ctx, self, self.statistics)
         self.joining = Joining(ctx, self, self.rebalancer)
         self.membership = Membership(ctx, self.rebalancer)
-        self.committing = Committing(ctx, self, self.rebalancer)
+        self.commits = OffsetCommits(ctx, self, self.offsets, self)
+        self.deletions = OffsetDeletions(ctx, self, self.offsets)
         self._append_key: Key = (Kind.APPEND, partition, "", "")
         self._expiry_key: Key = (Kind.EXPIRY, partition, "", "")
 
@@ -96,6 +101,7 @@ class Shard:
         ctx = self._ctx
         group = ClassicGroup(group_id, self.partition, ctx.now, ctx.settings.emulator_member_order)
         self.groups[group_id] = group
+        self.statistics.start(group_id)
         ctx.emit(GroupCreated(group_id=group_id, partition=self.partition.partition, simple=simple))
         return group
 
@@ -112,17 +118,18 @@ class Shard:
             as_created = group_record(group.group_id, group.metadata({}))
             self.joining.join(group, token, request, context)
             # Kafka: the new coordinator writes the group down at once, so that it is listed before anybody is in it.
-            self.append((as_created,), StoringNewGroup(self, group))
+            self.append((as_created,), GroupCreationCompletion(self, group))
 
     def take_back(self, group: ClassicGroup, error: ErrorCode) -> None:
         """Undo the creation of a group, and tell those that wait in it, unless something later is in the log."""
-        if group.generation or group.offsets or group.offsets.on_the_way or not (group.members or group.pending_join):
+        offsets = self.offsets.get(group.group_id)
+        if group.generation or not (group.members or group.pending_join):
             return  # one that nobody has come into is dropped by the next expiry run
-        if self.groups.get(group.group_id) is not group:
+        if self.groups.get(group.group_id) is not group or not (offsets is None or offsets.is_empty):
             return
         # Differs: Kafka answers only the JoinGroup that made the group; those that came after it wait on.
         self._close(group, error)
-        del self.groups[group.group_id]
+        self._remove(group)
         self._ctx.deadlines.cancel_group(self.partition, group.group_id)
 
     def _close(self, group: ClassicGroup, error: ErrorCode) -> None:
@@ -136,26 +143,52 @@ class Shard:
                 self.rebalancer.answer_sync(member, sync_refused(error))
         self.rebalancer.enter(group, DEAD)
 
-    def delete_group(self, group_id: str, waiter: GroupWaiter) -> ErrorCode | None:
+    def delete_group(self, group_id: str, waiter: GroupDeletionListener) -> ErrorCode | None:
         """Delete an Empty group; the error at once, or none when the waiter will be told."""
         group = self.groups.get(group_id)
-        error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ON_DELETE_GROUP[group.state]
+        error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_delete()
         if group is None or error is not ErrorCode.NONE:
             return error
         self._bury(group, "requested", waiter)
         return None
 
-    def _bury(self, group: ClassicGroup, why: Literal["requested", "expired"], waiter: GroupWaiter | None) -> None:
+    def _bury(
+        self, group: ClassicGroup, why: Literal["requested", "expired"], waiter: GroupDeletionListener | None
+    ) -> None:
         """Take a group out and write tombstones for it and all its offsets; it comes back if that fails."""
-        places = group.offsets.places()
-        records: tuple[Record, ...] = tuple(offset_record(group.group_id, *place, None) for place in places)
         del self.groups[group.group_id]
+        offsets = self.offsets.take_out(group.group_id)
+        partitions = offsets.partitions()
+        records: tuple[Record, ...] = tuple(offset_record(group.group_id, *each, None) for each in partitions)
         records += (group_record(group.group_id, None),)
-        self.append(records, BuryingGroup(self, group, len(places), why, waiter))
+        self.append(records, GroupDeletionCompletion(self, group, offsets, len(partitions), why, waiter))
+
+    def put_back(self, group: ClassicGroup, offsets: GroupOffsets) -> None:
+        """Undo a deletion that could not be written, unless there is a new group of this name."""
+        if group.group_id not in self.groups:
+            self.groups[group.group_id] = group
+            self.offsets.put_back(group.group_id, offsets)
+
+    def forget(self, group_id: str) -> None:
+        """A group is gone for good: its statistics go, too, unless there is a new group of this name."""
+        if group_id not in self.groups:
+            self.statistics.drop(group_id)
+
+    def _remove(self, group: ClassicGroup) -> None:
+        """Remove a group that the log does not know."""
+        del self.groups[group.group_id]
+        self.offsets.take_out(group.group_id)
+        self.statistics.drop(group.group_id)
+
+    def restart_after_commit(self, group: Group, member_id: str) -> None:
+        """An accepted commit counts as a heartbeat of its member."""
+        classic = self.groups[group.group_id]
+        if classic.state in (STABLE, PREPARING_REBALANCE):
+            self.rebalancer.restart_session(classic.members[member_id])
 
     # --- appends
 
-    def append(self, records: tuple[Record, ...], waiter: Waiter) -> None:
+    def append(self, records: tuple[Record, ...], waiter: AppendCompletion) -> None:
         """Ask for records to be written. Without records: wait until everything before is."""
         ctx = self._ctx
         deadline = ctx.now + ctx.settings.offsets_commit_timeout_ms
@@ -180,7 +213,7 @@ class Shard:
             self._end(entry, error)
         if entry.timed_out or error is ErrorCode.REQUEST_TIMED_OUT:
             # A time-out that the log itself reports is the end of the append as well.
-            entry.waiter.late(error)
+            entry.completion.ended_late(error)
 
     def _end(self, entry: InFlight, error: ErrorCode) -> None:
         if error is not ErrorCode.NONE:
@@ -189,7 +222,7 @@ class Shard:
                     partition=self.partition.partition, epoch=self.epoch, records=entry.records, error=error.name
                 )
             )
-        entry.waiter.ended(error)
+        entry.completion.ended(error)
 
     def append_timer_fired(self) -> None:
         """Give up waiting for appends that take too long. What they wrote may still become durable."""
@@ -210,18 +243,8 @@ class Shard:
     # --- transactions
 
     def end_transaction(self, marker: TransactionMarker) -> None:
-        """Let a producer's offsets count, or drop them, in every group of this shard."""
-        for group in self.groups.values():
-            offsets = group.offsets.end_transaction(marker.producer_id, marker.committed)
-            if offsets:
-                self._ctx.emit(
-                    TransactionEnded(
-                        group_id=group.group_id,
-                        producer_id=marker.producer_id,
-                        committed=marker.committed,
-                        offsets=[shown(place, value) for place, value in offsets.items()],
-                    )
-                )
+        """A transaction marker is durable."""
+        end_transaction(self._ctx, self.offsets, marker)
 
     # --- expiry
 
@@ -233,38 +256,18 @@ class Shard:
         ctx.deadlines.set(self._expiry_key, ctx.now + ctx.settings.offsets_retention_check_interval_ms)
 
     def _expire(self, group: ClassicGroup) -> None:
-        """Kafka: OffsetMetadataManager.cleanupExpiredOffsets and GroupMetadataManager.maybeDeleteGroup."""
-        offsets = group.offsets
-        since_empty = group.protocol_type is not None and group.state is EMPTY
-        by_commit = group.protocol_type is None or (
-            group.uses_consumer_protocol and group.subscribed_topics is not None and group.state is STABLE
-        )
-        if not since_empty and not by_commit:
+        """Kafka: GroupMetadataManager.maybeDeleteGroup, once the offsets are expired."""
+        offsets = self.offsets.get(group.group_id) or GroupOffsets()
+        expired = expired_partitions(group, offsets, self._ctx.settings, self._ctx.now)
+        if expired is None:
             return
-        settings = self._ctx.settings
-        expired = offsets.expired(
-            self._ctx.now,
-            settings.offsets_retention_minutes * MILLIS_PER_MINUTE,
-            (lambda value: group.state_since) if since_empty else (lambda value: value.commit_timestamp),
-            group.is_subscribed_to,
-        )
-        nothing_left = len(expired) == len(offsets.stored) and not offsets.pending and not offsets.on_the_way
+        nothing_left = len(expired) == len(offsets.stored) and not offsets.pending and not offsets.in_flight
         if group.state is EMPTY and nothing_left and group.persisted:
             self._bury(group, "expired", None)
         elif group.state is EMPTY and nothing_left and not self.in_flight:
-            # What made this group could not be written: the log does not know it.
-            del self.groups[group.group_id]
+            self._remove(group)  # The record that made this group could not be written.
         elif expired:
-            records = tuple(offset_record(group.group_id, *place, None) for place in expired)
-            self.append(records, DeletingOffsets(self._ctx, group, expired, "expired"))
-
-    def topic_deleted(self, topic: str) -> None:
-        """Forget the offsets of a topic in every group; no retention applies."""
-        for group in self.groups.values():
-            places = [place for place in group.offsets.places() if place[0] == topic]
-            if places:
-                records = tuple(offset_record(group.group_id, *place, None) for place in places)
-                self.append(records, DeletingOffsets(self._ctx, group, places, "topic-deleted"))
+            self.deletions.delete_expired(group.group_id, expired)
 
     # --- coming and going
 
@@ -283,21 +286,22 @@ class Shard:
                 case GroupRecord():
                     self._replay_group(record.key.data.group, record.value.data if record.value else None)
                 case TransactionMarker():
-                    for group in self.groups.values():
-                        group.offsets.end_transaction(record.producer_id, record.committed)
+                    for offsets in self.offsets.values():
+                        offsets.end_transaction(record.producer_id, record.committed)
         if end:
             self._begin_to_serve()
 
     def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        before = self.groups.pop(group_id, None)
+        self.groups.pop(group_id, None)
         if value is None:
+            self.offsets.take_out(group_id)
+            self.statistics.drop(group_id)
             return
         group = ClassicGroup(
             group_id,
             self.partition,
             self._ctx.now if value.current_state_timestamp == -1 else value.current_state_timestamp,
             self._ctx.settings.emulator_member_order,
-            offsets=before.offsets if before is not None else Offsets(),
             persisted=True,
         )
         by_subscription: dict[bytes, Protocols] = {}  # members of a group mostly have the same
@@ -327,26 +331,27 @@ class Shard:
         group.leader = value.leader if value.members else None
         group.state = STABLE if value.members else EMPTY
         group.subscribed_topics = group.compute_subscribed_topics()
-        group.settle_unread()
+        statistics = self.statistics.start(group_id)
+        statistics.remember_loaded(group.leader, group.assignments(), readable=group.uses_consumer_protocol)
         self.groups[group_id] = group
 
     def _replay_offset(self, record: OffsetRecord) -> None:
         key = record.key.data
-        place = (key.topic, key.partition)
-        group = self.groups.get(key.group)
+        partition = TopicPartition(key.topic, key.partition)
         if record.value is None:
-            if group is not None:
-                group.offsets.forget(place)
+            offsets = self.offsets.get(key.group)
+            if offsets is not None:
+                offsets.remove(partition)
             return
-        if group is None:
-            group = ClassicGroup(
+        if key.group not in self.groups:
+            self.groups[key.group] = ClassicGroup(
                 key.group, self.partition, self._ctx.now, self._ctx.settings.emulator_member_order, persisted=True
             )
-            self.groups[key.group] = group
+        offsets = self.offsets.of(key.group)
         if record.producer_id != -1:
-            group.offsets.hold(record.producer_id, place, record.value.data)
+            offsets.hold(record.producer_id, partition, record.value.data)
         else:
-            group.offsets.store(place, record.value.data)
+            offsets.store(partition, record.value.data)
 
     def _begin_to_serve(self) -> None:
         ctx = self._ctx
@@ -363,6 +368,7 @@ class Shard:
         for group in self.groups.values():
             for member in group.members.values():
                 self.rebalancer.restart_session(member)
+            offsets = self.offsets.get(group.group_id)
             ctx.emit(
                 GroupLoaded(
                     group_id=group.group_id,
@@ -370,7 +376,7 @@ class Shard:
                     state=group.state,
                     generation=group.generation,
                     members=list(group.members),
-                    offsets=len(group.offsets.stored),
+                    offsets=len(offsets.stored) if offsets else 0,
                 )
             )
         for group in self.groups.values():
@@ -387,9 +393,10 @@ class Shard:
             self._close(group, ErrorCode.NOT_COORDINATOR)
         for entry in list(self.in_flight.values()):
             if not entry.timed_out:
-                entry.waiter.ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                entry.completion.ended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self.in_flight.clear()
         self.groups.clear()
+        self.offsets.clear()
         # Answering may have set timers or asked for appends; nothing of that is ours any more.
         ctx.deadlines.cancel_partition(self.partition)
         ctx.emit(PartitionResigned(partition=self.partition.partition, epoch=self.epoch, groups=len(groups)))
@@ -404,10 +411,10 @@ class Shard:
         return [group for group in self.groups.values() if group.persisted]
 
     def active_groups(self) -> int:
-        return sum(1 for group in self.groups.values() if is_active(group))
+        return sum(1 for group in self.groups.values() if not group.is_empty)
 
 
-class GroupWaiter(ABC):
+class GroupDeletionListener(ABC):
     """Whoever waits for a group to be deleted."""
 
     @abstractmethod
@@ -416,7 +423,7 @@ class GroupWaiter(ABC):
 
 
 @dataclass(slots=True)
-class StoringNewGroup(Waiter):
+class GroupCreationCompletion(AppendCompletion):
     """The record of a group that was just created. If it can't be written, there is no group."""
 
     shard: Shard
@@ -426,29 +433,30 @@ class StoringNewGroup(Waiter):
         if error is ErrorCode.NONE:
             self.group.persisted = True
         else:
-            self.shard.take_back(self.group, answer_to_write_error(error))
+            self.shard.take_back(self.group, response_error_of_write(error))
 
 
 @dataclass(slots=True)
-class BuryingGroup(Waiter):
+class GroupDeletionCompletion(AppendCompletion):
     """A group's tombstones on their way into the log."""
 
     shard: Shard
     group: ClassicGroup
-    offsets: int
+    offsets: GroupOffsets
+    tombstones: int
     why: Literal["requested", "expired"]
-    waiter: GroupWaiter | None
+    waiter: GroupDeletionListener | None
 
     def ended(self, error: ErrorCode) -> None:
         if error is not ErrorCode.REQUEST_TIMED_OUT:
-            self.late(error)
+            self.ended_late(error)
         if self.waiter is not None:
-            self.waiter.group_deleted(self.group.group_id, answer_to_write_error(error))
+            self.waiter.group_deleted(self.group.group_id, response_error_of_write(error))
 
-    def late(self, error: ErrorCode) -> None:
+    def ended_late(self, error: ErrorCode) -> None:
         if error is not ErrorCode.NONE:
-            # Somebody may have made a new group of this name meanwhile; then the old one stays gone.
-            self.shard.groups.setdefault(self.group.group_id, self.group)
+            self.shard.put_back(self.group, self.offsets)
         else:
             self.shard.rebalancer.enter(self.group, DEAD)
-            self.shard.emit(GroupDeleted(group_id=self.group.group_id, why=self.why, offsets=self.offsets))
+            self.shard.forget(self.group.group_id)
+            self.shard.emit(GroupDeleted(group_id=self.group.group_id, why=self.why, offsets=self.tombstones))

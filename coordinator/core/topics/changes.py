@@ -118,7 +118,7 @@ class TopicChanges:
     def _remove(self, name: str) -> None:
         self._topics.delete(name)
         for shard in self._shards.active():
-            shard.topic_deleted(name)
+            shard.deletions.delete_topic(name)
 
     def forget_offsets_of_the_gone(self, partition: TopicPartition) -> None:
         """Drop offsets of topics that were deleted while nobody led this offsets partition.
@@ -128,7 +128,7 @@ class TopicChanges:
         shard = self._shards.by_partition.get(partition)
         if not self._logged or shard is None or shard not in self._shards.active():
             return
-        places = (place for group in shard.groups.values() for place in group.offsets.places())
-        for name in dict.fromkeys(topic for topic, _ in places):
+        partitions = (partition for offsets in shard.offsets.values() for partition in offsets.partitions())
+        for name in dict.fromkeys(partition.topic for partition in partitions):
             if name not in self._topics:
-                shard.topic_deleted(name)
+                shard.deletions.delete_topic(name)

@@ -11,7 +11,17 @@ from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.types import GroupId, GroupInstanceId, In, Int32, Int64, MemberId, PartitionIndex, TopicName
+from rejoin.protocol.types import (
+    GroupId,
+    GroupInstanceId,
+    In,
+    Int32,
+    Int64,
+    MemberId,
+    PartitionIndex,
+    TopicName,
+    TopicPartition,
+)
 
 
 class OffsetCommitRequestPartition(Struct):
@@ -44,7 +54,7 @@ class OffsetCommitRequest(Request):
     def error_response(self, version: int, error: ErrorCode) -> Response:
         return self.response({}, error)
 
-    def response(self, errors: Mapping[tuple[str, int], ErrorCode], others: ErrorCode) -> OffsetCommitResponse:
+    def response(self, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> OffsetCommitResponse:
         """A result for each partition asked for: ``others`` where ``errors`` has none."""
         return OffsetCommitResponse(
             topics=tuple(
@@ -53,7 +63,7 @@ class OffsetCommitRequest(Request):
                     partitions=tuple(
                         OffsetCommitResponsePartition(
                             partition_index=partition.partition_index,
-                            error_code=errors.get((topic.name, partition.partition_index), others),
+                            error_code=errors.get(TopicPartition(topic.name, partition.partition_index), others),
                         )
                         for partition in topic.partitions
                     ),

@@ -21,6 +21,7 @@ from rejoin.protocol.types import (
     PartitionIndex,
     ProducerId,
     TopicName,
+    TopicPartition,
     TransactionalId,
 )
 
@@ -56,7 +57,7 @@ class TxnOffsetCommitRequest(Request):
     def error_response(self, version: int, error: ErrorCode) -> Response:
         return self.response({}, error)
 
-    def response(self, errors: Mapping[tuple[str, int], ErrorCode], others: ErrorCode) -> TxnOffsetCommitResponse:
+    def response(self, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> TxnOffsetCommitResponse:
         """A result for each partition asked for: ``others`` where ``errors`` has none."""
         return TxnOffsetCommitResponse(
             topics=tuple(
@@ -65,7 +66,7 @@ class TxnOffsetCommitRequest(Request):
                     partitions=tuple(
                         TxnOffsetCommitResponsePartition(
                             partition_index=partition.partition_index,
-                            error_code=errors.get((topic.name, partition.partition_index), others),
+                            error_code=errors.get(TopicPartition(topic.name, partition.partition_index), others),
                         )
                         for partition in topic.partitions
                     ),

@@ -22,6 +22,7 @@ from rejoin.coordinator.core.inputs import (
     Stored,
 )
 from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.journal.events.base import Event
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.errors import ErrorCode
@@ -123,6 +124,11 @@ class Desk:
     @property
     def group(self) -> ClassicGroup | None:
         return self.node._shards.group(GROUP)
+
+    @property
+    def offsets(self) -> GroupOffsets:
+        """What the group has committed."""
+        return self.node._shards.offsets(GROUP) or GroupOffsets()
 
     def said(self, kind: type[Event]) -> list[Any]:
         """The events of one kind, so far."""

@@ -62,7 +62,7 @@ def loaded(*records: Record) -> Desk:
 
 def offsets(desk: Desk) -> dict[int, int]:
     assert desk.group is not None
-    return {place[1]: value.offset for place, value in desk.group.offsets.stored.items()}
+    return {place[1]: value.offset for place, value in desk.offsets.stored.items()}
 
 
 def test_a_group_with_members_is_stable() -> None:
@@ -141,7 +141,7 @@ def test_transactions_are_replayed_to_their_end() -> None:
     )
     assert offsets(desk) == {0: 1}
     assert desk.group is not None
-    assert list(desk.group.offsets.pending) == [9]
+    assert list(desk.offsets.pending) == [9]
 
 
 def test_a_later_commit_stays_when_an_older_transaction_ends() -> None:

@@ -405,16 +405,17 @@ def test_what_is_in_memory_is_in_the_log(drawn: list[tuple[Any, ...]], delay_ms:
     successor = Desk(leads=False)
     successor.log = world.desk.log
     successor.elect()
-    loaded = successor.node._shards.by_partition[PARTITION].groups
+    shard, before = (desk.node._shards.by_partition[PARTITION] for desk in (successor, world.desk))
+    loaded = shard.groups
     assert set(loaded) <= {group.group_id for group in world.groups()}, "what is deleted stays deleted"
     for group in world.groups():
         kept = loaded.get(group.group_id)
-        offsets = {} if kept is None else kept.offsets.stored
-        held = {} if kept is None else kept.offsets.pending
-        assert offsets == group.offsets.stored
+        offsets, offsets_before = shard.offsets.of(group.group_id), before.offsets.of(group.group_id)
+        held = offsets.pending
+        assert offsets.stored == offsets_before.stored
         assert {producer: {place: offset.value for place, offset in of.items()} for producer, of in held.items()} == {
             producer: {place: offset.value for place, offset in of.items()}
-            for producer, of in group.offsets.pending.items()
+            for producer, of in offsets_before.pending.items()
         }
         if kept is not None:
             assert kept.generation <= group.generation

@@ -52,12 +52,13 @@ def replayed(records: Sequence[Record]) -> dict[str, object]:
     shard: Shard = node._shards.by_partition[offsets_partition(0)]
     found: dict[str, object] = {}
     for name, each in sorted(shard.groups.items()):
+        offsets = shard.offsets.of(name)
         pending = {
-            producer: {place: held.value for place, held in offsets.items()}
-            for producer, offsets in sorted(each.offsets.pending.items())
-            if offsets
+            producer: {partition: held.value for partition, held in of_producer.items()}
+            for producer, of_producer in sorted(offsets.pending.items())
+            if of_producer
         }
-        if each.protocol_type is not None or each.offsets.stored or pending:
-            stored = sorted(each.offsets.stored.items())
+        if each.protocol_type is not None or offsets.stored or pending:
+            stored = sorted(offsets.stored.items())
             found[name] = (each.state, each.generation, list(each.members), each.protocol_type, stored, pending)
     return found

@@ -15,7 +15,6 @@ from rejoin.coordinator.core.groups.classic.member import (
     Member,
     Protocols,
     names_of,
-    owned_partitions,
     topics_of,
 )
 from rejoin.coordinator.core.groups.classic.state import (
@@ -23,15 +22,18 @@ from rejoin.coordinator.core.groups.classic.state import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
+    ON_COMMIT,
+    ON_DELETE_GROUP,
     PREPARING_REBALANCE,
     STABLE,
     WHY,
     GroupState,
 )
+from rejoin.coordinator.core.groups.group import Committer, RetentionStart
+from rejoin.coordinator.core.groups.statistics import owned_partitions
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.core.offsets.store import Offsets, Place
 from rejoin.coordinator.core.runtime.timers import Key, Kind
-from rejoin.journal.events.coordinator import Cause, Ownership
+from rejoin.journal.events.coordinator import Ownership
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import hash_map_order
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponseMember
@@ -39,58 +41,6 @@ from rejoin.protocol.records.consumer_offsets import GroupMetadataValue
 from rejoin.protocol.types import TopicPartition
 
 K = TypeVar("K")
-
-
-@dataclass(slots=True)
-class RebalanceStory:
-    """One way from Stable (or Empty) back: when and why it began, how often it started, what was owned before."""
-
-    cause: Cause
-    started_at: Millis
-    attempts: int = 1
-    attempt_started_at: Millis = 0
-    join_ended_at: Millis = 0
-
-
-@dataclass(slots=True)
-class Settled:
-    """How the group was when it was last Stable: who led, and who owned what, those that have gone since included.
-
-    All under their first :class:`Names`.
-    """
-
-    leader: str | None = None
-    assignments: dict[str, bytes] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Names:
-    """The ids under which static members are remembered, though they have come back under others since.
-
-    So a member that comes back costs no look at everything that is remembered of it.
-    """
-
-    _first: dict[str, str] = field(default_factory=dict)
-    _now: dict[str, str] = field(default_factory=dict)
-
-    def first(self, member_id: str) -> str:
-        """The id that what is remembered of this member stands under."""
-        return self._first.get(member_id, member_id)
-
-    def now(self, first: str) -> str:
-        """The id that this member has by now."""
-        return self._now.get(first, first)
-
-    def rename(self, old: str, new: str) -> None:
-        first = self._first.pop(old, old)
-        self._first.pop(new, None)
-        self._first[new] = first
-        self._now[first] = new
-
-    def forget_others(self, members: dict[str, Member]) -> None:
-        """Keep what is of use for these members only."""
-        self._first = {now: first for now, first in self._first.items() if now in members}
-        self._now = {first: now for now, first in self._first.items()}
 
 
 @dataclass(slots=True)
@@ -105,8 +55,7 @@ class InitialDelay:
 class ClassicGroup:
     """A group of one offsets partition. ``members`` is in join order; ``member_order`` says what order is shown.
 
-    ``supported`` counts members by the names they list, ``ballots`` by their whole lists. ``last_owners`` has members
-    under their first :class:`Names`; ``unread_owners`` has assignments that were loaded and not looked at since.
+    ``supported`` counts members by the names they list, ``ballots`` by their whole lists.
     """
 
     group_id: str
@@ -129,13 +78,6 @@ class ClassicGroup:
     subscribed_topics: dict[str, None] | None = None
     initial_delay: InitialDelay | None = None
     persisted: bool = False
-    story: RebalanceStory | None = None
-    rebalances: int = 0
-    offsets: Offsets = field(default_factory=Offsets)
-    names: Names = field(default_factory=Names)
-    last_owners: dict[Place, str] = field(default_factory=dict)
-    unread_owners: dict[str, bytes] = field(default_factory=dict)
-    was_stable: Settled = field(default_factory=Settled)
     ballots: dict[tuple[str, ...], int] = field(default_factory=dict)
     hash_capacity: int = 16
 
@@ -210,6 +152,56 @@ class ClassicGroup:
             return list(self.members.values())
         return [self.members[member_id] for member_id in hash_map_order(list(self.members), self.hash_capacity)]
 
+    def member_of_instance(self, group_instance_id: str) -> str | None:
+        """The member id that a static member has now."""
+        return self.static_members.get(group_instance_id)
+
+    # --- what any kind of group answers
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members, and none is about to join."""
+        return self.state in (EMPTY, DEAD)
+
+    def validate_offset_commit(self, committer: Committer) -> ErrorCode:
+        """Whether the group takes this commit. Kafka: ClassicGroup.validateOffsetCommit."""
+        if self.state is DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if committer.generation < 0 and self.state is EMPTY:
+            return ErrorCode.NONE
+        if committer.generation >= 0 or committer.member_id or committer.group_instance_id is not None:
+            error = self.check_member(committer.member_id, committer.group_instance_id)
+            if error is not ErrorCode.NONE:
+                return error
+            if committer.generation != self.generation:
+                return ErrorCode.ILLEGAL_GENERATION
+        elif not committer.is_transactional:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if committer.is_transactional else ON_COMMIT.get(self.state, ErrorCode.NONE)
+
+    def validate_offset_fetch(self) -> ErrorCode:
+        """Whether its offsets can be read."""
+        return ErrorCode.GROUP_ID_NOT_FOUND if self.state is DEAD else ErrorCode.NONE
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Whether single offsets may be deleted: those that members of a consumer group do not read."""
+        if self.state is DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.NONE if self.is_empty or self.uses_consumer_protocol else ErrorCode.NON_EMPTY_GROUP
+
+    def validate_delete(self) -> ErrorCode:
+        """Whether the whole group may be deleted."""
+        return ON_DELETE_GROUP[self.state]
+
+    def offsets_retained_from(self) -> RetentionStart | None:
+        """Since the group is Empty, or since each commit. Kafka: ClassicGroup.offsetExpirationCondition."""
+        if self.protocol_type is not None and self.state is EMPTY:
+            return lambda _: self.state_since
+        subscriptions_known = self.uses_consumer_protocol and self.subscribed_topics is not None
+        if self.protocol_type is None or (subscriptions_known and self.state is STABLE):
+            return lambda value: value.commit_timestamp
+        return None
+
     # --- membership
 
     def add(self, member: Member) -> None:
@@ -268,7 +260,6 @@ class ClassicGroup:
         self.static_members[member.group_instance_id] = new_member_id
         if self.leader == member.member_id:
             self.leader = new_member_id
-        self.names.rename(member.member_id, new_member_id)
         return renamed
 
     def replace_protocols(self, member: Member, protocols: Protocols) -> None:
@@ -368,51 +359,11 @@ class ClassicGroup:
     def assignments(self) -> dict[str, bytes]:
         return {member_id: member.assignment for member_id, member in self.members.items()}
 
-    def settle(self, owned: Ownership) -> None:
-        """Remember how it is, and who owns what, now that the group is Stable or Empty."""
-        self.names.forget_others(self.members)
-        first = self.names.first
-        assignments = {first(member_id): member.assignment for member_id, member in self.members.items()}
-        self.was_stable = Settled(None if self.leader is None else first(self.leader), assignments)
-        self._read_owners()
-        self._remember_owners(owned)
-
-    def settle_unread(self) -> None:
-        """Remember how it is; who owns what is read from the assignments when somebody asks, which may be never."""
-        self.settle({})
-        if self.uses_consumer_protocol:
-            self.unread_owners = self.assignments()
-
-    def settled(self) -> Settled:
-        """How it was when it was last Stable, with the ids that members have by now."""
-        now, was = self.names.now, self.was_stable
-        assignments = {now(first): assignment for first, assignment in was.assignments.items()}
-        return Settled(None if was.leader is None else now(was.leader), assignments)
-
     def ownership(self, assignments: dict[str, bytes]) -> Ownership:
         """Assignments as people read them; nothing for groups whose assignments are not the consumer protocol's."""
         if not self.uses_consumer_protocol:
             return {}
         return {member_id: owned_partitions(data) or {} for member_id, data in assignments.items()}
-
-    def _read_owners(self) -> None:
-        unread, self.unread_owners = self.unread_owners, {}
-        self._remember_owners({member_id: owned_partitions(data) or {} for member_id, data in unread.items()})
-
-    def _remember_owners(self, owned: Ownership) -> None:
-        """Keep who owned each partition last, also while nobody does."""
-        for member_id, topics in owned.items():
-            first = self.names.first(member_id)
-            for topic, partitions in topics.items():
-                for partition in partitions:
-                    self.last_owners[topic, partition] = first
-
-    def last_owner(self, topic: str, partition: int) -> str | None:
-        """Who owned a partition last, by the id that it has now; it may have gone."""
-        if self.unread_owners:
-            self._read_owners()
-        first = self.last_owners.get((topic, partition))
-        return None if first is None else self.names.now(first)
 
     def metadata(self, assignments: dict[str, bytes] | None = None) -> GroupMetadataValue:
         """The group's record with these assignments, or with those that members have.
@@ -441,8 +392,3 @@ def _add(counts: dict[K, int], key: K, change: int) -> None:
         counts[key] = count
     else:
         counts.pop(key, None)
-
-
-def is_active(group: ClassicGroup) -> bool:
-    """Whether it has members or is about to."""
-    return group.state in (PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE)

@@ -17,10 +17,9 @@ from rejoin.coordinator.core.groups.classic.state import (
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
-    answer_to_write_error,
 )
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.appends import Appender, Waiter
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, Appender, response_error_of_write
 from rejoin.coordinator.core.runtime.timers import Kind
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
@@ -242,8 +241,7 @@ class Joining:
             rebalancer.answer_sync_fenced(old)
         leader = group.leader
         before = Restart(old.member_id, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms, leader)
-        member = group.rename(old, new_id)
-        rebalancer.restart_session(member)
+        member = rebalancer.rename_member(group, old, new_id)
         self._update(group, member, join)
         rebalancer.park_join(group, member, join.parked)
         same_protocol = group.state is STABLE and group.select_protocol() == group.protocol_name
@@ -261,7 +259,7 @@ class Joining:
         rebalancer.tell_leader(group, leader)
         if same_protocol:
             record = group_record(group.group_id, group.metadata())
-            self._log.append((record,), StoringReplacement(self._ctx, rebalancer, group, member, join, before))
+            self._log.append((record,), ReplacementCompletion(self._ctx, rebalancer, group, member, join, before))
         elif group.state is STABLE:
             rebalancer.start_or_finish(group, self._cause("static-protocol", member, join))
         elif group.state is COMPLETING_REBALANCE:
@@ -299,7 +297,7 @@ class Restart:
 
 
 @dataclass(slots=True)
-class StoringReplacement(Waiter):
+class ReplacementCompletion(AppendCompletion):
     """A static member's new id on its way into the log; the generation goes on, without a rebalance."""
 
     ctx: StepContext
@@ -331,13 +329,12 @@ class StoringReplacement(Waiter):
 
     def _take_back(self, error: ErrorCode) -> None:
         group, member, before = self.group, self.member, self.before
-        answer = join_accepted(self.join.parked, group, "", leader=before.leader, error=answer_to_write_error(error))
+        answer = join_accepted(self.join.parked, group, "", leader=before.leader, error=response_error_of_write(error))
         self.rebalancer.answer_join(group, member, answer)
         group.replace_protocols(member, before.protocols)
         member.rebalance_timeout_ms = before.rebalance_timeout_ms
         member.session_timeout_ms = before.session_timeout_ms
-        restored = group.rename(member, before.member_id)
-        self.rebalancer.restart_session(restored)
+        restored = self.rebalancer.rename_member(group, member, before.member_id)
         self.ctx.emit(
             StaticMemberRestored(
                 group_id=group.group_id,

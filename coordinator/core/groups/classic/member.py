@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.timers import Key, Kind
-from rejoin.protocol.embedded.consumer_protocol import decode_assignment, subscription_topics
+from rejoin.protocol.embedded.consumer_protocol import subscription_topics
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.records.consumer_offsets import MemberMetadata
 from rejoin.protocol.types import TopicPartition
@@ -124,17 +124,3 @@ def names_of(protocols: Protocols) -> tuple[str, ...]:
 def rebalance_timeout_of(request: JoinGroupRequest, context: Context) -> int:
     """The rebalance timeout in ms. Kafka: JoinGroup v0 has none, and the session timeout serves as it."""
     return request.session_timeout_ms if context.api_version == 0 else request.rebalance_timeout_ms
-
-
-def owned_partitions(assignment: bytes) -> dict[str, list[int]] | None:
-    """An assignment as topic to partitions, each in ascending order; none when it cannot be read."""
-    if not assignment:
-        return {}
-    try:
-        partitions = decode_assignment(assignment).partitions
-    except ValueError:
-        return None
-    owned: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        owned.setdefault(topic, []).append(partition)
-    return owned

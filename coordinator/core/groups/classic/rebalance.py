@@ -6,11 +6,10 @@ prepareRebalance to expirePendingSync.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from rejoin.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup, InitialDelay, RebalanceStory
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup, InitialDelay
 from rejoin.coordinator.core.groups.classic.member import Member, Parked
 from rejoin.coordinator.core.groups.classic.state import (
     COMPLETING_REBALANCE,
@@ -19,10 +18,11 @@ from rejoin.coordinator.core.groups.classic.state import (
     PREPARING_REBALANCE,
     STABLE,
     GroupState,
-    answer_to_write_error,
 )
+from rejoin.coordinator.core.groups.group import emit_fenced
+from rejoin.coordinator.core.groups.statistics import StatisticsStore, count_moves
 from rejoin.coordinator.core.inputs import Token
-from rejoin.coordinator.core.runtime.appends import Appender, Waiter
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, Appender, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
     AssignmentReceived,
@@ -33,9 +33,7 @@ from rejoin.journal.events.coordinator import (
     JoinPhaseEnded,
     JoinPhaseRepeated,
     LeaderChanged,
-    MemberFenced,
     MemberRemoved,
-    Ownership,
     PendingMemberRemoved,
     RebalanceCompleted,
     RebalanceDelayExtended,
@@ -84,32 +82,13 @@ def sync_refused(error: ErrorCode) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=error)
 
 
-def count_moves(last_owner: Callable[[str, int], str | None], after: Ownership) -> tuple[int, int]:
-    """How many partitions changed hands between members that are still there, and how many found a new owner.
-
-    Kafka has no such count. A partition is *moved* when the member that owned it last still is one, even if it lay with
-    nobody for a generation, as in a cooperative rebalance; it is *regained* when that member has gone, or never was.
-    """
-    moved = regained = 0
-    for member_id, topics in after.items():
-        for topic, partitions in topics.items():
-            for partition in partitions:
-                old = last_owner(topic, partition)
-                if old == member_id:
-                    continue
-                if old is not None and old in after:
-                    moved += 1
-                else:
-                    regained += 1
-    return moved, regained
-
-
 class Rebalancer:
     """Runs the rebalances of one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: Appender) -> None:
+    def __init__(self, ctx: StepContext, log: Appender, statistics: StatisticsStore) -> None:
         self._ctx = ctx
         self._log = log
+        self._statistics = statistics
 
     # --- starting
 
@@ -134,11 +113,7 @@ class Rebalancer:
         if initial:
             group.initial_delay = InitialDelay(delay_ms, max(rebalance_timeout_ms - delay_ms, 0))
             ctx.deadlines.set(group.join_key, ctx.now + delay_ms)
-        if group.story is None:
-            group.story = RebalanceStory(cause, ctx.now)
-        else:
-            group.story.attempts += 1
-        group.story.attempt_started_at = ctx.now
+        self._statistics.of(group.group_id).begin_rebalance(cause, ctx.now)
         previous_state = group.state
         self.enter(group, PREPARING_REBALANCE)
         ctx.emit(
@@ -219,11 +194,11 @@ class Rebalancer:
     def _begin_generation(self, group: ClassicGroup, late: list[str]) -> None:
         """Tell everybody the generation, and wait for their SyncGroups."""
         ctx = self._ctx
-        story = group.story
-        assert story is not None, "a join phase has a story"
+        rebalance = self._statistics.of(group.group_id).rebalance
+        assert rebalance is not None, "a join phase belongs to a rebalance"
         assert group.leader is not None, "a generation with members has a leader"
         assert group.protocol_name is not None, "a generation with members has a protocol"
-        story.join_ended_at = ctx.now
+        rebalance.join_ended_at = ctx.now
         members = group.ordered_members()
         ctx.emit(
             JoinPhaseEnded(
@@ -234,7 +209,7 @@ class Rebalancer:
                 members=[member.member_id for member in members],
                 absent=[member.member_id for member in members if member.parked_join is None],
                 did_not_rejoin=late,
-                join_ms=ctx.now - story.attempt_started_at,
+                join_ms=ctx.now - rebalance.attempt_started_at,
             )
         )
         for member in members:
@@ -250,19 +225,19 @@ class Rebalancer:
 
     def _become_empty(self, group: ClassicGroup) -> None:
         """The join phase ended without members: that is a generation of its own, and is stored."""
-        story, before = group.story, group.settled()
-        group.story = None
-        group.settle({})
+        statistics = self._statistics.of(group.group_id)
+        rebalance, before = statistics.end_rebalance(), statistics.last_stable()
+        statistics.remember(group.leader, {}, {})
         self._ctx.emit(
             GroupEmptied(
                 group_id=group.group_id,
                 generation=group.generation,
-                cause=story.cause if story else None,
-                rebalance_ms=self._ctx.now - story.started_at if story else 0,
+                cause=rebalance.cause if rebalance else None,
+                rebalance_ms=self._ctx.now - rebalance.started_at if rebalance else 0,
                 owned_before=group.ownership(before.assignments),
             )
         )
-        self._log.append((group_record(group.group_id, group.metadata({})),), StoringEmptyGroup(group))
+        self._log.append((group_record(group.group_id, group.metadata({})),), EmptyGroupCompletion(group))
 
     # --- the sync phase
 
@@ -283,7 +258,7 @@ class Rebalancer:
             )
         )
         record = group_record(group.group_id, group.metadata(assignments))
-        self._log.append((record,), StoringAssignment(self, group, group.generation, request.member_id, assignments))
+        self._log.append((record,), AssignmentCompletion(self, group, group.generation, request.member_id, assignments))
 
     def become_stable(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
         """Give everybody their assignment and start counting sessions again."""
@@ -292,26 +267,26 @@ class Rebalancer:
             member.assignment = assignments.get(member.member_id, b"")
             self._answer_parked_sync(member, self.sync_accepted(group, member))
         self.enter(group, STABLE)
-        group.rebalances += 1
-        story = group.story
-        group.story = None
+        statistics = self._statistics.of(group.group_id)
+        statistics.rebalances += 1
+        rebalance = statistics.end_rebalance()
         group.persisted = True
-        if story is None or group.leader is None or group.protocol_name is None:
-            raise AssertionError("a generation that becomes stable has a story, a leader and a protocol")
-        before = group.settled()
+        if rebalance is None or group.leader is None or group.protocol_name is None:
+            raise AssertionError("a generation that becomes stable has a rebalance, a leader and a protocol")
+        before = statistics.last_stable()
         owned_before = group.ownership(before.assignments)
         owned_after = group.ownership(group.assignments())
-        moved, regained = count_moves(group.last_owner, owned_after)
-        group.settle(owned_after)
+        moved, regained = count_moves(statistics.last_owner, owned_after)
+        statistics.remember(group.leader, group.assignments(), owned_after)
         ctx.emit(
             RebalanceCompleted(
                 group_id=group.group_id,
                 generation=group.generation,
-                cause=story.cause,
-                attempts=story.attempts,
-                rebalance_ms=ctx.now - story.started_at,
-                join_ms=story.join_ended_at - story.attempt_started_at,
-                sync_ms=ctx.now - story.join_ended_at,
+                cause=rebalance.cause,
+                attempts=rebalance.attempts,
+                rebalance_ms=ctx.now - rebalance.started_at,
+                join_ms=rebalance.join_ended_at - rebalance.attempt_started_at,
+                sync_ms=ctx.now - rebalance.join_ended_at,
                 leader=group.leader,
                 previous_leader=before.leader,
                 protocol=group.protocol_name,
@@ -327,7 +302,7 @@ class Rebalancer:
     def assignment_not_stored(self, group: ClassicGroup, leader: str, error: ErrorCode) -> None:
         """The assignment is lost: everybody is told, and joins again."""
         self._ctx.emit(AssignmentStoreFailed(group_id=group.group_id, generation=group.generation, error=error.name))
-        self._withdraw_assignments(group, answer_to_write_error(error))
+        self._withdraw_assignments(group, response_error_of_write(error))
         member = group.members.get(leader)
         cause = Cause(
             cause="store-failure", member_id=leader, group_instance_id=member.group_instance_id if member else None
@@ -372,19 +347,17 @@ class Rebalancer:
     # --- members
 
     def check_member(self, group: ClassicGroup, member_id: str, group_instance_id: str | None, api: str) -> ErrorCode:
-        """Whether this is a member of the group; a fenced one is told of."""
+        """Whether this is a member of the group; a fenced one is reported."""
         error = group.check_member(member_id, group_instance_id)
-        if error is ErrorCode.FENCED_INSTANCE_ID and group_instance_id is not None:
-            self._ctx.emit(
-                MemberFenced(
-                    group_id=group.group_id,
-                    group_instance_id=group_instance_id,
-                    member_id=member_id,
-                    current_member_id=group.static_members[group_instance_id],
-                    api=api,
-                )
-            )
+        emit_fenced(self._ctx, group, error, member_id, group_instance_id, api)
         return error
+
+    def rename_member(self, group: ClassicGroup, member: Member, new_member_id: str) -> Member:
+        """Give a static member a new id, and a session of its own."""
+        renamed = group.rename(member, new_member_id)
+        self._statistics.of(group.group_id).rename_member(member.member_id, new_member_id)
+        self.restart_session(renamed)
+        return renamed
 
     def session_expired(self, group: ClassicGroup, member_id: str) -> None:
         """No heartbeat in time: out, unless a parked request stands in for it."""
@@ -498,7 +471,7 @@ class Rebalancer:
 
 
 @dataclass(slots=True)
-class StoringAssignment(Waiter):
+class AssignmentCompletion(AppendCompletion):
     """The leader's assignment on its way into the log."""
 
     rebalancer: Rebalancer
@@ -518,7 +491,7 @@ class StoringAssignment(Waiter):
 
 
 @dataclass(slots=True)
-class StoringEmptyGroup(Waiter):
+class EmptyGroupCompletion(AppendCompletion):
     """The record of a group that emptied. Kafka: its failure is only logged; the generation before may come back."""
 
     group: ClassicGroup

@@ -75,30 +75,3 @@ ON_DELETE_GROUP: Final = {
     DEAD: ErrorCode.GROUP_ID_NOT_FOUND,
 }
 """The answer to DeleteGroups."""
-
-WRITE_ERROR_ANSWERS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What a client is told when the log fails; other errors go through as they are.
-
-Kafka: CoordinatorOperationExceptionHelper, GroupMetadataManager.appendGroupMetadataErrorToResponseError.
-"""
-
-
-def answer_to_write_error(error: ErrorCode) -> ErrorCode:
-    """The error a client gets for an error of the log."""
-    return WRITE_ERROR_ANSWERS.get(error, error)
-
-
-def answer_to_read_error(error: ErrorCode) -> ErrorCode:
-    """The error a stable fetch gives for an error of the log: one that older consumers retry on a fetch, too."""
-    # Kafka: GroupCoordinatorService.fetchOffsets maps 3, 19 and 7 to NOT_COORDINATOR.
-    answer = answer_to_write_error(error)
-    return ErrorCode.NOT_COORDINATOR if answer is ErrorCode.COORDINATOR_NOT_AVAILABLE else answer

@@ -1,0 +1,72 @@
+"""OffsetFetch: the committed offsets of one group. What is unknown is -1 without an error."""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.offsets.store import GroupOffsets
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.offsets.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from rejoin.protocol.types import TopicPartition
+
+NO_OFFSET = -1
+
+
+def fetch_offsets(
+    offsets: GroupOffsets | None, request: OffsetFetchRequestGroup, *, stable: bool, hidden: set[str]
+) -> OffsetFetchResponseGroup:
+    """Read offsets; none where the group, the topic or the offset is unknown. ``stable`` reports open transactions,
+    and ``hidden`` has the topics that the client may not see.
+    """
+    wanted: dict[str, list[int]] = {}
+    if request.topics is not None:
+        for topic in request.topics:
+            wanted.setdefault(topic.name, []).extend(topic.partition_indexes)
+    elif offsets is not None:
+        for partition in sorted(offsets.stored):
+            if partition.topic not in hidden:
+                wanted.setdefault(partition.topic, []).append(partition.partition)
+    topics = tuple(
+        OffsetFetchResponseTopics(
+            name=name,
+            partitions=tuple(
+                _fetch_one(offsets, TopicPartition(name, index), stable=stable, hidden=hidden) for index in indexes
+            ),
+        )
+        for name, indexes in wanted.items()
+    )
+    return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
+
+
+def _fetch_one(
+    offsets: GroupOffsets | None, partition: TopicPartition, *, stable: bool, hidden: set[str]
+) -> OffsetFetchResponsePartitions:
+    if partition.topic in hidden:
+        return no_offset(partition.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if offsets is None:
+        return no_offset(partition.partition, ErrorCode.NONE)
+    if stable and offsets.is_pending(partition):
+        return no_offset(partition.partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    value = offsets.stored.get(partition)
+    if value is None:
+        return no_offset(partition.partition, ErrorCode.NONE)
+    return OffsetFetchResponsePartitions(
+        partition_index=partition.partition,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+    )
+
+
+def no_offset(partition: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
+    """A partition without an offset to show."""
+    return OffsetFetchResponsePartitions(
+        partition_index=partition,
+        committed_offset=NO_OFFSET,
+        committed_leader_epoch=-1,
+        metadata="",
+        error_code=error,
+    )
