@@ -20,8 +20,8 @@ from rejoin.simulation.idle import Idler
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.ownership import Ownership
-from rejoin.simulation.scenario.actions import Happenings
 from rejoin.simulation.scenario.model import Coordinator, Group, Scenario
+from rejoin.simulation.scenario.runner import Happenings
 from rejoin.simulation.world import Hear, Millis, Party, World
 
 _COLLECT_EVERY: Final = 100_000

@@ -22,7 +22,9 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from rejoin import simulation
-from rejoin.simulation.scenario.model import KINDS, Duration, Group, Scenario
+from rejoin.simulation.scenario.actions import KINDS
+from rejoin.simulation.scenario.durations import Duration
+from rejoin.simulation.scenario.model import Group, Scenario
 from rejoin.simulation.scenario.reading import BadScenario, Path_, checked, keys_of, mistake_of, plain, read_scenario
 
 GALLERY: Final = Path(simulation.__file__).parent / "gallery"

@@ -1,27 +1,18 @@
 """A scenario: one YAML file that says who is there, what happens when, and for how long to look.
 
-Lengths of time are written with a unit, ``250ms``, ``30s``, ``5m``, ``1h``, ``2d``, or with several: ``1m30s``.
 Consumers are named for their group and counted from 1: ``orders-app-1``. Nodes are ``node-1``, ``node-2``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from rejoin.client.assignors.registry import assignor_named
-from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.coordinator.config import Settings
-
-_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_WHOLE: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
-
-LONGEST_MS: Final = 3_653 * _UNITS["d"]
-"""Ten years, the two or three leap days among them."""
+from rejoin.simulation.scenario.actions import Autoscaler, Failover, Happening, Outage, Scale, Twin
+from rejoin.simulation.scenario.durations import Duration, Length, show_duration
+from rejoin.simulation.scenario.fields import Assignors, Names, Part, Processing, names_of
 
 
 class ScenarioMistake(ValueError):
@@ -30,73 +21,6 @@ class ScenarioMistake(ValueError):
     def __init__(self, path: tuple[str | int, ...], problem: str) -> None:
         super().__init__(problem)
         self.path = path
-
-
-def parse_duration(text: object) -> int:
-    """A length of time in ms. Raises ValueError saying what was expected."""
-    if isinstance(text, int) and not isinstance(text, bool) and text == 0:
-        return 0
-    if not isinstance(text, str) or not _WHOLE.fullmatch(text.strip()):
-        raise ValueError("expected a length of time with its unit, such as 250ms, 30s, 5m or 1h30m")
-    length = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-    if length > LONGEST_MS:
-        raise ValueError("expected a length of time of at most ten years")
-    return round(length)
-
-
-def show_duration(ms: int) -> str:
-    """A length of time as people write it: ``1h30m``, ``2.5s``, ``250ms``."""
-    if ms < 1_000:
-        return f"{ms}ms"
-    parts = []
-    for unit in ("d", "h", "m"):
-        count, ms = divmod(ms, _UNITS[unit])
-        if count:
-            parts.append(f"{count}{unit}")
-    if ms:
-        parts.append(f"{ms / 1000:g}s")
-    return "".join(parts)
-
-
-def _processing(text: object) -> str:
-    shown = str(text)
-    parse_processing_time(shown)
-    return shown
-
-
-def _assignors(value: object) -> object:
-    names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-    if not isinstance(names, (list, tuple)):
-        raise ValueError("expected the name of an assignor, or a list of them")
-    for name in names:
-        assignor_named(str(name))
-    return names
-
-
-def _names(value: object) -> Sequence[Any]:
-    if not isinstance(value, (str, list, tuple)):
-        raise ValueError("expected a name, or a list of names")
-    return (value,) if isinstance(value, str) else value
-
-
-def _something(ms: int) -> int:
-    if ms < 1:
-        raise ValueError("expected a length of time of at least 1ms")
-    return ms
-
-
-Duration = Annotated[int, BeforeValidator(parse_duration), PlainSerializer(show_duration), Field(ge=0)]
-Length = Annotated[Duration, AfterValidator(_something)]
-"""A duration that is not nothing."""
-Processing = Annotated[str, BeforeValidator(_processing)]
-Assignors = Annotated[tuple[str, ...], BeforeValidator(_assignors), Field(min_length=1)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1)]
-
-
-class Part(BaseModel):
-    """A part of a scenario. Frozen; unknown keys are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Topic(Part):
@@ -140,215 +64,6 @@ class Group(Part):
     reset: Literal["earliest", "latest"] = "earliest"
 
 
-class Deploy(Part):
-    """Restart every consumer of a group, some at a time. A batch goes ``every``; each is ``down`` for so long."""
-
-    group: str
-    batch: int = Field(default=1, ge=1)
-    every: Duration
-    down: Duration
-    repeat: Duration = 0
-    """Do it again after so long, to the horizon; 0: once."""
-    crash: bool = False
-    """Kill instead of stopping in good order."""
-
-
-class Scale(Part):
-    """Have a group run this many consumers."""
-
-    group: str
-    to: int = Field(ge=0, le=10_000)
-    every: Duration = 0
-
-
-class Autoscaler(Part):
-    """Look at a group's lag now and then: one consumer for each so many records behind, within bounds.
-
-    After a change nothing is changed for ``cooldown``.
-    """
-
-    group: str
-    min: int = Field(default=1, ge=0)
-    max: int = Field(ge=1)
-    lag_per_consumer: int = Field(ge=1)
-    every: Length = 15_000
-    cooldown: Duration = 0
-
-
-class Crash(Part):
-    """Kill consumers, and start them again after a while, or never."""
-
-    consumer: Names
-    restart: Duration | None = None
-
-
-class Stop(Part):
-    """Stop consumers in good order, and start them again after a while, or never."""
-
-    consumer: Names
-    restart: Duration | None = None
-
-
-class Pause(Part):
-    """Consumers or nodes stand still, as in a long garbage collection."""
-
-    who: Names
-    length: Duration = Field(alias="for")
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Stuck(Part):
-    """The user's code hangs; heartbeats go on."""
-
-    consumer: Names
-    length: Duration = Field(alias="for")
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Cut(Part):
-    """Consumers cannot reach nodes. ``nodes`` empty: none of them."""
-
-    consumer: Names
-    nodes: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    length: Duration = Field(alias="for")
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Reset(Part):
-    """Every connection of these consumers breaks, once; they may connect again at once."""
-
-    consumer: Names
-
-
-class Loss(Part):
-    """Connections break: chances for each message, before the request arrived and before the answer did."""
-
-    requests: float = Field(default=0.0, ge=0.0, le=1.0)
-    answers: float = Field(default=0.0, ge=0.0, le=1.0)
-    length: Duration = Field(alias="for")
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class SlowLog(Part):
-    """The offsets log takes longer, or refuses appends with an error."""
-
-    slower: Duration = 0
-    error: Literal["NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "KAFKA_STORAGE_ERROR", "MESSAGE_TOO_LARGE"] | None = None
-    length: Duration = Field(alias="for")
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Failover(Part):
-    """A group's coordinator moves: its node crashes and comes back after ``down``, or, without, just gives it up.
-
-    ``zombie``: the old one goes on believing in itself for so long; not with leases, where it knows by its own clock.
-    ``when``: wait until the group is in this state.
-    """
-
-    group: str
-    down: Duration = 0
-    zombie: Duration = 0
-    when: Literal["PreparingRebalance", "CompletingRebalance", "Stable"] | None = None
-
-
-class Restart(Part):
-    """Nodes are killed at one instant and come back after ``down``. ``nodes`` empty: all of them."""
-
-    nodes: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    down: Duration
-
-
-class Outage(Part):
-    """Nodes cannot reach the store of leases and logs. ``nodes`` empty: none of them, as if it were down."""
-
-    nodes: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    length: Duration = Field(alias="for")
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Grow(Part):
-    """A topic gets more partitions."""
-
-    topic: str
-    to: int = Field(ge=1, le=100_000)
-
-
-class Subscribe(Part):
-    """Consumers read other topics from now on."""
-
-    consumer: Names
-    topics: Names
-
-
-class Flap(Part):
-    """A consumer is killed and started again, over and over."""
-
-    consumer: str
-    every: Length
-    down: Duration
-    times: int = Field(ge=1)
-
-
-class Twin(Part):
-    """A second process starts with the group instance id of a consumer that runs."""
-
-    consumer: str
-    length: Duration = Field(default=0, alias="for")
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Happening(Part):
-    """One event of the scenario: when, and exactly one thing that happens."""
-
-    at: Duration
-    deploy: Deploy | None = None
-    scale: Scale | None = None
-    autoscaler: Autoscaler | None = None
-    crash: Crash | None = None
-    stop: Stop | None = None
-    pause: Pause | None = None
-    stuck: Stuck | None = None
-    cut: Cut | None = None
-    reset: Reset | None = None
-    loss: Loss | None = None
-    slow_log: SlowLog | None = None
-    failover: Failover | None = None
-    restart: Restart | None = None
-    outage: Outage | None = None
-    grow: Grow | None = None
-    subscribe: Subscribe | None = None
-    flap: Flap | None = None
-    twin: Twin | None = None
-
-    @model_validator(mode="after")
-    def _one_thing(self) -> Self:
-        given = [name for name in KINDS if getattr(self, name) is not None]
-        if len(given) != 1:
-            what = "nothing" if not given else " and ".join(given)
-            raise ValueError(f"says {what}; expected exactly one of {', '.join(KINDS)} beside 'at'")
-        return self
-
-    @property
-    def kind(self) -> str:
-        """The name of what happens."""
-        return next(name for name in KINDS if getattr(self, name) is not None)
-
-    @property
-    def what(self) -> Any:
-        """What happens."""
-        return getattr(self, self.kind)
-
-
-KINDS: Final = tuple(name for name in Happening.model_fields if name != "at")
-
-
 class Network(Part):
     """Delays of each message one way, and chances that a connection breaks."""
 
@@ -368,7 +83,7 @@ class Coordinator(Part):
     """The nodes: how many, their settings under Kafka's names, and how fast their offsets log is."""
 
     nodes: int = Field(default=1, ge=1, le=16)
-    settings: Annotated[dict[str, Any], BeforeValidator(_settings)] = {}
+    settings: Annotated[dict[str, Any], BeforeValidator(_settings)] = Field(default={})
     log_latency: Processing = "exp(3ms)"
     notice: Duration = 2_000
     """How long it takes until a crashed node is replaced."""
@@ -418,11 +133,11 @@ class Scenario(Part):
         if group is not None and group not in self.groups:
             raise mistake("group", f"there is no group {group!r}; there are {', '.join(self.groups)}")
         key = "topic" if hasattr(what, "topic") else "topics"
-        for topic in _names(getattr(what, key, ())):
+        for topic in names_of(getattr(what, key, ())):
             if topic not in self.topics:
                 raise mistake(key, f"there is no topic {topic!r}; there are {', '.join(self.topics)}")
         key = "who" if hasattr(what, "who") else "consumer"
-        for name in _names(getattr(what, key, ())):
+        for name in names_of(getattr(what, key, ())):
             if not self.knows(name):
                 raise mistake(key, f"there is no consumer {name!r}; they are named GROUP-NUMBER, counted from 1")
         for name in getattr(what, "nodes", ()):
@@ -447,7 +162,7 @@ class Scenario(Part):
                 problem = f"at {show_duration(event.at)} the horizon is over, which is {show_duration(self.horizon)}"
                 raise ScenarioMistake(("events", number, "at"), f"events[{number}]: {problem}")
             key = "who" if hasattr(event.what, "who") else "consumer"
-            for name in _names(getattr(event.what, key, ())):
+            for name in names_of(getattr(event.what, key, ())):
                 head, _, count = name.rpartition("-")
                 if head == "node" or name.startswith("node-of-"):
                     continue

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from rejoin.simulation.scenario.model import parse_duration
+from rejoin.simulation.scenario.durations import parse_duration
 from rejoin.simulation.world import Millis
 
 Schedule: TypeAlias = Callable[[int], dict[str, Any]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.simulation.scenario.model import parse_duration, show_duration
+from rejoin.simulation.scenario.durations import parse_duration, show_duration
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
 
 GOOD = """\

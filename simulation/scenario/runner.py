@@ -1,0 +1,327 @@
+"""What happens in a scenario, one method each: deploys, crashes, faults, and their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.simulation.actors.consumers import ConsumerParty
+from rejoin.simulation.actors.leased_cluster import LeasedCluster
+from rejoin.simulation.scenario.actions import (
+    Autoscaler,
+    Crash,
+    Cut,
+    Deploy,
+    Failover,
+    Flap,
+    Grow,
+    Loss,
+    Outage,
+    Pause,
+    Reset,
+    Restart,
+    Scale,
+    SlowLog,
+    Stop,
+    Stuck,
+    Subscribe,
+    Twin,
+)
+from rejoin.simulation.scenario.durations import show_duration
+from rejoin.simulation.world import Millis
+
+if TYPE_CHECKING:
+    from rejoin.simulation.actors.cluster import NodeParty
+    from rejoin.simulation.lab import Lab
+
+_LOOK_EVERY_MS: Final = 5
+"""How often a failover that waits for a state of its group looks."""
+
+
+class Happenings:
+    """Carries out the events of a scenario."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.world = lab.world
+        self._does: dict[type, Callable[[Any], None]] = {
+            Deploy: self.deploy,
+            Scale: self.scale,
+            Autoscaler: self.autoscale,
+            Crash: self.crash,
+            Stop: self.stop,
+            Pause: self.pause,
+            Stuck: self.stuck,
+            Cut: self.cut,
+            Reset: self.reset,
+            Loss: self.loss,
+            SlowLog: self.slow_log,
+            Failover: self.failover,
+            Outage: self.outage,
+            Restart: self.restart,
+            Grow: self.grow,
+            Subscribe: self.subscribe,
+            Flap: self.flap,
+            Twin: self.twin,
+        }
+        self._scaled_at: dict[str, Millis] = {}
+
+    def prepare(self) -> None:
+        """Put every event into the world."""
+        for event in self.lab.scenario.events:
+            what = event.what
+            self.world.control(event.at, self._does[type(what)], what)
+
+    def _in(self, ms: Millis, act: Callable[[], None]) -> None:
+        self.world.control(self.world.now + ms, lambda _: act())
+
+    def _each(self, names: tuple[str, ...]) -> list[ConsumerParty]:
+        return [self.lab.consumer(name) for name in names]
+
+    def _disturb_all(self) -> None:
+        for consumer in self.lab.consumers.values():
+            consumer.disturb()
+
+    # -- processes
+
+    def deploy(self, what: Deploy) -> None:
+        how = "killed" if what.crash else "stopped"
+        members = self.lab.members_of(what.group)
+        self.lab.say(
+            f"rolling deploy of {what.group}: {len(members)} consumers, {what.batch} at a time every "
+            f"{show_duration(what.every)}, {how} and back after {show_duration(what.down)}"
+        )
+        for number, consumer in enumerate(members):
+            self._in(number // what.batch * what.every, partial(self._bounce, consumer, what.down, what.crash))
+        if what.repeat:
+            self._in(what.repeat, lambda: self.deploy(what))
+
+    def _bounce(self, consumer: ConsumerParty, down: Millis, crash: bool) -> None:
+        """Restart a process; ``down`` counts from the moment it is told to stop."""
+        if crash:
+            consumer.crash()
+        else:
+            consumer.stop()
+        consumer.wanted = True
+        self._in(down, lambda: self._start(consumer))
+
+    def _start(self, consumer: ConsumerParty) -> None:
+        if not consumer.wanted:
+            return
+        if consumer.is_up and consumer.stopping:
+            # It is slow to stop: whoever restarts it waits for that.
+            self._in(100, lambda: self._start(consumer))
+        else:
+            consumer.start()
+
+    def _start_again(self, consumer: ConsumerParty) -> None:
+        consumer.wanted = True
+        self._start(consumer)
+
+    def scale(self, what: Scale) -> None:
+        members = self.lab.members_of(what.group)
+        self.lab.say(f"{what.group} is scaled from {len(members)} to {what.to} consumers")
+        self._scale(what.group, what.to, what.every)
+
+    def _scale(self, group_id: str, to: int, every: Millis) -> None:
+        members = self.lab.members_of(group_id)
+        for number, consumer in enumerate(reversed(members[to:])):
+            consumer.wanted = False
+            self._in(number * every, partial(self._stop_unwanted, consumer))
+        missing = to - len(members)
+        number, started = 1, 0
+        while started < missing:
+            consumer = self.lab.consumer(f"{group_id}-{number}")
+            number += 1
+            if not consumer.wanted:
+                consumer.wanted = True
+                self._in(started * every, partial(self._start, consumer))
+                started += 1
+
+    @staticmethod
+    def _stop_unwanted(consumer: ConsumerParty) -> None:
+        if not consumer.wanted:
+            consumer.stop()
+
+    def autoscale(self, what: Autoscaler) -> None:
+        self.lab.say(
+            f"an autoscaler watches {what.group} every {show_duration(what.every)}: a consumer for each "
+            f"{what.lag_per_consumer} records behind, {what.min} to {what.max}"
+        )
+        self._in(what.every, lambda: self._autoscale(what))
+
+    def _autoscale(self, what: Autoscaler) -> None:
+        lag = self.lab.lag(what.group)
+        wanted = min(what.max, max(what.min, ceil(lag / what.lag_per_consumer)))
+        now = len(self.lab.members_of(what.group))
+        last = self._scaled_at.get(what.group)
+        if wanted != now and (last is None or self.world.now >= last + what.cooldown):
+            self._scaled_at[what.group] = self.world.now
+            self.lab.say(f"the autoscaler sees {lag} records behind and goes from {now} to {wanted} consumers")
+            self._scale(what.group, wanted, 0)
+        self._in(what.every, lambda: self._autoscale(what))
+
+    def crash(self, what: Crash) -> None:
+        for consumer in self._each(what.consumer):
+            consumer.crash()
+            if what.restart is None:
+                consumer.wanted = False
+            else:
+                consumer.wanted = True
+                self._in(what.restart, partial(self._start, consumer))
+
+    def stop(self, what: Stop) -> None:
+        for consumer in self._each(what.consumer):
+            consumer.stop()
+            if what.restart is not None:
+                consumer.wanted = True
+                self._in(what.restart, partial(self._start, consumer))
+
+    def flap(self, what: Flap) -> None:
+        self.lab.say(f"{what.consumer} flaps {what.times} times, every {show_duration(what.every)}")
+        consumer = self.lab.consumer(what.consumer)
+        for number in range(what.times):
+            self._in(number * what.every, lambda: self._bounce(consumer, what.down, True))
+
+    def twin(self, what: Twin) -> None:
+        twin = self.lab.consumer(f"{what.consumer}-twin", like=what.consumer)
+        self.lab.say(f"{twin.name} starts with the group.instance.id of {what.consumer}")
+        self._start_again(twin)
+        if what.length:
+            self._in(what.length, twin.stop)
+
+    def pause(self, what: Pause) -> None:
+        until = self.world.now + what.length
+        for name in what.who:
+            if not name.startswith("node-"):
+                self.lab.say(f"{name} stands still for {show_duration(what.length)}")
+                self.lab.consumer(name).pause(until)
+                continue
+            node = self.lab.node(name)
+            if node is not None and node.is_up:
+                self._disturb_all()
+                self.lab.say(f"{node.name} stands still for {show_duration(what.length)}")
+                node.paused_until = max(node.paused_until, until)
+
+    def stuck(self, what: Stuck) -> None:
+        for consumer in self._each(what.consumer):
+            self.lab.say(f"the user's code of {consumer.name} hangs for {show_duration(what.length)}")
+            consumer.get_stuck(self.world.now + what.length)
+
+    def subscribe(self, what: Subscribe) -> None:
+        for consumer in self._each(what.consumer):
+            self.lab.say(f"{consumer.name} subscribes to {', '.join(what.topics)}")
+            consumer.subscribe(what.topics)
+
+    # -- the network and the cluster
+
+    def cut(self, what: Cut) -> None:
+        self._disturb_all()
+        pairs = [(name, node.name) for name in what.consumer for node in self._nodes(what.nodes)]
+        named = ", ".join(what.consumer)
+        self.lab.say(f"{named} cut off from {', '.join(what.nodes) or 'all nodes'} for {show_duration(what.length)}")
+        self.lab.network.block(pairs)
+        self._in(what.length, lambda: self._heal(named, pairs))
+
+    def _heal(self, named: str, pairs: list[tuple[str, str]]) -> None:
+        self.lab.say(f"{named} can reach everybody again")
+        self.lab.network.heal(pairs)
+
+    def reset(self, what: Reset) -> None:
+        for consumer in self._each(what.consumer):
+            self.lab.say(f"every connection of {consumer.name} breaks")
+            consumer.disturb()
+            consumer.reset_connections()
+
+    def loss(self, what: Loss) -> None:
+        self._disturb_all()
+        network = self.lab.network
+        self.lab.say(
+            f"connections break for {show_duration(what.length)}: before {what.requests:.0%} of the requests "
+            f"and {what.answers:.0%} of the answers"
+        )
+        network.lost_requests += what.requests
+        network.lost_answers += what.answers
+
+        def over() -> None:
+            network.lost_requests -= what.requests
+            network.lost_answers -= what.answers
+            # Sums of floats may leave a trace; nothing is lost when nothing shall be.
+            network.lost_requests = round(network.lost_requests, 9)
+            network.lost_answers = round(network.lost_answers, 9)
+
+        self._in(what.length, over)
+
+    def slow_log(self, what: SlowLog) -> None:
+        disk = self.lab.disk
+        how = f"takes {show_duration(what.slower)} longer" if what.slower else f"fails with {what.error}"
+        self.lab.say(f"the offsets log {how} for {show_duration(what.length)}")
+        disk.slower_ms += what.slower
+        disk.error = ErrorCode[what.error] if what.error else disk.error
+
+        def over() -> None:
+            disk.slower_ms -= what.slower
+            if what.error:
+                disk.error = None
+
+        self._in(what.length, over)
+
+    def failover(self, what: Failover) -> None:
+        node = self.lab.cluster.leader_of(what.group)
+        if what.when is not None and node is not None:
+            group = node.group(what.group)
+            if group is None or group.state != what.when:
+                self._in(_LOOK_EVERY_MS, lambda: self.failover(what))
+                return
+        self._disturb_all()
+        if node is None or not node.is_up:
+            return
+        if what.down:
+            self.lab.say(
+                f"{node.name}, the coordinator of {what.group}, crashes and is back in {show_duration(what.down)}"
+            )
+            self._bounce_node(node, what.down)
+        else:
+            late = f", which {node.name} does not know for {show_duration(what.zombie)}" if what.zombie else ""
+            self.lab.say(f"{what.group} gets another coordinator{late}")
+            self.lab.cluster.move(self.lab.cluster.partition_of(what.group), what.zombie)
+
+    def _bounce_node(self, node: NodeParty, down: Millis) -> None:
+        self.lab.network.node_down(node)
+        self.lab.cluster.crash(node)
+        self._in(down, lambda: self.lab.cluster.restart(node))
+
+    def restart(self, what: Restart) -> None:
+        self._disturb_all()
+        nodes = [node for node in self._nodes(what.nodes) if node.is_up]
+        self.lab.say(f"{', '.join(node.name for node in nodes) or 'nobody'} killed, back in {show_duration(what.down)}")
+        for node in nodes:
+            self._bounce_node(node, what.down)
+
+    def outage(self, what: Outage) -> None:
+        cluster = self.lab.cluster
+        assert isinstance(cluster, LeasedCluster), "a scenario without leases has no outages"
+        self._disturb_all()
+        nodes = self._nodes(what.nodes)
+        named = ", ".join(node.name for node in nodes)
+        self.lab.say(f"{named} cannot reach the store for {show_duration(what.length)}")
+        cluster.cut_off(nodes)
+
+        def over() -> None:
+            self.lab.say(f"{named} can reach the store again")
+            cluster.heal(nodes)
+
+        self._in(what.length, over)
+
+    def _nodes(self, names: tuple[str, ...]) -> list[NodeParty]:
+        """The nodes of these names, once each; without names, all."""
+        found = [self.lab.node(name) for name in names] if names else list(self.lab.cluster.nodes)
+        return list(dict.fromkeys(node for node in found if node is not None))
+
+    def grow(self, what: Grow) -> None:
+        self._disturb_all()
+        self.lab.cluster.grow_topic(what.topic, what.to)
+        self.lab.grown(what.topic)
