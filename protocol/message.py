@@ -112,15 +112,17 @@ def _each(value: Any) -> tuple[BaseModel, ...]:
 
 
 @cache
-def _exclusions(model: type[BaseModel], version: int) -> dict[str, Any]:
+def _exclusions(model: type[BaseModel], version: int) -> set[str] | dict[str, Any]:
     """What pydantic must leave out to write ``model`` in this version, in pydantic's own ``exclude`` form."""
     marked, nested = _versioned(model)
-    left_out: dict[str, Any] = {field.name: True for field in marked if not field.versions.carries(version)}
+    left_out: set[str] = {field.name for field in marked if not field.versions.carries(version)}
+    inside: dict[str, Any] = {}
     for field in nested:
-        inside = _exclusions(cast(type[BaseModel], field.struct), version)
-        if inside and field.name not in left_out:
-            left_out[field.name] = {"__all__": inside} if field.is_array else inside
-    return left_out
+        of_struct = _exclusions(cast(type[BaseModel], field.struct), version)
+        if of_struct and field.name not in left_out:
+            inside[field.name] = {"__all__": of_struct} if field.is_array else of_struct
+    # A set takes pydantic half the time that a dict does.
+    return inside | dict.fromkeys(left_out, True) if inside else left_out
 
 
 @cache

@@ -1,11 +1,12 @@
 """How a record is kept: the JSON of its key and of its value, as Kafka's console formatter prints them, and a checksum.
 
-Kafka: ApiMessageFormatter, and the fields that each version of OffsetCommitValue and GroupMetadataValue has.
+Which fields a version has, and which type of record a key means, is in the protocol's table of records.
+Kafka: ApiMessageFormatter.
 """
 
 from __future__ import annotations
 
-import base64
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -13,16 +14,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import orjson
 from pydantic import ValidationError
 
-from rejoin.protocol.records.consumer_offsets import (
-    GroupMetadataValue,
-    GroupRecord,
-    OffsetCommitValue,
-    OffsetRecord,
-    Record,
-    TransactionMarker,
-)
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, TransactionMarker
+from rejoin.protocol.records.table import RECORD_TYPES
 
 _NOTHING: Final = "\0"
+_VERSION: Final = re.compile(r'\{"version":(\d+),')
 
 PLAIN: Final = -1
 """The producer id of what no transaction wrote."""
@@ -46,35 +42,29 @@ class Unreadable(Exception):
 
 def encode(record: Record) -> Entry:
     """How a record is kept."""
-    if isinstance(record, OffsetRecord):
-        key = record.key.data
-        value = None
-        if record.value is not None:
-            value = _json(record.value.version, _offset_fields(record.value.version, record.value.data))
-        where = {"group": key.group, "topic": key.topic, "partition": key.partition}
-        return Entry(record.producer_id, _json(record.key.version, where), value)
-    if isinstance(record, GroupRecord):
-        value = None
-        if record.value is not None:
-            value = _json(record.value.version, _group_fields(record.value.version, record.value.data))
-        return Entry(PLAIN, _json(record.key.version, {"group": record.key.data.group}), value)
-    ended = {"producerEpoch": record.producer_epoch, "committed": record.committed}
-    return Entry(record.producer_id, None, orjson.dumps(ended).decode())
+    if isinstance(record, TransactionMarker):
+        ended = {"producerEpoch": record.producer_epoch, "committed": record.committed}
+        return Entry(record.producer_id, None, orjson.dumps(ended).decode())
+    return Entry(record.producer_id, record.key.as_json(), None if record.value is None else record.value.as_json())
 
 
-def decode(entries: Iterable[tuple[int, str | None, str | None]]) -> tuple[Record, ...]:
+def decode(entries: Iterable[tuple[int, str | None, str | None]], topic: str = OFFSETS_TOPIC) -> tuple[Record, ...]:
     """The records out of (producer id, key, value) of each. Raises :class:`Unreadable` for what is not one."""
+    types = RECORD_TYPES[topic]
     found: list[Record] = []
-    read_offset = OffsetRecord.__pydantic_validator__.validate_json
     for producer_id, key, value in entries:
         try:
             if key is None:
                 found.append(TransactionMarker.model_validate({"producer_id": producer_id, **_marker(value)}))
-            elif key.startswith('{"version":2,'):
-                found.append(GroupRecord.model_validate_json(f'{{"key":{key},"value":{value or "null"}}}'))
             else:
+                record_type = types[_version(key)]
                 text = f'{{"key":{key},"value":{value or "null"},"producerId":{producer_id}}}'
-                found.append(read_offset(text))
+                record = record_type.record.__pydantic_validator__.validate_json(text)
+                if record.value is not None and not record_type.reads_value(record.value.version):
+                    raise ValueError(f"{record_type.name} has no version {record.value.version}")
+                found.append(record)
+        except KeyError as problem:
+            raise Unreadable(f"it is no record: {key} {value}: keys have no version {problem}") from problem
         except (ValidationError, ValueError, TypeError) as problem:
             raise Unreadable(f"it is no record: {key} {value}: {_first_line(problem)}") from problem
     return tuple(found)
@@ -95,45 +85,10 @@ def check(partition: int, rows: Iterable[Row]) -> None:
             raise Unreadable(f"partition {partition}, position {position}: the checksum does not fit the record")
 
 
-def _json(version: int, data: dict[str, Any]) -> str:
-    return orjson.dumps({"version": version, "data": data}).decode()
-
-
-def _offset_fields(version: int, value: OffsetCommitValue) -> dict[str, Any]:
-    fields: dict[str, Any] = {"offset": value.offset}
-    if version >= 3:
-        fields["leaderEpoch"] = value.leader_epoch
-    fields["metadata"] = value.metadata
-    fields["commitTimestamp"] = value.commit_timestamp
-    if version == 1:
-        fields["expireTimestamp"] = value.expire_timestamp
-    return fields
-
-
-def _group_fields(version: int, value: GroupMetadataValue) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "protocolType": value.protocol_type,
-        "generation": value.generation,
-        "protocol": value.protocol,
-        "leader": value.leader,
-    }
-    if version >= 2:
-        fields["currentStateTimestamp"] = value.current_state_timestamp
-    members = []
-    for member in value.members:
-        each: dict[str, Any] = {"memberId": member.member_id}
-        if version >= 3:
-            each["groupInstanceId"] = member.group_instance_id
-        each["clientId"] = member.client_id
-        each["clientHost"] = member.client_host
-        if version >= 1:
-            each["rebalanceTimeout"] = member.rebalance_timeout
-        each["sessionTimeout"] = member.session_timeout
-        each["subscription"] = base64.b64encode(member.subscription).decode()
-        each["assignment"] = base64.b64encode(member.assignment).decode()
-        members.append(each)
-    fields["members"] = members
-    return fields
+def _version(key: str) -> int:
+    """The version of a key. It stands first in what is written here; an imported key may have it elsewhere."""
+    found = _VERSION.match(key)
+    return int(found[1]) if found else int(orjson.loads(key)["version"])
 
 
 def _marker(value: str | None) -> dict[str, Any]:

@@ -1,48 +1,63 @@
 """The records of ``__consumer_offsets``, in the JSON that Kafka's console consumer prints for them.
 
 Source: Kafka's ``GroupMetadataKey``/``Value`` and ``OffsetCommitKey``/``Value``. Field names are the records'
-own, which differ from the requests' (``sessionTimeout``, not ``sessionTimeoutMs``). A record without a value
-is a tombstone.
+own, which differ from the requests' (``sessionTimeout``, not ``sessionTimeoutMs``).
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
-
-from pydantic import TypeAdapter
+from typing import Annotated, Any, Final, TypeAlias
 
 from rejoin.protocol.message import Struct
-from rejoin.protocol.types import Bytes, Int16, Int32, Int64, TopicPartition
+from rejoin.protocol.records.keyed import KeyedRecord, Versioned
+from rejoin.protocol.types import (
+    Bytes,
+    GroupId,
+    GroupInstanceId,
+    In,
+    Int16,
+    Int32,
+    Int64,
+    MemberId,
+    PartitionIndex,
+    ProducerId,
+    TopicName,
+    TopicPartition,
+)
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+OFFSET_COMMIT_KEY: Final = 1
+GROUP_METADATA_KEY: Final = 2
+GROUP_METADATA_VALUE: Final = 3
 
 
 class OffsetCommitKey(Struct):
     """Which offset: of one partition, for one group."""
 
-    group: str
-    topic: str
-    partition: Int32
+    group: GroupId
+    topic: TopicName
+    partition: PartitionIndex
 
 
 class OffsetCommitValue(Struct):
     """A committed offset. Timestamps are ms since 1970; an expiry of its own is in version 1 only (-1: none)."""
 
     offset: Int64
-    leader_epoch: Int32 = -1
+    leader_epoch: Annotated[Int32, In(3)] = -1
     metadata: str = ""
     commit_timestamp: Int64
-    expire_timestamp: Int64 = -1
+    expire_timestamp: Annotated[Int64, In(1, 1)] = -1
 
 
 class MemberMetadata(Struct):
     """A member as it is stored: its subscription for the selected protocol only. Timeouts in ms."""
 
-    member_id: str
-    group_instance_id: str | None = None
+    member_id: MemberId
+    group_instance_id: Annotated[GroupInstanceId | None, In(3)] = None
     client_id: str
     client_host: str
-    rebalance_timeout: Int32 = -1
+    rebalance_timeout: Annotated[Int32, In(1)] = -1
     session_timeout: Int32
     subscription: Bytes
     assignment: Bytes
@@ -51,7 +66,7 @@ class MemberMetadata(Struct):
 class GroupMetadataKey(Struct):
     """Which group."""
 
-    group: str
+    group: GroupId
 
 
 class GroupMetadataValue(Struct):
@@ -61,66 +76,34 @@ class GroupMetadataValue(Struct):
     generation: Int32
     protocol: str | None
     leader: str | None
-    current_state_timestamp: Int64 = -1
+    current_state_timestamp: Annotated[Int64, In(2)] = -1
     members: tuple[MemberMetadata, ...]
 
 
-class VersionedOffsetCommitKey(Struct):
-    """The key of an offset record with its version, 1."""
-
-    version: Literal[0, 1] = 1
-    data: OffsetCommitKey
-
-
-class VersionedGroupMetadataKey(Struct):
-    """The key of a group record with its version, 2."""
-
-    version: Literal[2] = 2
-    data: GroupMetadataKey
+VersionedOffsetCommitKey: TypeAlias = Versioned[OffsetCommitKey]
+VersionedOffsetCommitValue: TypeAlias = Versioned[OffsetCommitValue]
+VersionedGroupMetadataKey: TypeAlias = Versioned[GroupMetadataKey]
+VersionedGroupMetadataValue: TypeAlias = Versioned[GroupMetadataValue]
 
 
-class VersionedOffsetCommitValue(Struct):
-    """The value of an offset record: version 3, or 1 where it carries its own expiry."""
-
-    version: Literal[0, 1, 2, 3, 4] = 3
-    data: OffsetCommitValue
-
-
-class VersionedGroupMetadataValue(Struct):
-    """The value of a group record, version 3."""
-
-    version: Literal[0, 1, 2, 3, 4] = 3
-    data: GroupMetadataValue
-
-
-class OffsetRecord(Struct):
+class OffsetRecord(KeyedRecord[OffsetCommitKey, OffsetCommitValue]):
     """A committed offset, or its end. With a producer id it counts only once that producer's transaction commits."""
 
-    key: VersionedOffsetCommitKey
-    value: VersionedOffsetCommitValue | None = None
-    producer_id: Int64 = -1
 
-
-class GroupRecord(Struct):
+class GroupRecord(KeyedRecord[GroupMetadataKey, GroupMetadataValue]):
     """A group, or its end."""
-
-    key: VersionedGroupMetadataKey
-    value: VersionedGroupMetadataValue | None = None
 
 
 class TransactionMarker(Struct):
     """The end of a producer's transaction in this offsets partition. Kafka keeps it as a control batch."""
 
-    producer_id: Int64
+    producer_id: ProducerId
     producer_epoch: Int16
     committed: bool
 
 
-Record = OffsetRecord | GroupRecord | TransactionMarker
-"""One entry of an offsets partition."""
-
-RECORDS: Final[TypeAdapter[Record]] = TypeAdapter(Record)
-"""Reads and writes a record as one JSON object."""
+Record: TypeAlias = KeyedRecord[Any, Any] | TransactionMarker
+"""One entry of an offsets partition: a record of a type in the table, or the end of a transaction."""
 
 
 def offsets_partition(index: int) -> TopicPartition:
@@ -130,17 +113,21 @@ def offsets_partition(index: int) -> TopicPartition:
 
 def group_record(group_id: str, value: GroupMetadataValue | None) -> GroupRecord:
     """The record of a group; without a value its tombstone."""
-    versioned = None if value is None else VersionedGroupMetadataValue(data=value)
-    return GroupRecord(key=VersionedGroupMetadataKey(data=GroupMetadataKey(group=group_id)), value=versioned)
+    key = VersionedGroupMetadataKey(version=GROUP_METADATA_KEY, data=GroupMetadataKey(group=group_id))
+    if value is None:
+        return GroupRecord(key=key)
+    return GroupRecord(key=key, value=VersionedGroupMetadataValue(version=GROUP_METADATA_VALUE, data=value))
 
 
 def offset_record(
     group_id: str, topic: str, partition: int, value: OffsetCommitValue | None, producer_id: int = -1
 ) -> OffsetRecord:
     """The record of a committed offset; without a value its tombstone."""
-    key = VersionedOffsetCommitKey(data=OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+    data = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+    key = VersionedOffsetCommitKey(version=OFFSET_COMMIT_KEY, data=data)
     if value is None:
         return OffsetRecord(key=key)
     # Kafka: GroupCoordinatorRecordHelpers. Only version 1 has a place for an expiry of the offset's own.
-    version: Literal[1, 3] = 3 if value.expire_timestamp == -1 else 1
-    return OffsetRecord(key=key, value=VersionedOffsetCommitValue(version=version, data=value), producer_id=producer_id)
+    version = 3 if value.expire_timestamp == -1 else 1
+    versioned = VersionedOffsetCommitValue(version=version, data=value)
+    return OffsetRecord(key=key, value=versioned, producer_id=producer_id)

@@ -20,6 +20,8 @@ import orjson
 from rejoin.coordinator.commands.log.contents import Contents, Kept, LogProblem, TopicChange, problem_of
 from rejoin.coordinator.storage.codec import PLAIN, Entry
 from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.records.table import RECORD_TYPES
 
 FORMAT: Final = "rejoin-offsets-log"
 VERSION: Final = 1
@@ -128,7 +130,7 @@ class TextLog:
             if (
                 not isinstance(key, dict)
                 or not isinstance(key.get("data"), dict)
-                or key.get("version") not in (0, 1, 2)
+                or key.get("version") not in RECORD_TYPES[OFFSETS_TOPIC]
             ):
                 self.skipped += 1  # a record of some other kind of group
                 continue

@@ -45,7 +45,6 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from rejoin.protocol.records.consumer_offsets import RECORDS
 from rejoin.protocol.registry import BY_NAME
 from tests.coordinator.core.desk import PARTITION, TOPIC, Desk, join, protocols
 
@@ -349,7 +348,7 @@ def as_text(effect: Effect) -> str:
             version = BY_NAME[type(response).__name__.removesuffix("Response")].max_version
             return f"reply {token} {response.to_json(version).decode()}"
         case Append(append_id=append_id, records=records):
-            return f"append {append_id} {[RECORDS.dump_json(record).decode() for record in records]}"
+            return f"append {append_id} {[record.model_dump_json() for record in records]}"
         case ReadLog(partition=partition, epoch=epoch):
             return f"read {partition.partition} {epoch}"
     return f"{effect.name} {effect.model_dump_json()}"
