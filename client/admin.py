@@ -16,8 +16,7 @@ from rejoin.client.core import requests
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import CodedError, KafkaError, KafkaTimeoutError
 from rejoin.client.core.inputs import OffsetAndMetadata
-from rejoin.client.core.positions import listed_offsets
-from rejoin.client.core.step_context import NO_GENERATION
+from rejoin.client.core.state import NO_GENERATION
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
@@ -142,7 +141,7 @@ class Admin:
         response = await self._ask(request, ListOffsetsResponse)
         return {
             partition: offset if error is ErrorCode.NONE and offset >= 0 else None
-            for partition, error, offset in listed_offsets(response)
+            for partition, error, offset in requests.listed_offsets(response)
         }
 
     async def partitions(self, topics: Iterable[str]) -> dict[str, int | ErrorCode]:

@@ -12,6 +12,28 @@ from tests.paths import ROOT
 PACKAGES = ("protocol", "journal", "transcript", "coordinator", "client", "simulation", "pipeline")
 BESIDE = ("benchmarks", "examples", "conformance", "tests")
 
+CONSUMER_BASE = (
+    "protocol",
+    "journal.events",
+    "client.assignors",
+    *(
+        f"client.core.{module}"
+        for module in (
+            "effects",
+            "errors",
+            "inputs",
+            "metadata",
+            "reactions",
+            "requests",
+            "sending",
+            "state",
+            "step_context",
+            "subscription",
+        )
+    ),
+)
+"""What every room of the consumer's core stands on: its state, its vocabulary, and sending requests."""
+
 MAY_IMPORT = {
     "protocol": ("protocol",),
     "journal": ("protocol", "journal"),
@@ -30,6 +52,21 @@ MAY_IMPORT = {
     "coordinator.storage": ("protocol", "coordinator.storage", "coordinator.core"),
     "coordinator": ("protocol", "journal", "transcript", "coordinator"),
     "client.core": ("protocol", "journal.events", "client.core", "client.assignors", "client.config"),
+    "client.core.state": CONSUMER_BASE,
+    "client.core.group": (*CONSUMER_BASE, "client.core.group"),
+    "client.core.group.join_loop": (*CONSUMER_BASE, "client.core.group", "client.core.offsets.commits"),
+    "client.core.group.closing": (
+        *CONSUMER_BASE,
+        "client.core.group",
+        "client.core.offsets.commits",
+        "client.config",
+    ),
+    "client.core.offsets": (
+        *CONSUMER_BASE,
+        "client.core.offsets",
+        "client.core.group.lookup",
+        "client.core.group.membership",
+    ),
     "client.assignors": ("protocol", "client.assignors"),
     "client.config": ("protocol", "client.assignors"),
     # The one place that knows both: consumers on a coordinator without a socket between them.

@@ -1,214 +1,178 @@
 """The topics this consumer needs to know: asked for when that changes, after errors, and when they have grown old.
 
+Updates that are asked for are numbered, so that a caller can wait for an answer to its own (:func:`seen`).
+
 Source: Kafka's Metadata, ConsumerMetadata and ConsumerCoordinator.MetadataSnapshot.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
-
 from rejoin.client.assignors import ClusterView
 from rejoin.client.core import requests
 from rejoin.client.core.errors import InvalidTopicError, KafkaError, TopicAuthorizationError
-from rejoin.client.core.inputs import Millis
-from rejoin.client.core.step_context import InFlight, StepContext
-from rejoin.client.core.subscription import Kind, SubscriptionState
+from rejoin.client.core.sending import send
+from rejoin.client.core.state import ConsumerState, MetadataSnapshot, PendingRequest, TopicInfo
+from rejoin.client.core.step_context import StepContext
+from rejoin.client.core.subscription import SubscriptionType
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
 from rejoin.protocol.registry import METADATA
 
-Racks: TypeAlias = tuple[tuple[str | None, ...], ...]
-"""For each partition the racks of its replicas."""
+
+def request_update(state: ConsumerState) -> int:
+    """Ask again as soon as the backoff allows, and return the number of this update."""
+    state.metadata.update_requested = True
+    state.metadata.last_update += 1
+    return state.metadata.last_update
 
 
-class Topic(NamedTuple):
-    """A topic as far as consumers care."""
-
-    partitions: int
-    racks: Racks
-    internal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What a leader's assignment was computed from; racks count only where the leader itself has one."""
-
-    version: int
-    topics: dict[str, tuple[int, tuple[frozenset[str | None], ...]]]
-
-    def matches(self, other: Snapshot) -> bool:
-        return self.version == other.version or self.topics == other.topics
+def wanted_update(state: ConsumerState, ctx: StepContext) -> int:
+    """The number of the update that is wanted or due already, or 0 when what is known will do."""
+    if not is_stale(state, ctx):
+        return 0
+    return state.metadata.last_update if state.metadata.update_requested else request_update(state)
 
 
-class Metadata:
-    """The last known topics. At most one Metadata request is in flight."""
-
-    def __init__(self, ctx: StepContext, subscription: SubscriptionState) -> None:
-        self.version = 0
-        self.topics: dict[str, Topic] = {}
-        self.error: KafkaError | None = None
-        """Raised from the next poll."""
-        self.refreshed_at: Millis | None = None
-        """When the last answer came."""
-        self._ctx = ctx
-        self._subscription = subscription
-        self._requested = True
-        self._serial = 1
-        self._asked = 0
-        self._seen = 0
-        self._attempts = 0
-        self._retry_at: Millis = 0
-        self._request_id: int | None = None
-
-    def request_update(self) -> int:
-        """Ask again as soon as the backoff allows; the number says which answer will do (:meth:`seen`)."""
-        self._requested = True
-        self._serial += 1
-        return self._serial
-
-    def wanted_update(self) -> int:
-        """The number of the update that is wanted or due already, or 0 when what is known will do."""
-        if not self.stale:
-            return 0
-        return self._serial if self._requested else self.request_update()
-
-    def seen(self, update: int) -> bool:
-        """True when an answer has come that was asked for no earlier than update ``update``."""
-        return self._seen >= update
-
-    @property
-    def stale(self) -> bool:
-        """True when an update is wanted or due."""
-        if self._requested or self.refreshed_at is None:
-            return True
-        return self._ctx.now >= self.refreshed_at + self._ctx.config.metadata_max_age_ms
-
-    def refreshable(self) -> bool:
-        """True when the last update is long enough ago for another one."""
-        last = self.refreshed_at
-        return last is None or self._ctx.now >= last + self._ctx.config.retry_backoff_ms
-
-    @property
-    def in_flight(self) -> bool:
-        return self._request_id is not None
-
-    def ensure_fresh(self) -> bool:
-        """True when nothing newer is wanted; otherwise somebody is being asked, or will be after a backoff."""
-        if not self.stale:
-            assert self.refreshed_at is not None
-            self._ctx.wake(self.refreshed_at + self._ctx.config.metadata_max_age_ms)
-            return True
-        if self._request_id is None:
-            if self._ctx.now < self._retry_at:
-                self._ctx.wake(self._retry_at)
-            else:
-                self._ask()
-        return False
-
-    def raise_error(self) -> None:
-        """Raise, once, what made an update impossible."""
-        if self.error is not None:
-            error, self.error = self.error, None
-            raise error
-
-    def _ask(self) -> None:
-        topics = None if self._subscription.kind is Kind.PATTERN else self._subscription.metadata_topics()
-        request = requests.metadata(
-            topics, create=self._ctx.config.allow_auto_create_topics, version=self._ctx.version(METADATA)
-        )
-        self._asked = self._serial
-        self._request_id = self._ctx.send(request, self._answered, self._failed)
-
-    def _answered(self, sent: InFlight, response: Response) -> None:
-        assert isinstance(response, MetadataResponse)
-        self._request_id = None
-        racks = {broker.node_id: broker.rack for broker in response.brokers}
-        topics: dict[str, Topic] = {}
-        again = False
-        forbidden: list[str] = []
-        for topic in response.topics:
-            name = topic.name or ""
-            match topic.error_code:
-                case ErrorCode.NONE:
-                    topics[name] = _topic(topic, racks)
-                case ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                    forbidden.append(name)
-                case ErrorCode.INVALID_TOPIC_EXCEPTION:
-                    self.error = InvalidTopicError(f"invalid topic: {name!r}")
-                case _:
-                    # Kafka: a topic that is not there yet is asked for again until it is.
-                    again = True
-        if forbidden:
-            self.error = TopicAuthorizationError(forbidden)
-        self.topics = topics
-        self.version += 1
-        self._seen = self._asked
-        self.refreshed_at = self._ctx.now
-        self._requested = again or self._asked != self._serial
-        self._attempts = self._attempts + 1 if again else 0
-        self._retry_at = self._ctx.now + self._ctx.backoff(self._attempts - 1) if again else self._ctx.now
-
-    def _failed(self, sent: InFlight, problem: KafkaError) -> None:
-        self._request_id = None
-        self._requested = True
-        self._retry_at = self._ctx.now + self._ctx.backoff(self._attempts)
-        self._attempts += 1
-
-    def matching(self) -> list[str]:
-        """Known topics that match the subscribed pattern."""
-        hide = self._ctx.config.exclude_internal_topics
-        return [
-            name
-            for name, topic in self.topics.items()
-            if not (topic.internal and hide) and self._subscription.matches(name)
-        ]
-
-    def snapshot(self) -> Snapshot:
-        """The topics of the subscription, and of the group for its leader, as they are known now."""
-        racks_count = bool(self._ctx.config.client_rack)
-        return Snapshot(
-            self.version,
-            {
-                name: (
-                    self.topics[name].partitions,
-                    tuple(frozenset(racks) for racks in self.topics[name].racks) if racks_count else (),
-                )
-                for name in self._subscription.metadata_topics()
-                if name in self.topics
-            },
-        )
-
-    def cluster(self) -> ClusterView:
-        """The topics as an assignor sees them."""
-        return ClusterView(
-            {name: topic.partitions for name, topic in self.topics.items()},
-            {name: topic.racks for name, topic in self.topics.items()},
-        )
+def seen(state: ConsumerState, update: int) -> bool:
+    """True when an answer has come that was asked for no earlier than update ``update``."""
+    return state.metadata.update_seen >= update
 
 
-_READ: dict[int, tuple[MetadataResponseTopic, dict[int, str | None], Topic]] = {}
+def is_stale(state: ConsumerState, ctx: StepContext) -> bool:
+    """True when an update is wanted or due."""
+    metadata = state.metadata
+    if metadata.update_requested or metadata.refreshed_at is None:
+        return True
+    return ctx.now >= metadata.refreshed_at + ctx.config.metadata_max_age_ms
+
+
+def may_refresh(state: ConsumerState, ctx: StepContext) -> bool:
+    """True when the last update is long enough ago for another one."""
+    last = state.metadata.refreshed_at
+    return last is None or ctx.now >= last + ctx.config.retry_backoff_ms
+
+
+def ensure_fresh(state: ConsumerState, ctx: StepContext) -> None:
+    """Ask for an update that is wanted, as soon as the backoff allows; else wake when one is due."""
+    metadata = state.metadata
+    if not is_stale(state, ctx):
+        assert metadata.refreshed_at is not None
+        ctx.wake(metadata.refreshed_at + ctx.config.metadata_max_age_ms)
+    elif metadata.request_id is None:
+        if ctx.now < metadata.retry_at:
+            ctx.wake(metadata.retry_at)
+        else:
+            _send(state, ctx)
+
+
+def raise_error(state: ConsumerState) -> None:
+    """Raise, once, what made an update impossible."""
+    if state.metadata.error is not None:
+        error, state.metadata.error = state.metadata.error, None
+        raise error
+
+
+def _send(state: ConsumerState, ctx: StepContext) -> None:
+    subscription, metadata = state.subscription, state.metadata
+    topics = None if subscription.type is SubscriptionType.AUTO_PATTERN else subscription.metadata_topics()
+    request = requests.metadata(topics, create=ctx.config.allow_auto_create_topics, version=ctx.version(METADATA))
+    metadata.update_in_flight = metadata.last_update
+    metadata.request_id = send(state, ctx, request, _answered, _failed)
+
+
+def _answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response) -> None:
+    assert isinstance(response, MetadataResponse)
+    metadata = state.metadata
+    metadata.request_id = None
+    racks = {broker.node_id: broker.rack for broker in response.brokers}
+    topics: dict[str, TopicInfo] = {}
+    again = False
+    forbidden: list[str] = []
+    for topic in response.topics:
+        name = topic.name or ""
+        match topic.error_code:
+            case ErrorCode.NONE:
+                topics[name] = _read_topic(topic, racks)
+            case ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                forbidden.append(name)
+            case ErrorCode.INVALID_TOPIC_EXCEPTION:
+                metadata.error = InvalidTopicError(f"invalid topic: {name!r}")
+            case _:
+                # Kafka: a topic that does not exist yet is asked for again until it does.
+                again = True
+    if forbidden:
+        metadata.error = TopicAuthorizationError(forbidden)
+    metadata.topics = topics
+    metadata.version += 1
+    metadata.update_seen = metadata.update_in_flight
+    metadata.refreshed_at = ctx.now
+    metadata.update_requested = again or metadata.update_seen != metadata.last_update
+    metadata.attempts = metadata.attempts + 1 if again else 0
+    metadata.retry_at = ctx.now + ctx.backoff(metadata.attempts - 1) if again else ctx.now
+
+
+def _failed(state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError) -> None:
+    metadata = state.metadata
+    metadata.request_id = None
+    metadata.update_requested = True
+    metadata.retry_at = ctx.now + ctx.backoff(metadata.attempts)
+    metadata.attempts += 1
+
+
+def matching(state: ConsumerState, ctx: StepContext) -> list[str]:
+    """Known topics that match the subscribed pattern."""
+    hide = ctx.config.exclude_internal_topics
+    return [
+        name
+        for name, topic in state.metadata.topics.items()
+        if not (topic.internal and hide) and state.subscription.matches(name)
+    ]
+
+
+def snapshot(state: ConsumerState, ctx: StepContext) -> MetadataSnapshot:
+    """The topics of the subscription, and of the group for its leader, as they are known now."""
+    racks_count = bool(ctx.config.client_rack)
+    topics = state.metadata.topics
+    return MetadataSnapshot(
+        state.metadata.version,
+        {
+            name: (
+                topics[name].partitions,
+                tuple(frozenset(racks) for racks in topics[name].racks) if racks_count else (),
+            )
+            for name in state.subscription.metadata_topics()
+            if name in topics
+        },
+    )
+
+
+def cluster(state: ConsumerState) -> ClusterView:
+    """The topics as an assignor sees them."""
+    topics = state.metadata.topics
+    return ClusterView(
+        {name: topic.partitions for name, topic in topics.items()},
+        {name: topic.racks for name, topic in topics.items()},
+    )
+
+
+_CACHE: dict[int, tuple[MetadataResponseTopic, dict[int, str | None], TopicInfo]] = {}
 """The topics that were read last, by identity: consumers that share an answer need not each read it."""
 
-_MOST_READ = 64
+_CACHE_SIZE = 64
 
 
-def _topic(topic: MetadataResponseTopic, racks: dict[int, str | None]) -> Topic:
-    known = _READ.get(id(topic))
-    if known is not None and known[0] is topic and known[1] == racks:
-        return known[2]
-    if len(_READ) >= _MOST_READ:
-        _READ.clear()
-    read = _read_topic(topic, racks)
-    _READ[id(topic)] = (topic, racks, read)
-    return read
-
-
-def _read_topic(topic: MetadataResponseTopic, racks: dict[int, str | None]) -> Topic:
+def _read_topic(topic: MetadataResponseTopic, racks: dict[int, str | None]) -> TopicInfo:
+    cached = _CACHE.get(id(topic))
+    if cached is not None and cached[0] is topic and cached[1] == racks:
+        return cached[2]
+    if len(_CACHE) >= _CACHE_SIZE:
+        _CACHE.clear()
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
-    return Topic(
+    info = TopicInfo(
         len(partitions),
         tuple(tuple(racks.get(node) for node in partition.replica_nodes) for partition in partitions),
         topic.is_internal,
     )
+    _CACHE[id(topic)] = (topic, racks, info)
+    return info

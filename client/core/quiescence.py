@@ -1,16 +1,21 @@
 """What a driver must know to skip the time in which a consumer does nothing new.
 
-A member is quiet while it polls without a result, heartbeats and refreshes its metadata, and all of that goes well. A
-driver that knows the answers need not play these exchanges: it remembers the :class:`Quiescence`, skips them, and hands
-the new instants back with ``ConsumerCore.resume_after_idle``.
+A member is quiet while it polls without a result, sends heartbeats and refreshes its metadata, and all of that goes
+well. A driver that knows the answers need not play these exchanges: it remembers the :class:`Quiescence`, skips them,
+and hands the new instants back with ``ConsumerCore.resume_after_idle``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rejoin.client.core import metadata
 from rejoin.client.core.effects import Endpoint
+from rejoin.client.core.group import heartbeat_timers
 from rejoin.client.core.inputs import Millis
+from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.step_context import StepContext
+from rejoin.client.core.subscription import SubscriptionType
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +34,81 @@ class Quiescence:
     """When the last Metadata answer came; the next request follows after ``metadata.max.age.ms``."""
     session_expires_at: Millis
     poll_expires_at: Millis
+
+
+def quiescence(state: ConsumerState, ctx: StepContext) -> Quiescence | None:
+    """The instants of a quiet member, or none while anything but heartbeats and empty polls is to come."""
+    poll, coordinator, refreshed_at = state.poll, state.coordinator, state.metadata.refreshed_at
+    if poll is None or coordinator is None or refreshed_at is None or state.requests.in_flight:
+        return None
+    if not (state.settled and _member_is_quiet(state) and _metadata_is_quiet(state, ctx)):
+        return None
+    return Quiescence(
+        coordinator=coordinator,
+        heartbeat_at=state.heartbeat.due_at,
+        poll_returns_at=poll.until,
+        metadata_refreshed_at=refreshed_at,
+        session_expires_at=state.heartbeat.session_expires_at,
+        poll_expires_at=state.heartbeat.poll_expires_at,
+    )
+
+
+def _member_is_quiet(state: ConsumerState) -> bool:
+    heartbeat, subscription = state.heartbeat, state.subscription
+    return (
+        state.needs_prepare
+        and state.join.joined_topics == subscription.topics
+        and heartbeat.enabled
+        and heartbeat.failure is None
+        and heartbeat.attempts == 0
+        and not state.in_listener
+        and not state.held_join_answers
+        and not state.woken
+        and not state.closing.begun
+        and not state.queries
+        and state.commits.idle
+        and not state.lookup.waiters
+        and subscription.type is SubscriptionType.AUTO_TOPICS
+        and state.positions.error is None
+        and all(each.position is not None for each in subscription.assignment.values())
+    )
+
+
+def _metadata_is_quiet(state: ConsumerState, ctx: StepContext) -> bool:
+    known, join = state.metadata, state.join
+    return (
+        known.error is None
+        and not metadata.is_stale(state, ctx)
+        and known.version <= join.snapshot.version
+        # The next request would name the topics that are known: a leader's may differ from its own.
+        and sorted(known.topics) == sorted(state.subscription.metadata_topics())
+        and metadata.snapshot(state, ctx).topics == join.snapshot.topics
+        and (join.assigned_from is None or join.assigned_from.matches(join.snapshot))
+    )
+
+
+def resume_after_idle(
+    state: ConsumerState,
+    ctx: StepContext,
+    now: Millis,
+    *,
+    poll_returns_at: Millis,
+    heartbeat_at: Millis | None,
+    session_expires_at: Millis | None,
+    metadata_refreshed_at: Millis | None,
+) -> None:
+    """Set the instants of a quiet member forward; see ``ConsumerCore.resume_after_idle``."""
+    poll, heartbeat, known = state.poll, state.heartbeat, state.metadata
+    assert poll is not None, "a quiet member is in a poll"
+    ctx.begin(now)
+    poll.until = poll_returns_at
+    if heartbeat_at is not None:
+        heartbeat.due_at = heartbeat_at
+    if session_expires_at is not None:
+        heartbeat.session_expires_at = session_expires_at
+    if metadata_refreshed_at is not None:
+        known.refreshed_at = metadata_refreshed_at
+    heartbeat_timers.polled(state, ctx)
+    ctx.wake(min(heartbeat.due_at, poll.until))
+    if known.request_id is None and known.refreshed_at is not None:
+        ctx.wake(known.refreshed_at + ctx.config.metadata_max_age_ms)

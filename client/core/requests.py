@@ -1,4 +1,4 @@
-"""Requests as each version of them is written, and answers as each version is read: nothing here decides anything."""
+"""Requests as each version of them is written, and answers as each version is read. No decision is made here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.inputs import OffsetAndMetadata
-from rejoin.client.core.step_context import Generation
+from rejoin.client.core.state import Generation
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import (
     Coordinator,
@@ -16,7 +16,7 @@ from rejoin.protocol.messages.cluster.find_coordinator import (
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -32,12 +32,18 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
 )
-from rejoin.protocol.messages.records.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from rejoin.protocol.messages.records.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from rejoin.protocol.types import ZERO_UUID, TopicPartition
 
 PROTOCOL_TYPE = "consumer"
 
 _LONGEST_REASON = 255
+_LIST_OFFSETS_TIMEOUT_MS = 30_000
 
 
 def _topics(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
@@ -127,13 +133,6 @@ def leave_group(group_id: str, member_id: str, reason: str, version: int) -> Lea
     return LeaveGroupRequest(group_id=group_id, members=(MemberIdentity(member_id=member_id, reason=shown),))
 
 
-def leave_error(response: LeaveGroupResponse) -> ErrorCode:
-    """The error of the one member that left."""
-    if response.error_code is not ErrorCode.NONE or not response.members:
-        return response.error_code
-    return response.members[0].error_code
-
-
 def offset_commit(
     config: ConsumerConfig,
     group_id: str,
@@ -204,9 +203,7 @@ def fetched_offsets(
                 yield TopicPartition(topic.name, committed.partition_index), committed
 
 
-def list_offsets(
-    timestamps: Mapping[TopicPartition, int], isolation_level: str, version: int, timeout_ms: int = 30_000
-) -> ListOffsetsRequest:
+def list_offsets(timestamps: Mapping[TopicPartition, int], isolation_level: str, version: int) -> ListOffsetsRequest:
     """Offsets by time of these partitions."""
     return ListOffsetsRequest(
         replica_id=-1,
@@ -223,8 +220,21 @@ def list_offsets(
             )
             for topic, partitions in _topics(timestamps).items()
         ),
-        timeout_ms=timeout_ms if version >= 10 else 0,
+        timeout_ms=_LIST_OFFSETS_TIMEOUT_MS if version >= 10 else 0,
     )
+
+
+def listed_offsets(response: ListOffsetsResponse) -> list[tuple[TopicPartition, ErrorCode, int]]:
+    """Every partition of a ListOffsets answer, with its error and offset."""
+    return [
+        (
+            TopicPartition(topic.name, partition.partition_index),
+            partition.error_code,
+            partition.old_style_offsets[0] if partition.old_style_offsets else partition.offset,
+        )
+        for topic in response.topics
+        for partition in topic.partitions
+    ]
 
 
 def metadata(topics: Iterable[str] | None, *, create: bool, version: int) -> MetadataRequest:

@@ -1,6 +1,6 @@
-"""What the user wants to read, what this consumer owns, and how far it has come in each partition.
+"""What the user wants to read, what this consumer owns, and its position in each partition.
 
-Always true: partitions are kept in a dict whose order is the order in which they take turns in giving records.
+Always true: the order of the dict of partitions is the order in which they take turns in giving records.
 
 Source: Kafka's SubscriptionState.
 """
@@ -16,13 +16,13 @@ from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset
 from rejoin.protocol.types import TopicPartition
 
 
-class Kind(Enum):
+class SubscriptionType(Enum):
     """How the user chose what to read; the ways exclude one another until ``unsubscribe``."""
 
     NONE = auto()
-    TOPICS = auto()
-    PATTERN = auto()
-    ASSIGNED = auto()
+    AUTO_TOPICS = auto()
+    AUTO_PATTERN = auto()
+    USER_ASSIGNED = auto()
 
 
 class PartitionState:
@@ -58,31 +58,29 @@ class SubscriptionState:
     """The subscription and the assignment."""
 
     def __init__(self) -> None:
-        self.kind = Kind.NONE
+        self.type = SubscriptionType.NONE
         self.topics: tuple[str, ...] = ()
         """Subscribed topics in ascending order; with a pattern, those known to match it."""
         self.pattern: re.Pattern[str] | None = None
         self.group_topics: tuple[str, ...] = ()
         """As leader: the topics of the whole group, which are watched too."""
         self.assignment: dict[TopicPartition, PartitionState] = {}
-        self.serial = 0
-        """Grows with each change of the assignment."""
 
     @property
     def automatic(self) -> bool:
         """True when the group decides what this consumer reads."""
-        return self.kind in {Kind.TOPICS, Kind.PATTERN}
+        return self.type in {SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN}
 
-    def _choose(self, kind: Kind) -> None:
-        if self.kind not in {Kind.NONE, kind}:
+    def _choose(self, chosen: SubscriptionType) -> None:
+        if self.type not in {SubscriptionType.NONE, chosen}:
             raise IllegalStateError(
                 "subscription to topics, partitions and pattern are mutually exclusive; unsubscribe first"
             )
-        self.kind = kind
+        self.type = chosen
 
     def subscribe(self, topics: Iterable[str]) -> bool:
         """Subscribe to topics; true when that changes anything."""
-        self._choose(Kind.TOPICS)
+        self._choose(SubscriptionType.AUTO_TOPICS)
         return self.change_topics(topics)
 
     def subscribe_pattern(self, pattern: str) -> None:
@@ -91,7 +89,7 @@ class SubscriptionState:
             compiled = re.compile(pattern)
         except re.error as error:
             raise IllegalStateError(f"bad pattern {pattern!r}: {error}") from error
-        self._choose(Kind.PATTERN)
+        self._choose(SubscriptionType.AUTO_PATTERN)
         self.pattern = compiled
 
     def change_topics(self, topics: Iterable[str]) -> bool:
@@ -103,7 +101,7 @@ class SubscriptionState:
 
     def assign_manually(self, partitions: Iterable[TopicPartition]) -> bool:
         """Own exactly these; true when the topics changed."""
-        self._choose(Kind.ASSIGNED)
+        self._choose(SubscriptionType.USER_ASSIGNED)
         wanted = sorted(set(partitions))
         if wanted == sorted(self.assignment):
             return False
@@ -117,10 +115,9 @@ class SubscriptionState:
     def _replace(self, partitions: Iterable[TopicPartition]) -> None:
         before = self.assignment
         self.assignment = {partition: before.get(partition) or PartitionState() for partition in partitions}
-        self.serial += 1
 
     def unsubscribe(self) -> None:
-        self.kind = Kind.NONE
+        self.type = SubscriptionType.NONE
         self.topics = self.group_topics = ()
         self.pattern = None
         self._replace(())
@@ -152,7 +149,7 @@ class SubscriptionState:
         """What this consumer owns, by topic and partition."""
         return sorted(self.assignment)
 
-    def of(self, partition: TopicPartition) -> PartitionState:
+    def partition_state(self, partition: TopicPartition) -> PartitionState:
         """The state of an owned partition. Raises IllegalStateError for another."""
         state = self.assignment.get(partition)
         if state is None:

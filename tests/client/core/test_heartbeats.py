@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rejoin.client.core.inputs import Failure
-from rejoin.client.core.membership import MemberState
+from rejoin.client.core.state import MemberState
 from rejoin.journal.events.client import CoordinatorLost, GroupLeft, HeartbeatFailed, PollTimeoutExceeded
 from rejoin.protocol.errors import ErrorCode as E
 from tests.client.core.lab import Lab

@@ -16,8 +16,8 @@ from rejoin.client.core.errors import (
     UnexpectedError,
 )
 from rejoin.client.core.inputs import Failure
-from rejoin.client.core.membership import MemberState
 from rejoin.client.core.reactions import TABLES, reaction
+from rejoin.client.core.state import MemberState
 from rejoin.protocol.errors import ErrorCode as E
 from tests.client.core.lab import Lab
 

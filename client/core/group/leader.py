@@ -5,25 +5,16 @@ Source: Kafka's ConsumerCoordinator.onLeaderElected.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rejoin.client.assignors import Assignor, BadAssignment, MemberSubscription, RebalanceProtocol, run_assignor
+from rejoin.client.assignors import BadAssignment, MemberSubscription, run_assignor
+from rejoin.client.core import metadata
 from rejoin.client.core.errors import AssignorFailedError
-from rejoin.client.core.membership import Membership
-from rejoin.client.core.metadata import Metadata
+from rejoin.client.core.group import membership
+from rejoin.client.core.state import Candidates, ConsumerState
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import AssignmentComputed, AssignorFailed
 from rejoin.protocol.embedded.consumer_protocol import decode_subscription, encode_partitions
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.types import TopicPartition
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The members as they described themselves, in the coordinator's order, and the topics any of them wants."""
-
-    members: dict[str, MemberSubscription]
-    topics: tuple[str, ...]
 
 
 def read_members(response: JoinGroupResponse) -> Candidates:
@@ -42,46 +33,40 @@ def read_members(response: JoinGroupResponse) -> Candidates:
     return Candidates(members, tuple(sorted(topics)))
 
 
-def compute_assignment(
-    ctx: StepContext,
-    membership: Membership,
-    metadata: Metadata,
-    assignor: Assignor,
-    protocol: RebalanceProtocol,
-    candidates: Candidates,
-) -> dict[str, bytes]:
+def compute_assignment(state: ConsumerState, ctx: StepContext, candidates: Candidates) -> dict[str, bytes]:
     """Member id to its assignment's bytes. Raises AssignorFailedError, naming partition and member where it can."""
-    cluster = metadata.cluster()
+    assignor = ctx.assignors[state.generation.protocol or ""]
+    cluster = metadata.cluster(state)
     try:
-        given = run_assignor(assignor, cluster, candidates.members, protocol)
+        given = run_assignor(assignor, cluster, candidates.members, ctx.rebalance_protocol)
     except BadAssignment as bad:
-        place = _place(bad.partition)
-        ctx.effects.append(
+        partition = _topic_partition(bad.partition)
+        ctx.emit(
             AssignorFailed(
                 assignor=assignor.name,
                 problem=bad.reason,
-                topic=place.topic if place else None,
-                partition=place.partition if place else None,
+                topic=partition.topic if partition else None,
+                partition=partition.partition if partition else None,
                 culprit=bad.member_id,
-                **membership.shown,
+                **membership.identity(state, ctx),
             )
         )
-        raise AssignorFailedError(bad.reason, place, bad.member_id) from bad
+        raise AssignorFailedError(bad.reason, partition, bad.member_id) from bad
     total = sum(cluster.partition_counts.get(topic, 0) for topic in candidates.topics)
     assigned = sum(len(partitions) for partitions in given.values())
-    ctx.effects.append(
+    ctx.emit(
         AssignmentComputed(
             assignor=assignor.name,
             members=len(candidates.members),
             partitions=total,
             unassigned=max(0, total - assigned),
-            **membership.shown,
+            **membership.identity(state, ctx),
         )
     )
     return {member_id: encode_partitions(partitions) for member_id, partitions in given.items()}
 
 
-def _place(partition: object) -> TopicPartition | None:
+def _topic_partition(partition: object) -> TopicPartition | None:
     """The partition a fault is about, where an assignor's answer has one."""
     match partition:
         case (str(topic), int(number)):

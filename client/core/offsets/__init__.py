@@ -1,0 +1,1 @@
+"""Offsets: commits, positions, records, questions."""

@@ -1,0 +1,61 @@
+"""Requests on their way: sent, answered, cancelled, or lost together with the coordinator.
+
+Always true: for each request exactly one of its two handlers is called, unless it is cancelled.
+"""
+
+from __future__ import annotations
+
+from rejoin.client.core.effects import Cancel, Endpoint, Send
+from rejoin.client.core.errors import CoordinatorGivenUpError
+from rejoin.client.core.state import NO_GENERATION, ConsumerState, Generation, OnAnswer, OnFailure, PendingRequest
+from rejoin.client.core.step_context import StepContext
+from rejoin.protocol.message import Request
+from rejoin.protocol.registry import BY_REQUEST
+
+
+def send(
+    state: ConsumerState,
+    ctx: StepContext,
+    request: Request,
+    on_answer: OnAnswer,
+    on_failure: OnFailure,
+    *,
+    to: Endpoint | None = None,
+    generation: Generation = NO_GENERATION,
+    timeout_ms: int | None = None,
+) -> int:
+    """Send a request to the coordinator (``to``) or to any node, and return its id."""
+    api = BY_REQUEST[type(request)]
+    requests = state.requests
+    requests.last_id = request_id = requests.last_id + 1
+    requests.in_flight[request_id] = PendingRequest(
+        request_id, api, request, generation, ctx.now, to, on_answer, on_failure
+    )
+    timeout = ctx.config.request_timeout_ms if timeout_ms is None else timeout_ms
+    ctx.emit(Send(request_id, to, request, ctx.version(api), timeout))
+    return request_id
+
+
+def cancel(state: ConsumerState, ctx: StepContext, request_id: int) -> None:
+    """Forget a request; its handlers are not called."""
+    if state.requests.in_flight.pop(request_id, None) is not None:
+        ctx.emit(Cancel(request_id))
+
+
+def drop_requests_to_coordinator(state: ConsumerState, ctx: StepContext) -> None:
+    """Give up on everything that waits for the coordinator; the handlers are called before the step ends."""
+    # Kafka: markCoordinatorUnknown disconnects, which fails whatever is in flight on that connection.
+    for lost in [request for request in state.requests.in_flight.values() if request.to is not None]:
+        cancel(state, ctx, lost.request_id)
+        state.requests.lost.append(lost)
+
+
+def fail_lost_requests(state: ConsumerState, ctx: StepContext) -> bool:
+    """Call the handlers of dropped requests; false when there were none."""
+    if not state.requests.lost:
+        return False
+    lost, state.requests.lost = state.requests.lost, []
+    for request in lost:
+        problem = CoordinatorGivenUpError(f"{request.api.name}: the coordinator was given up")
+        request.on_failure(state, ctx, request, problem)
+    return True
