@@ -41,9 +41,9 @@ class CheckedLab(Watcher):
 
     def _hear(self, _: Party, event: Event, now: Millis) -> None:
         if isinstance(event, PartitionsAssigned) and event.partitions:
-            check = checks.a_partition_is_handed_over_that_was_not_given_up
-            for problem in check(self.evidence, event):
-                raise Violation(check.__name__, now, problem)
+            for check in checks.ON_ASSIGNMENT:
+                for problem in check(self.evidence, event):
+                    raise Violation(check.__name__, now, problem)
 
     def _look(self, _: object) -> None:
         self._whole(checks.NOW_AND_THEN)

@@ -1,0 +1,72 @@
+"""What must never happen, one function each, named for it.
+
+A check of a step is given the step and what was observed before, and yields what is wrong. A check of the whole run
+looks at every node and consumer, now and then and at the end. The checks say again, in other words, what the
+specification says; they do not ask the code that they check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+from rejoin.journal.events.client import PartitionsAssigned
+from rejoin.simulation.search.checks import (
+    assignments,
+    convergence,
+    generations,
+    logs,
+    members,
+    offsets,
+    rebalances,
+    requests,
+)
+from rejoin.simulation.search.evidence import Evidence, Step
+
+StepCheck: TypeAlias = Callable[[Evidence, Step], Iterator[str]]
+AssignmentCheck: TypeAlias = Callable[[Evidence, PartitionsAssigned], Iterator[str]]
+WholeCheck: TypeAlias = Callable[[Evidence], Iterator[str]]
+
+EACH_STEP: Final[tuple[StepCheck, ...]] = (
+    requests.the_core_fails,
+    requests.a_request_is_answered_twice,
+    generations.a_generation_goes_back,
+    generations.a_completed_generation_is_forgotten,
+    generations.a_generation_has_two_leaders,
+    generations.a_generation_has_no_leader,
+    assignments.a_partition_has_two_owners_in_a_generation,
+    assignments.a_member_gets_what_the_leader_did_not_give,
+    assignments.somebody_outside_is_told_that_it_owns_something,
+    generations.a_generation_is_handed_out_before_it_is_stored,
+    offsets.a_commit_is_acknowledged_before_it_is_stored,
+    offsets.an_outsider_commits,
+    members.a_heartbeat_is_answered_wrongly,
+    members.a_member_is_removed_that_beat_in_time,
+    rebalances.a_member_is_given_no_time_to_rejoin,
+    rebalances.a_first_rebalance_does_not_wait_for_more_members,
+    rebalances.a_protocol_is_chosen_that_is_not_the_majoritys,
+    members.a_member_is_added_under_no_id,
+    members.somebody_who_left_is_still_a_member,
+    members.an_instance_id_has_two_members,
+)
+"""After every step of a node."""
+
+ON_ASSIGNMENT: Final[tuple[AssignmentCheck, ...]] = (assignments.a_partition_is_handed_over_that_was_not_given_up,)
+"""After a consumer got partitions."""
+
+NOW_AND_THEN: Final[tuple[WholeCheck, ...]] = (
+    requests.a_request_is_never_answered,
+    members.a_silent_member_stays,
+    rebalances.a_join_phase_does_not_end,
+    rebalances.a_member_need_not_sync,
+    logs.the_log_differs_from_memory,
+    logs.an_offsets_partition_has_two_leaders,
+)
+"""Every second of virtual time."""
+
+AT_THE_END: Final[tuple[WholeCheck, ...]] = (
+    convergence.a_group_does_not_settle,
+    assignments.a_partition_is_left_without_an_owner,
+    convergence.memory_grows,
+)
+"""When the faults have been over for long enough."""
