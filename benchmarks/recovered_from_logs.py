@@ -29,12 +29,12 @@ from rejoin.pipeline.reading.broker_logs.reconstruction import tell_group
 from rejoin.pipeline.reading.broker_logs.requests import Asked, complete
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.request_log import Exchange
-from rejoin.simulation.actors.cluster import NodeParty, Watcher
+from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import read_scenario
 from rejoin.simulation.search.search import random_scenario
-from rejoin.simulation.world import Millis, Party
+from rejoin.simulation.world import Actor, Millis
 
 VERSIONS: Final = ((2, 0), (2, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (2, 8), (3, 0), (3, 2), (3, 9), (4, 0))
 GALLERY: Final = Path(__file__).parent.parent / "simulation" / "gallery"
@@ -78,9 +78,9 @@ class _Recorder(Watcher):
 
     def __init__(self) -> None:
         self.steps: dict[int, list[Step]] = {}
-        self.nodes: dict[int, NodeParty] = {}
+        self.nodes: dict[int, NodeActor] = {}
 
-    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
+    def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         if isinstance(what, Received) or any(isinstance(effect, Reply) for effect in effects):
             number = int(node.name.rpartition("-")[2])
             self.nodes[number] = node
@@ -92,7 +92,7 @@ def run(name: str, scenario: Scenario, seed: int | None = None, *, requests: boo
     """Play a scenario."""
     told: list[Told] = []
 
-    def hear(party: Party, event: CoreEvent, now: Millis) -> None:
+    def hear(party: Actor, event: CoreEvent, now: Millis) -> None:
         if isinstance(event, _OF_COORDINATORS):
             told.append(Told(int(party.name.rpartition("-")[2]), event, BASE_MS + now))
 

@@ -20,7 +20,7 @@ from typing import Any
 from rejoin.journal.events.base import Event
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.world import Millis, Party
+from rejoin.simulation.world import Actor, Millis
 
 HOURS = (1, 24, 30 * 24)
 BARE_STEPS = 500_000
@@ -89,7 +89,7 @@ def fingerprint(scenario: Scenario, *, skip: bool) -> tuple[str, int, Any]:
     told = sha256()
     count = 0
 
-    def hear(party: Party, event: Event, now: Millis) -> None:
+    def hear(party: Actor, event: Event, now: Millis) -> None:
         nonlocal count
         count += 1
         told.update(f"{now} {party.name} {event!r}\n".encode())

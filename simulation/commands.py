@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rejoin.journal.journal import JournalError
 from rejoin.simulation.output import compare as comparing
-from rejoin.simulation.output.page import Marks, render
+from rejoin.simulation.output.page import ChartEvents, render
 from rejoin.simulation.output.summary import show
 from rejoin.simulation.output.timeline import clock
 from rejoin.simulation.run import play
@@ -68,7 +68,7 @@ def run(
             Console().print(comparing.table(axes, comparing.compare(scenario, axes, seed)))
             return 0
         story: list[str] = []
-        marks = Marks()
+        marks = ChartEvents()
 
         def tell(line: str) -> None:
             story.append(line)
@@ -77,7 +77,7 @@ def run(
 
         if scenario.question and not quiet:
             print(f"{scenario.question}\n")
-        with _progress(scenario.horizon) as tell_progress:
+        with _progress(scenario.horizon) as on_progress:
             lab, summary = play(
                 scenario,
                 seed,
@@ -86,7 +86,7 @@ def run(
                 journal=journal,
                 keep=html is not None,
                 listeners=[marks.hear],
-                tell_progress=tell_progress,
+                on_progress=on_progress,
             )
         if html is not None:
             html.write_text(render(lab, summary, marks, file.stem.replace("_", " "), story), encoding="utf-8")
@@ -131,10 +131,8 @@ def search(
     except BadRange as problem:
         print(problem, file=sys.stderr)
         return 2
-    with _progress(last - first) as tell_progress:
-        report = search_seeds(
-            first, last, schedule=schedule, minutes=minutes, shrink=shrink, tell_progress=tell_progress
-        )
+    with _progress(last - first) as on_progress:
+        report = search_seeds(first, last, schedule=schedule, minutes=minutes, shrink=shrink, on_progress=on_progress)
     return _report(report, into)
 
 

@@ -33,9 +33,9 @@ from rejoin.coordinator.core.quiescence import ENDS_QUIET, QuietSession
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
-from rejoin.simulation.actors.cluster import NodeParty, Watcher
-from rejoin.simulation.actors.consumers import ConsumerParty
-from rejoin.simulation.network import Connection, Exchange
+from rejoin.simulation.actors.cluster import NodeActor, Watcher
+from rejoin.simulation.actors.consumers import ConsumerActor
+from rejoin.simulation.network import ClientConnection, Exchange
 from rejoin.simulation.world import Lane, Millis
 
 if TYPE_CHECKING:
@@ -49,15 +49,15 @@ _FINE: Final = HeartbeatResponse()
 class Doze:
     """A consumer that dozes: the numbers as they were when it began, and the node that thinks it beats."""
 
-    consumer: ConsumerParty
+    consumer: ConsumerActor
     member_id: str
-    node: NodeParty
+    node: NodeActor
     session: QuietSession
     quiet: Quiescence
     until: Millis
 
 
-class Idler(Watcher):
+class IdleSkipper(Watcher):
     """Lets consumers doze, and wakes them in time."""
 
     def __init__(self, lab: Lab) -> None:
@@ -65,18 +65,18 @@ class Idler(Watcher):
         self.world = lab.world
         self.cluster = lab.cluster
         self.network = lab.network
-        self.dozing: dict[str, dict[ConsumerParty, Doze]] = {}
+        self.dozing: dict[str, dict[ConsumerActor, Doze]] = {}
         """By group id."""
         self._by_member: dict[tuple[str, str], Doze] = {}
         self.naps = 0
-        self._not_before: dict[ConsumerParty, Millis] = {}
+        self._not_before: dict[ConsumerActor, Millis] = {}
         for node in self.cluster.nodes:
             node.watchers.append(self)
             node.remembers_metadata = True
 
     # -- falling asleep
 
-    def consider(self, consumer: ConsumerParty) -> None:
+    def consider(self, consumer: ConsumerActor) -> None:
         """Let a consumer doze if nothing but beats, empty polls and equal metadata is to come for a while."""
         core = consumer.core
         if core is None or consumer.dozing or not core.polling or core.requests_in_flight:
@@ -118,7 +118,7 @@ class Idler(Watcher):
         if until < NEVER:
             self.world.control(until, self._alarm, doze)
 
-    def _calm(self, consumer: ConsumerParty) -> bool:
+    def _calm(self, consumer: ConsumerActor) -> bool:
         """Whether everybody is there and every message arrives, soon enough that beats do not meet one another."""
         network = self.network
         config = consumer.config
@@ -132,7 +132,7 @@ class Idler(Watcher):
             and all(node.is_up and node.paused_until <= self.world.now for node in self.cluster.nodes)
         )
 
-    def _until(self, consumer: ConsumerParty, core: ConsumerCore, quiet: Quiescence) -> Millis:
+    def _until(self, consumer: ConsumerActor, core: ConsumerCore, quiet: Quiescence) -> Millis:
         """Before this nothing can come up by itself: neither a record nor topics that the consumer has not seen."""
         until = NEVER
         refreshed_at = quiet.metadata_refreshed_at
@@ -148,7 +148,7 @@ class Idler(Watcher):
 
     # -- waking up
 
-    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
+    def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         """Wake those whose beats would be answered otherwise from now on."""
         if not self.dozing:
             return
@@ -181,7 +181,7 @@ class Idler(Watcher):
         if self.dozing.get(doze.consumer.config.group_id or "", {}).get(doze.consumer) is doze:
             self.wake(doze.consumer)
 
-    def wake(self, consumer: ConsumerParty) -> None:
+    def wake(self, consumer: ConsumerActor) -> None:
         """Set the numbers as they would be, and put on its way what would be on its way."""
         group_id = consumer.config.group_id or ""
         doze = self.dozing[group_id].pop(consumer)
@@ -223,7 +223,7 @@ class Refreshes:
 class Waking:
     """One consumer's way back."""
 
-    def __init__(self, idler: Idler, doze: Doze, core: ConsumerCore) -> None:
+    def __init__(self, idler: IdleSkipper, doze: Doze, core: ConsumerCore) -> None:
         self.idler = idler
         self.doze = doze
         self.core = core
@@ -335,7 +335,7 @@ class Waking:
         connection.answer_at(connection.answer_arrival(arrives), exchange)
 
 
-def answer_now(connection: Connection, exchange: Exchange) -> Response:
+def answer_now(connection: ClientConnection, exchange: Exchange) -> Response:
     """What the node says about the topics; it said the same when the question arrived."""
     known = connection.node.known_metadata(exchange)
     if known is not None:

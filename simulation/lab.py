@@ -12,23 +12,23 @@ from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.coordinator.config import Settings
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.simulation import ConsumerStarted, Done, TopicWritten
-from rejoin.simulation.actors.cluster import Cluster, NodeParty
-from rejoin.simulation.actors.consumers import ConsumerParty, Work
+from rejoin.simulation.actors.cluster import Cluster, NodeActor
+from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.disk import Disk
-from rejoin.simulation.idle import Idler
+from rejoin.simulation.idle import IdleSkipper
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.ownership import Ownership
-from rejoin.simulation.scenario.model import Coordinator, Group, Scenario
-from rejoin.simulation.scenario.runner import Happenings
-from rejoin.simulation.world import Hear, Millis, Party, World
+from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, Scenario
+from rejoin.simulation.scenario.runner import ActionRunner
+from rejoin.simulation.world import Actor, Listener, Millis, World
 
 _COLLECT_EVERY: Final = 100_000
 """Objects that may be made, and not gone, before Python looks for rings among them."""
 
 
-class Outside(Party):
+class Outside(Actor):
     """Whoever deploys, scales and breaks things: says what is done to the others."""
 
 
@@ -42,7 +42,7 @@ class Lab:
         *,
         skip: bool = True,
         keep: bool = False,
-        listeners: Iterable[Hear] = (),
+        listeners: Iterable[Listener] = (),
     ) -> None:
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
@@ -55,15 +55,15 @@ class Lab:
         self.network.lost_answers = network.lost_answers
         self.disk = Disk(world, _draw(coordinator.log_latency))
         self.cluster = _cluster(world, self.disk, coordinator, settings)
-        self.consumers: dict[str, ConsumerParty] = {}
+        self.consumers: dict[str, ConsumerActor] = {}
         self.accounting = Accounting(self._written_by, scenario.late)
         self.ownership = Ownership(keep=keep)
-        self._hears = (self.accounting.hears, self.ownership.hears)
-        self.idler = Idler(self) if skip else None
+        self._handlers = (self.accounting.handlers, self.ownership.handlers)
+        self.idler = IdleSkipper(self) if skip else None
         self._begun: dict[str, None] = {}
         world.listeners.append(self._hear)
         world.listeners.extend(listeners)
-        self.happenings = Happenings(self)
+        self.happenings = ActionRunner(self)
 
     # -- life
 
@@ -81,26 +81,26 @@ class Lab:
                 self.world.control(at, self._first_start, consumer)
         self.happenings.prepare()
 
-    def run(self, tell_progress: Callable[[Millis], None] | None = None) -> None:
+    def run(self, on_progress: Callable[[Millis], None] | None = None) -> None:
         """Play to the horizon."""
         before = gc.get_threshold()
         # Most of what is made here is gone as soon as it is let go; looking for rings took a fifth of the time.
         gc.set_threshold(_COLLECT_EVERY, *before[1:])
         try:
-            self._run(tell_progress)
+            self._run(on_progress)
         finally:
             gc.set_threshold(*before)
 
-    def _run(self, tell_progress: Callable[[Millis], None] | None) -> None:
+    def _run(self, on_progress: Callable[[Millis], None] | None) -> None:
         self.begin()
         horizon = self.scenario.horizon
-        if tell_progress is None:
+        if on_progress is None:
             self.world.run(horizon)
         else:
             step = max(1, horizon // 200)
             for until in range(step, horizon + step, step):
                 self.world.run(min(until, horizon))
-                tell_progress(self.world.now)
+                on_progress(self.world.now)
         self.finish()
 
     def run_to_horizon(self) -> None:
@@ -124,7 +124,7 @@ class Lab:
 
     # -- parties
 
-    def consumer(self, name: str, like: str | None = None) -> ConsumerParty:
+    def consumer(self, name: str, like: str | None = None) -> ConsumerActor:
         """A consumer's process by its name, made when it is first asked for. ``like``: whose instance id it takes."""
         found = self.consumers.get(name)
         if found is None:
@@ -132,7 +132,7 @@ class Lab:
             group_id = original.rpartition("-")[0]
             group = self.scenario.groups[group_id]
             config = config_of(group_id, group, name, original)
-            found = ConsumerParty(self.world, self.network, self.cluster, config, work_of(group), name)
+            found = ConsumerActor(self.world, self.network, self.cluster, config, user_code_of(group), name)
             if self.idler is not None:
                 found.consider_dozing = self.idler.consider
                 found.wake_up = self.idler.wake
@@ -140,13 +140,13 @@ class Lab:
             self.consumers[name] = found
         return found
 
-    def node(self, name: str) -> NodeParty | None:
+    def node(self, name: str) -> NodeActor | None:
         """A node by its name; ``node-of-GROUP`` is the one that leads the group's offsets partition, if any does."""
         if name.startswith("node-of-"):
             return self.cluster.leader_of(name.removeprefix("node-of-"))
         return self.cluster.nodes[int(name.removeprefix("node-")) - 1]
 
-    def members_of(self, group_id: str) -> list[ConsumerParty]:
+    def members_of(self, group_id: str) -> list[ConsumerActor]:
         """The consumers of a group that shall run, in the order in which they were made; twins do not count."""
         return [
             each
@@ -154,7 +154,7 @@ class Lab:
             if each.config.group_id == group_id and each.wanted and not each.is_twin
         ]
 
-    def _first_start(self, consumer: ConsumerParty) -> None:
+    def _first_start(self, consumer: ConsumerActor) -> None:
         if consumer.wanted:
             consumer.start()
 
@@ -164,14 +164,14 @@ class Lab:
         """Tell what is being done from outside."""
         self.outside.emit(Done(what=what))
 
-    def _hear(self, party: Party, event: Event, now: Millis) -> None:
+    def _hear(self, party: Actor, event: Event, now: Millis) -> None:
         if isinstance(event, ConsumerStarted) and event.group_id not in self._begun:
             self._begun[event.group_id] = None
             for topic in self.scenario.groups[event.group_id].topics:
                 self.ownership.expect(event.group_id, topic, len(self.cluster.topics[topic].partitions), now)
         kind = type(event)
-        for hears in self._hears:
-            hear = hears.get(kind)
+        for handlers in self._handlers:
+            hear = handlers.get(kind)
             if hear is not None:
                 hear(event, now)
 
@@ -202,13 +202,13 @@ class Lab:
         return behind
 
 
-def _cluster(world: World, disk: Disk, how: Coordinator, settings: Settings) -> Cluster:
+def _cluster(world: World, disk: Disk, how: CoordinatorSpec, settings: Settings) -> Cluster:
     if how.lease:
         return LeasedCluster(world, disk, how.nodes, settings, how.gossip, how.lease)
     return Cluster(world, disk, how.nodes, settings, how.notice, how.gossip)
 
 
-def config_of(group_id: str, group: Group, name: str, original: str) -> ConsumerConfig:
+def config_of(group_id: str, group: GroupSpec, name: str, original: str) -> ConsumerConfig:
     """The settings of one consumer of a group."""
     return ConsumerConfig(
         group_id=group_id,
@@ -228,9 +228,9 @@ def config_of(group_id: str, group: Group, name: str, original: str) -> Consumer
     )
 
 
-def work_of(group: Group) -> Work:
+def user_code_of(group: GroupSpec) -> UserCode:
     """What the user's code of a group does."""
-    return Work(
+    return UserCode(
         topics=group.topics,
         assignors=group.assignor,
         commit=group.commit,

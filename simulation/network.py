@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Final
 
 from rejoin.client.core.inputs import Failure
 from rejoin.protocol.message import Request, Response
-from rejoin.simulation.world import Lane, Millis, Order, Party, World
+from rejoin.simulation.world import Actor, Lane, Millis, Order, World
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.cluster import NodeParty
-    from rejoin.simulation.actors.consumers import ConsumerParty
+    from rejoin.simulation.actors.cluster import NodeActor
+    from rejoin.simulation.actors.consumers import ConsumerActor
 
 _DRAWS: Final = 1_024
 _MASK: Final = 0xFFFFFFFF
@@ -49,7 +49,7 @@ class Latency:
         return self._delays[(mixed ^ (mixed >> 13)) & (_DRAWS - 1)]
 
 
-class Asker:
+class Requester:
     """Whoever waits for a node's answer: the token of a request."""
 
     __slots__ = ()
@@ -60,10 +60,10 @@ class Asker:
 
 
 @dataclass(slots=True, eq=False)
-class Exchange(Asker):
+class Exchange(Requester):
     """A request on its way, and its answer: the token that the coordinator gives back."""
 
-    connection: Connection
+    connection: ClientConnection
     serial: int
     request_id: int
     request: Request
@@ -79,7 +79,7 @@ class Exchange(Asker):
         self.connection.answer(self, response)
 
 
-class Connection:
+class ClientConnection:
     """A consumer's connection to a node. ``serial`` counts how often it was made anew; older exchanges are void."""
 
     __slots__ = (
@@ -99,7 +99,7 @@ class Connection:
         "watched_at",
     )
 
-    def __init__(self, network: Network, client: ConsumerParty, node: NodeParty, kind: int) -> None:
+    def __init__(self, network: Network, client: ConsumerActor, node: NodeActor, kind: int) -> None:
         self.network = network
         self.client = client
         self.node = node
@@ -262,11 +262,11 @@ class Network:
         self.lost_requests = 0.0
         self.lost_answers = 0.0
         self.blocked: dict[tuple[str, str], int] = {}
-        self._connections: list[Connection] = []
+        self._connections: list[ClientConnection] = []
 
-    def connect(self, client: ConsumerParty, node: NodeParty, kind: int) -> Connection:
+    def connect(self, client: ConsumerActor, node: NodeActor, kind: int) -> ClientConnection:
         """A connection that is there for good; breaking makes it a new one."""
-        connection = Connection(self, client, node, kind)
+        connection = ClientConnection(self, client, node, kind)
         self._connections.append(connection)
         return connection
 
@@ -302,7 +302,7 @@ class Network:
                 for is_request, exchange in held:
                     (connection.carry if is_request else connection.carry_back)(exchange)
 
-    def node_down(self, node: Party) -> None:
+    def node_down(self, node: Actor) -> None:
         """Every connection to a node breaks; those who are cut off from it do not notice before they lose patience."""
         for connection in self._connections:
             if connection.node is node and connection.waiting and not self.is_blocked(*connection.parties):

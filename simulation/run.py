@@ -13,10 +13,10 @@ from rejoin.journal.events.client import ConsumerEvent, Range
 from rejoin.journal.events.simulation import LabEvent, RecordsInHand, RunEnded
 from rejoin.journal.journal import JournalWriter, RowEncoder
 from rejoin.simulation.lab import Lab
-from rejoin.simulation.output.summary import Counter, Summary, summarise
-from rejoin.simulation.output.timeline import Story
+from rejoin.simulation.output.summary import Summary, SummaryCounter, summarise
+from rejoin.simulation.output.timeline import Timeline
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.world import Hear, Millis, Party
+from rejoin.simulation.world import Actor, Listener, Millis
 
 CONSUMERS = "consumers"
 """The stream of all consumers in a journal; each node has its own."""
@@ -25,7 +25,7 @@ OUTSIDE = "outside"
 """The stream of what the laboratory did: crashes of consumers, which no journal of a service can tell, and the rest."""
 
 
-class Journal:
+class RunJournal:
     """Writes the events of a run as a service and its consumers would: one stream for each node, one for the consumers,
     and one for what was done to them.
 
@@ -43,7 +43,7 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("wb")
 
-    def hear(self, party: Party, event: Event, now: Millis) -> None:
+    def hear(self, party: Actor, event: Event, now: Millis) -> None:
         """Write an event down."""
         name = party.name
         if isinstance(event, LabEvent):
@@ -87,8 +87,8 @@ def play(
     tell: Callable[[str], None] | None = None,
     journal: Path | None = None,
     keep: bool = False,
-    listeners: Iterable[Hear] = (),
-    tell_progress: Callable[[Millis], None] | None = None,
+    listeners: Iterable[Listener] = (),
+    on_progress: Callable[[Millis], None] | None = None,
     run_id: str | None = None,
     prepare: Callable[[Lab], None] | None = None,
 ) -> tuple[Lab, Summary]:
@@ -96,17 +96,17 @@ def play(
 
     ``run_id``: the journal's, else it is made of the seed. ``prepare`` is given the lab before anything happens.
     """
-    counter = Counter()
-    heard: list[Hear] = [counter.hear, *listeners]
-    written: Journal | None = None
+    counter = SummaryCounter()
+    heard: list[Listener] = [counter.hear, *listeners]
+    written: RunJournal | None = None
     with ExitStack() as closing:
         if journal is not None:
             used = scenario.seed if seed is None else seed
-            written = closing.enter_context(Journal(journal, run_id or f"simulation-{used}"))
+            written = closing.enter_context(RunJournal(journal, run_id or f"simulation-{used}"))
             heard.append(written.hear)
-        story: Story | None = None
+        story: Timeline | None = None
         if tell is not None:
-            story = Story(tell, lambda: lab.ownership)
+            story = Timeline(tell, lambda: lab.ownership)
             heard.append(story.hear)
         lab = Lab(scenario, seed, skip=skip, keep=keep, listeners=heard)
         if story is None:
@@ -114,7 +114,7 @@ def play(
             lab.world.listeners.append(lambda *_: lab.ownership.closed_gaps.clear())
         if prepare is not None:
             prepare(lab)
-        lab.run(tell_progress)
+        lab.run(on_progress)
         if written is not None:
             for event in _end(lab):
                 written.hear(lab.outside, event, lab.world.now)

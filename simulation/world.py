@@ -20,8 +20,8 @@ Millis: TypeAlias = int
 
 Lane: TypeAlias = int
 Act: TypeAlias = Callable[[Any], None]
-Hear: TypeAlias = Callable[["Party", Event, Millis], None]
-Hears: TypeAlias = Mapping[type, Callable[[Any, Millis], None]]
+Listener: TypeAlias = Callable[["Actor", Event, Millis], None]
+EventHandlers: TypeAlias = Mapping[type, Callable[[Any, Millis], None]]
 
 _PARTIES: Final = 1 << 24
 _SLOTS: Final = 64
@@ -40,7 +40,7 @@ class Order(IntEnum):
     USER = 6
 
 
-class Party:
+class Actor:
     """Somebody in the world whose clock may stop for a while: a node or a consumer's process."""
 
     def __init__(self, world: World, name: str) -> None:
@@ -79,7 +79,7 @@ class World:
         self.current: tuple[Millis, Lane] = (0, 0)
         """When and in which lane the thing is that happens right now."""
         self.steps = 0
-        self.listeners: list[Hear] = []
+        self.listeners: list[Listener] = []
         self._heap: list[tuple[Millis, Lane, int, Act, Any]] = []
         self._serial = 0
         self._parties = 0

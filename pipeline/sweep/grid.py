@@ -24,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from rejoin import simulation
 from rejoin.simulation.scenario.actions import KINDS
 from rejoin.simulation.scenario.durations import Duration
-from rejoin.simulation.scenario.model import Group, Scenario
+from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.reading import BadScenario, Path_, checked, keys_of, mistake_of, plain, read_scenario
 
 GALLERY: Final = Path(simulation.__file__).parent / "gallery"
@@ -305,12 +305,16 @@ def _places(base: dict[str, Any], name: str, where: str, line: int | None) -> tu
     if head in KINDS:
         return _event_places(base, f"{head}.{rest}", name, where, line)
     groups = base["groups"]
-    if name in Group.model_fields:
+    if name in GroupSpec.model_fields:
         return tuple(("groups", group, name) for group in groups)
     for group in groups:
         if name.startswith(f"{group}."):
             return (_walk(groups[group], name.removeprefix(f"{group}."), ("groups", group), name, where, line),)
-    known = [*Group.model_fields, *(f"groups.{group}" for group in groups), *(key for key in base if key != "groups")]
+    known = [
+        *GroupSpec.model_fields,
+        *(f"groups.{group}" for group in groups),
+        *(key for key in base if key != "groups"),
+    ]
     raise BadScenario(where, line, f"parameters.{name}: {_no_such(name, known, 'key')}")
 
 

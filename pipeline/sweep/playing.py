@@ -16,10 +16,10 @@ from rejoin.journal.events.base import Event
 from rejoin.pipeline.sweep.tables import FAILED, JOURNAL, OK, numbers, totals
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.accounting import Ledger
-from rejoin.simulation.output.summary import Counter, GroupSummary, Summary
+from rejoin.simulation.output.summary import GroupSummary, Summary, SummaryCounter
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.world import Millis, Party
+from rejoin.simulation.world import Actor, Millis
 
 LONGEST_ERROR: Final = 2_000
 
@@ -128,7 +128,7 @@ class Counting:
 
     def __init__(self, count_from_ms: Millis) -> None:
         self._from = count_from_ms
-        self._counter = Counter()
+        self._counter = SummaryCounter()
         self._lost: dict[tuple[str, str, int], int] = {}
 
     def prepare(self, lab: Lab) -> None:
@@ -136,7 +136,7 @@ class Counting:
         if self._from:
             lab.world.control(self._from, self._begin_anew, lab)
 
-    def hear(self, party: Party, event: Event, now: Millis) -> None:
+    def hear(self, party: Actor, event: Event, now: Millis) -> None:
         """Take an event in."""
         self._counter.hear(party, event, now)
 
@@ -156,7 +156,7 @@ class Counting:
 
     def _begin_anew(self, lab: Lab) -> None:
         now = lab.world.now
-        self._counter = Counter()
+        self._counter = SummaryCounter()
         lab.ownership.stopped_ms.clear()
         for client in lab.ownership.clients.values():
             client.stopped_since = None if client.stopped_since is None else now

@@ -36,11 +36,11 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.disk import Disk
-from rejoin.simulation.network import Asker, Exchange
-from rejoin.simulation.world import Lane, Millis, Order, Party, World
+from rejoin.simulation.network import Exchange, Requester
+from rejoin.simulation.world import Actor, Lane, Millis, Order, World
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.leased_cluster import Tenure
+    from rejoin.simulation.actors.leased_cluster import LeaseHolder
 
 FIRST_PORT: Final = 9_000
 _PIECE: Final = 500
@@ -50,14 +50,14 @@ _PIECE: Final = 500
 class Watcher:
     """Somebody who looks at every step of every node; does nothing by itself."""
 
-    def before(self, node: NodeParty, what: Input) -> None:
+    def before(self, node: NodeActor, what: Input) -> None:
         """A node is about to take something in."""
 
-    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
+    def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         """A node has taken something in, and these are the effects, not carried out yet."""
 
 
-class NodeParty(Party):
+class NodeActor(Actor):
     """A node: its core while it is up, and what it waits for."""
 
     def __init__(self, world: World, cluster: Cluster, index: int, settings: Settings) -> None:
@@ -76,7 +76,7 @@ class NodeParty(Party):
         self._metadata: dict[tuple[Request, int], Response] = {}
         self._contexts: dict[tuple[str, int], Context] = {}
         self._heard = 0
-        self.tenure: Tenure | None = None
+        self.tenure: LeaseHolder | None = None
         """Its leases, where leadership comes from leases."""
         self.new_id: Callable[[], str] = self._uuid
         """Makes member ids and topic ids for the lives to come."""
@@ -170,7 +170,7 @@ class NodeParty(Party):
     def _apply(self, effect: Effect) -> None:
         match effect:
             case Reply():
-                if isinstance(effect.token, Asker):
+                if isinstance(effect.token, Requester):
                     effect.token.hear(effect.response)
             case Append():
                 stored = partial(self._stored, self.life)
@@ -275,8 +275,8 @@ class Cluster:
         self.gossip_ms = gossip_ms
         """How long it takes at the most until a node has heard of a new leader."""
         self.random = Random(world.random.getrandbits(64))
-        self.nodes = [NodeParty(world, self, index, settings) for index in range(nodes)]
-        self.leaders: dict[TopicPartition, NodeParty] = {}
+        self.nodes = [NodeActor(world, self, index, settings) for index in range(nodes)]
+        self.leaders: dict[TopicPartition, NodeActor] = {}
         self.topics: dict[str, TopicLog] = {}
         self.topics_changed_at: Millis = 0
         """When consumers' metadata last became another."""
@@ -302,18 +302,18 @@ class Cluster:
     def partition_of(self, group_id: str) -> TopicPartition:
         return offsets_partition(partition_for(group_id, self.settings.offsets_topic_num_partitions))
 
-    def leader_of(self, group_id: str) -> NodeParty | None:
+    def leader_of(self, group_id: str) -> NodeActor | None:
         """The node that leads a group's offsets partition, whatever anybody believes."""
         return self.leaders.get(self.partition_of(group_id))
 
-    def by_address(self, port: int) -> NodeParty:
+    def by_address(self, port: int) -> NodeActor:
         return self.nodes[port - FIRST_PORT - 1]
 
-    def any_node(self, way: int, at: Millis) -> NodeParty:
+    def any_node(self, way: int, at: Millis) -> NodeActor:
         """Some node for whoever does not care. A function of who asks and when; a node that is down is tried too."""
         return self.nodes[(way + at // 1_000) % len(self.nodes)]
 
-    def tells_topics(self, node: NodeParty) -> bool:
+    def tells_topics(self, node: NodeActor) -> bool:
         """Every node hears of topics; one of them says so."""
         return node is next((each for each in self.nodes if each.is_up), None)
 
@@ -352,28 +352,28 @@ class Cluster:
         for node in self.nodes:
             self._ask(node, request, 3)
 
-    def _tell_topic(self, node: NodeParty, name: str, partitions: int) -> None:
+    def _tell_topic(self, node: NodeActor, name: str, partitions: int) -> None:
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=())
         self._ask(node, CreateTopicsRequest(topics=(topic,)), 7)
 
-    def _ask(self, node: NodeParty, request: Request, version: int) -> None:
+    def _ask(self, node: NodeActor, request: Request, version: int) -> None:
         if node.is_up:
             node.hand_in(Received(None, request, Context(version, "operator")))
 
-    def at_store(self, node: NodeParty, act: Callable[[], None]) -> None:
+    def at_store(self, node: NodeActor, act: Callable[[], None]) -> None:
         """Let a node use the store, now or as soon as it can reach it."""
         act()
 
     # -- leading
 
-    def crash(self, node: NodeParty) -> None:
+    def crash(self, node: NodeActor) -> None:
         """A node dies; others take over what it led when that has been noticed."""
         if not node.is_up:
             return
         node.crash()
         self.world.control(self.world.now + self.notice_ms, self._replace, node)
 
-    def _replace(self, node: NodeParty) -> None:
+    def _replace(self, node: NodeActor) -> None:
         if node.is_up:
             return
         for partition, leader in list(self.leaders.items()):
@@ -381,7 +381,7 @@ class Cluster:
                 self._elect_somebody(partition, node)
         self.gossip()
 
-    def restart(self, node: NodeParty) -> None:
+    def restart(self, node: NodeActor) -> None:
         """A node that was down comes back, with an empty memory."""
         if node.is_up:
             return
@@ -390,7 +390,7 @@ class Cluster:
             self._tell_topic(node, name, len(topic.partitions))
         self.come_back(node)
 
-    def come_back(self, node: NodeParty) -> None:
+    def come_back(self, node: NodeActor) -> None:
         """What nobody leads becomes the node's own."""
         node.step(self._seen())
         for partition in self.partitions:
@@ -410,12 +410,12 @@ class Cluster:
             self.world.control(self.world.now + max(0, zombie_ms), lambda _: self._resign(partition, old, life))
         self.gossip()
 
-    def _resign(self, partition: TopicPartition, node: NodeParty, life: int) -> None:
+    def _resign(self, partition: TopicPartition, node: NodeActor, life: int) -> None:
         """Tell a node that it leads no more, unless it does again."""
         if life == node.life and self.leaders.get(partition) is not node:
             node.hand_in(Resigned(partition))
 
-    def _elect_somebody(self, partition: TopicPartition, besides: NodeParty) -> None:
+    def _elect_somebody(self, partition: TopicPartition, besides: NodeActor) -> None:
         others = [node for node in self.nodes if node.is_up and node is not besides]
         if others:
             self.elect(partition, others[self.random.randrange(len(others))])
@@ -425,7 +425,7 @@ class Cluster:
         else:
             self.leaders.pop(partition, None)
 
-    def elect(self, partition: TopicPartition, node: NodeParty) -> None:
+    def elect(self, partition: TopicPartition, node: NodeActor) -> None:
         """Have a node lead a partition, in a new epoch."""
         self.leaders[partition] = node
         node.hand_in(Elected(partition, self.disk.elect(partition)))

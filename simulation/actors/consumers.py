@@ -53,8 +53,8 @@ from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.network import Connection, Exchange, Network
-from rejoin.simulation.world import Millis, Order, Party, World
+from rejoin.simulation.network import ClientConnection, Exchange, Network
+from rejoin.simulation.world import Actor, Millis, Order, World
 
 CommitMode: TypeAlias = Literal["auto", "after", "after-async", "before", "none"]
 
@@ -66,7 +66,7 @@ _COORDINATOR, _ANY = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class UserCode:
     """What the user's code does. ``revoke_ms`` is how long its listener takes to give partitions up."""
 
     topics: tuple[str, ...]
@@ -79,11 +79,11 @@ class Work:
     """A process that died of an error is started again after this, as a supervisor would do it."""
 
 
-class ConsumerParty(Party):
+class ConsumerActor(Actor):
     """One consumer's process. ``life`` counts its starts; it is down while ``core`` is none."""
 
     def __init__(
-        self, world: World, network: Network, cluster: Cluster, config: ConsumerConfig, work: Work, name: str
+        self, world: World, network: Network, cluster: Cluster, config: ConsumerConfig, work: UserCode, name: str
     ) -> None:
         super().__init__(world, name)
         self.network = network
@@ -103,12 +103,12 @@ class ConsumerParty(Party):
         self.stopping = False
         self.closing = False
         self.dozing = False
-        self.consider_dozing: Callable[[ConsumerParty], None] | None = None
-        self.wake_up: Callable[[ConsumerParty], None] | None = None
+        self.consider_dozing: Callable[[ConsumerActor], None] | None = None
+        self.wake_up: Callable[[ConsumerActor], None] | None = None
         self._connections = [
             [network.connect(self, node, kind) for kind in (_COORDINATOR, _ANY)] for node in cluster.nodes
         ]
-        self._where: dict[int, Connection] = {}
+        self._where: dict[int, ClientConnection] = {}
         self._inbox: deque[Input] = deque()
         self._draining = False
         self._queued_at: Millis | None = None
@@ -302,7 +302,7 @@ class ConsumerParty(Party):
 
     # -- requests
 
-    def connection_to(self, node: int, kind: int) -> Connection:
+    def connection_to(self, node: int, kind: int) -> ClientConnection:
         """The connection to a node, by its index: 0 for what the coordinator is asked, 1 for the rest."""
         return self._connections[node][kind]
 

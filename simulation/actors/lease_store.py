@@ -11,7 +11,7 @@ from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
 
 
 @dataclass
-class Row:
+class LeaseRow:
     """A node's or a lease's row; a lease that was given back has no end."""
 
     node_id: int
@@ -20,15 +20,15 @@ class Row:
     epoch: int = -1
 
 
-class LeaseStore:
+class MemoryLeaseStore:
     """Nodes and leases. ``now`` is given with each request, in ms."""
 
     def __init__(self, partitions: int, lease_ms: int, broker_of: Callable[[int], Broker]) -> None:
         self.lease_ms = lease_ms
         self.partitions = partitions
         self.broker_of = broker_of
-        self.nodes: dict[int, Row] = {}
-        self.leases: dict[int, Row] = {}
+        self.nodes: dict[int, LeaseRow] = {}
+        self.leases: dict[int, LeaseRow] = {}
 
     def carry_out(self, request: Request, node_id: int, incarnation: str, now: float) -> Happening:
         match request:
@@ -43,7 +43,7 @@ class LeaseStore:
         row = self.nodes.get(node_id)
         if row is not None and row.incarnation != incarnation and (row.expires_at or 0) > now:
             return Refused(self._node(row, now))
-        self.nodes[node_id] = Row(node_id, incarnation, now + self.lease_ms)
+        self.nodes[node_id] = LeaseRow(node_id, incarnation, now + self.lease_ms)
         renewed = []
         for partition, epoch in request.held.items():
             lease = self.leases[partition]
@@ -59,7 +59,7 @@ class LeaseStore:
             if lease is not None and self._live(lease, now) and lease.incarnation != incarnation:
                 continue
             epochs[partition] = 0 if lease is None else lease.epoch + 1
-            self.leases[partition] = Row(node_id, incarnation, now + self.lease_ms, epochs[partition])
+            self.leases[partition] = LeaseRow(node_id, incarnation, now + self.lease_ms, epochs[partition])
         return Taken(epochs)
 
     def _give(self, request: GiveBack, node_id: int, incarnation: str) -> Happening:
@@ -71,7 +71,7 @@ class LeaseStore:
         return Given()
 
     @staticmethod
-    def _live(lease: Row, now: float) -> bool:
+    def _live(lease: LeaseRow, now: float) -> bool:
         return lease.expires_at is not None and lease.expires_at > now
 
     def view(self, now: float) -> View:
@@ -94,7 +94,7 @@ class LeaseStore:
         lease = self.leases.get(partition)
         return lease.node_id if lease is not None and self._live(lease, now) else None
 
-    def _node(self, row: Row, now: float) -> NodeSeen:
+    def _node(self, row: LeaseRow, now: float) -> NodeSeen:
         assert row.expires_at is not None, "a node's row has an end"
         broker = self.broker_of(row.node_id)
         return NodeSeen(row.node_id, row.incarnation, broker.host, broker.port, int(row.expires_at - now))

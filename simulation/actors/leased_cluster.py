@@ -32,8 +32,8 @@ from rejoin.coordinator.leadership.leases import (
 )
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import Cluster, NodeParty
-from rejoin.simulation.actors.lease_store import LeaseStore
+from rejoin.simulation.actors.cluster import Cluster, NodeActor
+from rejoin.simulation.actors.lease_store import MemoryLeaseStore
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.world import Millis, Order, World
 
@@ -44,17 +44,17 @@ _PATIENCE_PARTS: Final = 3
 
 
 @dataclass(slots=True)
-class _Line:
+class _StorePath:
     """A node's way to the store, and what waits for it to be open, in order."""
 
     cuts: int = 0
     waiting: deque[Callable[[], None]] = field(default_factory=deque)
 
 
-class Tenure:
+class LeaseHolder:
     """The leases of one life of a node."""
 
-    def __init__(self, cluster: LeasedCluster, node: NodeParty) -> None:
+    def __init__(self, cluster: LeasedCluster, node: NodeActor) -> None:
         self.cluster = cluster
         self.node = node
         self.life = node.life
@@ -147,14 +147,14 @@ class LeasedCluster(Cluster):
     ) -> None:
         super().__init__(world, disk, nodes, settings, notice_ms=0, gossip_ms=gossip_ms)
         self.lease_ms = lease_ms
-        self.store = LeaseStore(
+        self.store = MemoryLeaseStore(
             settings.offsets_topic_num_partitions, lease_ms, lambda node_id: self.nodes[node_id - 1].broker
         )
-        self._lines = {node: _Line() for node in self.nodes}
+        self._paths_to_store = {node: _StorePath() for node in self.nodes}
 
     # -- who leads
 
-    def leader_of(self, group_id: str) -> NodeParty | None:
+    def leader_of(self, group_id: str) -> NodeActor | None:
         node_id = self.store.leader(self.partition_of(group_id).partition, self.world.now)
         return None if node_id is None else self.nodes[node_id - 1]
 
@@ -162,11 +162,11 @@ class LeasedCluster(Cluster):
         for node in self.nodes:
             self._take_part(node)
 
-    def crash(self, node: NodeParty) -> None:
+    def crash(self, node: NodeActor) -> None:
         node.crash()
-        self._lines[node].waiting.clear()
+        self._paths_to_store[node].waiting.clear()
 
-    def come_back(self, node: NodeParty) -> None:
+    def come_back(self, node: NodeActor) -> None:
         self._take_part(node)
 
     def move(self, partition: TopicPartition, zombie_ms: Millis) -> None:
@@ -175,9 +175,9 @@ class LeasedCluster(Cluster):
         if node_id is not None and (tenure := self.nodes[node_id - 1].tenure) is not None:
             tenure.hand_in(Resign(partition.partition))
 
-    def _take_part(self, node: NodeParty) -> None:
+    def _take_part(self, node: NodeActor) -> None:
         node.step(ClusterSeen((node.broker,), {}))
-        node.tenure = Tenure(self, node)
+        node.tenure = LeaseHolder(self, node)
         node.tenure.hand_in(Tick())
 
     # -- the store
@@ -185,10 +185,10 @@ class LeasedCluster(Cluster):
     def draw_delay(self) -> Millis:
         return self.random.randint(1, _SLOWEST_MS)
 
-    def reaches_store(self, node: NodeParty) -> bool:
-        return not self._lines[node].cuts
+    def reaches_store(self, node: NodeActor) -> bool:
+        return not self._paths_to_store[node].cuts
 
-    def carry_out(self, request: Request, by: Tenure) -> Happening:
+    def carry_out(self, request: Request, by: LeaseHolder) -> Happening:
         """Do in the store what a node wants done there, and let the others know that something has changed."""
         answer = self.store.carry_out(request, by.node.broker.node_id, by.incarnation, self.world.now)
         if isinstance(answer, Taken):
@@ -201,21 +201,21 @@ class LeasedCluster(Cluster):
                     self.world.control(self.world.now + delay, node.tenure.hand_in, Nudge())
         return answer
 
-    def cut_off(self, nodes: list[NodeParty]) -> None:
+    def cut_off(self, nodes: list[NodeActor]) -> None:
         """Nodes cannot reach the store. Who is cut off twice must be healed twice."""
         for node in nodes:
-            self._lines[node].cuts += 1
+            self._paths_to_store[node].cuts += 1
 
-    def heal(self, nodes: list[NodeParty]) -> None:
+    def heal(self, nodes: list[NodeActor]) -> None:
         """Nodes reach the store again: what waited there goes on its way, in order."""
         for node in nodes:
-            line = self._lines[node]
+            line = self._paths_to_store[node]
             line.cuts -= 1
             while not line.cuts and line.waiting:
                 line.waiting.popleft()()
 
-    def at_store(self, node: NodeParty, act: Callable[[], None]) -> None:
-        line = self._lines[node]
+    def at_store(self, node: NodeActor, act: Callable[[], None]) -> None:
+        line = self._paths_to_store[node]
         if line.cuts:
             line.waiting.append(act)
         else:

@@ -18,11 +18,11 @@ from rejoin.simulation.network import Exchange
 from rejoin.simulation.world import Millis
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.consumers import ConsumerParty
+    from rejoin.simulation.actors.consumers import ConsumerActor
     from rejoin.simulation.lab import Lab
 
 
-class Stranger:
+class MisbehavingClient:
     """Takes a member's name and a generation that is over, or a name that nobody has, every so often."""
 
     def __init__(self, lab: Lab, every_ms: Millis, until: Millis) -> None:
@@ -77,6 +77,6 @@ class Stranger:
         ), 8
 
 
-def voided(client: ConsumerParty, node: int, request: Request, version: int, now: Millis) -> Exchange:
+def voided(client: ConsumerActor, node: int, request: Request, version: int, now: Millis) -> Exchange:
     """A token whose answer goes nowhere."""
     return Exchange(client.connection_to(node, 1), -1, -1, request, version, now, now)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rejoin.journal.events.client import CommitSucceeded, PositionsFound, RecordsProcessed
-from rejoin.simulation.world import Hears, Millis
+from rejoin.simulation.world import EventHandlers, Millis
 
 
-class Span(NamedTuple):
+class OffsetRange(NamedTuple):
     """Offsets from ``start`` up to, and not including, ``end``."""
 
     start: int
@@ -29,16 +29,16 @@ class Ledger:
 
     first: int | None = None
     committed: int | None = None
-    spans: list[Span] = field(default_factory=list)
+    spans: list[OffsetRange] = field(default_factory=list)
     processed: int = 0
     twice: int = 0
     late: int = 0
 
-    def process(self, start: int, end: int) -> list[Span]:
+    def process(self, start: int, end: int) -> list[OffsetRange]:
         """Take a piece down; returns what of it is new."""
-        fresh: list[Span] = []
+        fresh: list[OffsetRange] = []
         at = start
-        touched: list[Span] = []
+        touched: list[OffsetRange] = []
         for span in reversed(self.spans):
             if span.end < start:
                 break
@@ -46,19 +46,21 @@ class Ledger:
                 touched.append(span)
         for span in reversed(touched):
             if at < span.start:
-                fresh.append(Span(at, min(span.start, end)))
+                fresh.append(OffsetRange(at, min(span.start, end)))
             at = max(at, span.end)
         if at < end:
-            fresh.append(Span(at, end))
+            fresh.append(OffsetRange(at, end))
         new = sum(each.end - each.start for each in fresh)
         self.processed += new
         self.twice += end - start - new
         for span in touched:
             self.spans.remove(span)
-        insort(self.spans, Span(min([start, *(s.start for s in touched)]), max([end, *(s.end for s in touched)])))
+        insort(
+            self.spans, OffsetRange(min([start, *(s.start for s in touched)]), max([end, *(s.end for s in touched)]))
+        )
         return fresh
 
-    def lost(self) -> list[Span]:
+    def lost(self) -> list[OffsetRange]:
         """What nobody processed though somebody went past it."""
         reached = self.first if self.first is not None else (self.spans[0].start if self.spans else 0)
         if self.spans:
@@ -66,10 +68,10 @@ class Ledger:
         gaps = []
         for span in self.spans:
             if span.start > reached:
-                gaps.append(Span(reached, span.start))
+                gaps.append(OffsetRange(reached, span.start))
             reached = max(reached, span.end)
         if self.committed is not None and self.committed > reached:
-            gaps.append(Span(reached, self.committed))
+            gaps.append(OffsetRange(reached, self.committed))
         return gaps
 
 
@@ -80,7 +82,7 @@ class Accounting:
         self._written_by = written_by
         self._late_ms = late_ms
         self.ledgers: dict[tuple[str, str, int], Ledger] = {}
-        self.hears: Hears = {
+        self.handlers: EventHandlers = {
             RecordsProcessed: self._processed,
             PositionsFound: self._found,
             CommitSucceeded: self._committed,

@@ -10,12 +10,12 @@ from rich.table import Table
 
 from rejoin.simulation.output.summary import ROWS, Summary
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.model import Group, Scenario
+from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.reading import BadScenario, checked
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class VariantAxis:
     """A key of every group, or of one, with the values to try."""
 
     group: str | None
@@ -23,23 +23,23 @@ class Axis:
     values: tuple[str, ...]
 
 
-def parse_axis(text: str, scenario: Scenario) -> Axis:
+def parse_axis(text: str, scenario: Scenario) -> VariantAxis:
     """``assignor=range,sticky`` or ``GROUP.assignor=...``. Raises :class:`BadScenario` saying what was expected."""
     name, equals, values = text.partition("=")
     group, _, key = name.rpartition(".")
     if not equals or not values:
         raise BadScenario(f"--compare {text}", None, "expected KEY=VALUE,VALUE,... or GROUP.KEY=VALUE,...")
-    if key not in Group.model_fields:
-        known = ", ".join(Group.model_fields)
+    if key not in GroupSpec.model_fields:
+        known = ", ".join(GroupSpec.model_fields)
         raise BadScenario(f"--compare {text}", None, f"a group has no key {key!r}; known are {known}")
     if group and group not in scenario.groups:
         raise BadScenario(
             f"--compare {text}", None, f"there is no group {group!r}; there are {', '.join(scenario.groups)}"
         )
-    return Axis(group or None, key, tuple(value.strip() for value in values.split(",")))
+    return VariantAxis(group or None, key, tuple(value.strip() for value in values.split(",")))
 
 
-def variant(scenario: Scenario, chosen: list[tuple[Axis, str]]) -> Scenario:
+def variant(scenario: Scenario, chosen: list[tuple[VariantAxis, str]]) -> Scenario:
     """The scenario with these values. Raises :class:`BadScenario` when a value cannot be taken."""
     data = scenario.model_dump(by_alias=True)
     for axis, value in chosen:
@@ -52,14 +52,14 @@ def variant(scenario: Scenario, chosen: list[tuple[Axis, str]]) -> Scenario:
 
 def _typed(key: str, value: str) -> Any:
     lowered = value.lower()
-    if Group.model_fields[key].annotation is bool:
+    if GroupSpec.model_fields[key].annotation is bool:
         return {"true": True, "false": False, "yes": True, "no": False}.get(lowered, value)
-    if Group.model_fields[key].annotation is int and value.isdecimal():
+    if GroupSpec.model_fields[key].annotation is int and value.isdecimal():
         return int(value)
     return tuple(value.split("+")) if key in ("assignor", "topics") else value
 
 
-def compare(scenario: Scenario, axes: list[Axis], seed: int | None) -> list[tuple[list[str], Summary]]:
+def compare(scenario: Scenario, axes: list[VariantAxis], seed: int | None) -> list[tuple[list[str], Summary]]:
     """Play every combination with the same seed: the values, and what came out."""
     results = []
     for values in product(*(axis.values for axis in axes)):
@@ -68,7 +68,7 @@ def compare(scenario: Scenario, axes: list[Axis], seed: int | None) -> list[tupl
     return results
 
 
-def table(axes: list[Axis], results: list[tuple[list[str], Summary]]) -> Table:
+def table(axes: list[VariantAxis], results: list[tuple[list[str], Summary]]) -> Table:
     """Rows of the summary that differ between the variants, one column for each variant."""
     shown = Table(show_edge=False, pad_edge=False)
     shown.add_column("")

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from rejoin.journal.events.client import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
-from rejoin.simulation.world import Hears, Millis
+from rejoin.simulation.world import EventHandlers, Millis
 
 
-class Place(NamedTuple):
+class GroupPartition(NamedTuple):
     """A partition as one group reads it."""
 
     group_id: str
@@ -18,17 +18,17 @@ class Place(NamedTuple):
     partition: int
 
 
-class Held(NamedTuple):
+class OwnershipInterval(NamedTuple):
     """A consumer owned a partition from ``start`` to ``end``."""
 
-    place: Place
+    place: GroupPartition
     client_id: str
     start: Millis
     end: Millis
 
 
 @dataclass(slots=True)
-class PlaceState:
+class PartitionOwners:
     """A partition: who owns it, in the order in which they got it, and how long nobody did."""
 
     owners: dict[str, Millis] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class ClientState:
     """A consumer: what it owns, and since when it has stood still for a rebalance."""
 
     group_id: str
-    owned: dict[Place, None] = field(default_factory=dict)
+    owned: dict[GroupPartition, None] = field(default_factory=dict)
     stopped_since: Millis | None = None
     had_any: bool = False
 
@@ -51,15 +51,15 @@ class Ownership:
     """Follows the events. ``keep``: remember every single ownership, for the chart."""
 
     def __init__(self, *, keep: bool = False) -> None:
-        self.places: dict[Place, PlaceState] = {}
+        self.places: dict[GroupPartition, PartitionOwners] = {}
         self.clients: dict[str, ClientState] = {}
         self.stopped_ms: dict[str, Millis] = {}
         """By group: consumer-milliseconds in which a consumer that had owned something waited for a rebalance."""
-        self.held: list[Held] = []
-        self.closed_gaps: list[tuple[Place, Millis]] = []
+        self.held: list[OwnershipInterval] = []
+        self.closed_gaps: list[tuple[GroupPartition, Millis]] = []
         """Partitions that found an owner again since somebody last took this list, and how long they had none."""
         self._keep = keep
-        self.hears: Hears = {
+        self.handlers: EventHandlers = {
             PartitionsAssigned: self._assigned,
             PartitionsRevoked: self._given_up,
             PartitionsLost: self._given_up,
@@ -73,9 +73,9 @@ class Ownership:
     def expect(self, group_id: str, topic: str, partitions: int, now: Millis) -> None:
         """From now on these partitions should be owned by somebody in the group."""
         for index in range(partitions):
-            place = Place(group_id, topic, index)
+            place = GroupPartition(group_id, topic, index)
             if place not in self.places:
-                self.places[place] = PlaceState(free_since=now)
+                self.places[place] = PartitionOwners(free_since=now)
 
     def _assigned(self, event: PartitionsAssigned, now: Millis) -> None:
         client = self._client(event.client_id, event.group_id)
@@ -83,14 +83,14 @@ class Ownership:
             self._stopped(client, now)
         for topic, indexes in event.partitions.items():
             for index in indexes:
-                self._take(Place(client.group_id, topic, index), event.client_id, client, now)
+                self._take(GroupPartition(client.group_id, topic, index), event.client_id, client, now)
         client.had_any = client.had_any or bool(client.owned)
 
     def _given_up(self, event: PartitionsRevoked | PartitionsLost, now: Millis) -> None:
         client = self._client(event.client_id, event.group_id)
         for topic, indexes in event.partitions.items():
             for index in indexes:
-                self._release(Place(client.group_id, topic, index), event.client_id, client, now)
+                self._release(GroupPartition(client.group_id, topic, index), event.client_id, client, now)
         if client.had_any and not client.owned and client.stopped_since is None:
             client.stopped_since = now
 
@@ -130,8 +130,8 @@ class Ownership:
         for place in list(client.owned):
             self._release(place, client_id, client, now)
 
-    def _take(self, place: Place, client_id: str, client: ClientState, now: Millis) -> None:
-        state = self.places.setdefault(place, PlaceState(free_since=now))
+    def _take(self, place: GroupPartition, client_id: str, client: ClientState, now: Millis) -> None:
+        state = self.places.setdefault(place, PartitionOwners(free_since=now))
         client.owned[place] = None
         if state.free_since is not None:
             self.closed_gaps.append((place, now - state.free_since))
@@ -139,19 +139,19 @@ class Ownership:
             state.free_since = None
         state.owners[client_id] = now
 
-    def _release(self, place: Place, client_id: str, client: ClientState, now: Millis) -> None:
+    def _release(self, place: GroupPartition, client_id: str, client: ClientState, now: Millis) -> None:
         state = self.places.get(place)
         client.owned.pop(place, None)
         if state is None or client_id not in state.owners:
             return
         since = state.owners.pop(client_id)
         if self._keep and now > since:
-            self.held.append(Held(place, client_id, since, now))
+            self.held.append(OwnershipInterval(place, client_id, since, now))
         if not state.owners:
             state.free_since = now
 
     @staticmethod
-    def _count_gap(state: PlaceState, now: Millis) -> None:
+    def _count_gap(state: PartitionOwners, now: Millis) -> None:
         assert state.free_since is not None
         gap = now - state.free_since
         state.unowned_ms += gap

@@ -16,11 +16,11 @@ from rejoin.journal.formatting import why
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.summary import ROWS, Summary
 from rejoin.simulation.output.timeline import clock, short
-from rejoin.simulation.world import Millis, Party
+from rejoin.simulation.world import Actor, Millis
 
 
 @dataclass(slots=True)
-class Mark:
+class RebalanceMark:
     """A rebalance of a group, from its first beginning to its end."""
 
     group: str
@@ -30,20 +30,20 @@ class Mark:
     text: str
 
 
-class Marks:
+class ChartEvents:
     """Listens for rebalances and for what was done from outside."""
 
     def __init__(self) -> None:
-        self.rebalances: list[Mark] = []
+        self.rebalances: list[RebalanceMark] = []
         self.done: list[tuple[Millis, str]] = []
-        self._open: dict[str, Mark] = {}
+        self._open: dict[str, RebalanceMark] = {}
 
-    def hear(self, _: Party, event: Event, now: Millis) -> None:
+    def hear(self, _: Actor, event: Event, now: Millis) -> None:
         """Take an event in."""
         match event:
             case RebalanceStarted():
                 if event.group_id not in self._open:
-                    mark = Mark(event.group_id, now, now, event.cause.cause, short(why(event.cause)))
+                    mark = RebalanceMark(event.group_id, now, now, event.cause.cause, short(why(event.cause)))
                     self._open[event.group_id] = mark
                     self.rebalances.append(mark)
             case RebalanceCompleted():
@@ -63,7 +63,7 @@ class Marks:
             mark.end = now
 
 
-def render(lab: Lab, summary: Summary, marks: Marks, title: str, story: list[str]) -> str:
+def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, story: list[str]) -> str:
     """The page."""
     marks.finish(summary.horizon_ms)
     owners: dict[str, int] = {}

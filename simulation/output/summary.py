@@ -19,7 +19,7 @@ from rejoin.journal.events.coordinator import (
 )
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.timeline import span
-from rejoin.simulation.world import Millis, Party
+from rejoin.simulation.world import Actor, Millis
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Summary:
     steps: int = 0
 
 
-class Counter:
+class SummaryCounter:
     """Listens, and counts what the coordinator tells."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Counter:
             found = self.groups[group_id] = GroupSummary(group_id)
         return found
 
-    def hear(self, _: Party, event: Event, now: Millis) -> None:
+    def hear(self, _: Actor, event: Event, now: Millis) -> None:
         """Take an event in."""
         match event:
             case RebalanceStarted():
@@ -102,7 +102,7 @@ class Counter:
                 pass
 
 
-def summarise(lab: Lab, counter: Counter) -> Summary:
+def summarise(lab: Lab, counter: SummaryCounter) -> Summary:
     """The numbers of a run that has ended."""
     now = lab.world.now
     for group_id in lab.scenario.groups:

@@ -12,7 +12,7 @@ from rejoin.journal.events import simulation as lab
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import format_event, owned, why
 from rejoin.simulation.output.ownership import Ownership
-from rejoin.simulation.world import Millis, Party
+from rejoin.simulation.world import Actor, Millis
 
 UUID: Final = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TWICE: Final = re.compile(r"\b(\S+) \(\1\)")
@@ -49,7 +49,7 @@ def span(ms: Millis) -> str:
     return f"{ms / 60_000:.1f} min"
 
 
-class Story:
+class Timeline:
     """Listens, and says each line to ``out``."""
 
     def __init__(self, out: Callable[[str], None], ownership: Callable[[], Ownership]) -> None:
@@ -58,7 +58,7 @@ class Story:
         self._gaps_at: Millis = 0
         self._lost_at: dict[str, Millis] = {}
 
-    def hear(self, _: Party, event: Event, now: Millis) -> None:
+    def hear(self, _: Actor, event: Event, now: Millis) -> None:
         """Take an event in."""
         line = words(event)
         if isinstance(event, consumer.CoordinatorLost):

@@ -25,7 +25,7 @@ from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import NodeParty, Watcher
+from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.disk import key_of
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.timeline import short
@@ -34,7 +34,7 @@ from rejoin.transcript.remembered import Remembered
 
 if TYPE_CHECKING:
     from rejoin.simulation.lab import Lab
-    from rejoin.simulation.search.evidence import Violation
+    from rejoin.simulation.search.observations import Violation
 
 STRANGER: Final = "stranger"
 _BLOCK_MS: Final = 2_000
@@ -47,7 +47,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(slots=True)
-class Line:
+class TranscriptLine:
     """A command. What is not ``kept`` is not told.
 
     ``still_since``: a timer of the node was due by then and had not rung; this is when the node did something last.
@@ -60,28 +60,28 @@ class Line:
     kept: bool = True
 
 
-class Transcript(Watcher):
+class GroupTranscript(Watcher):
     """Watches the nodes of a lab and keeps the commands of one group."""
 
     def __init__(self, lab: Lab, group_id: str) -> None:
         self.lab = lab
         self.group_id = group_id
         self.partition = lab.cluster.partition_of(self.group_id)
-        self.lines: list[Line] = []
+        self.lines: list[TranscriptLine] = []
         self._letters: dict[str, str] = {}
         self._owners: dict[str, str] = {}
         """By member id: the letter of the member that it was handed to last."""
         self._known: dict[str, Remembered] = {}
         self._pretty: dict[str, tuple[str, str]] = {}
         """By the UUID in it: a member id and the one that a transcript has for it."""
-        self._beats: dict[str, tuple[Millis, Line]] = {}
+        self._beats: dict[str, tuple[Millis, TranscriptLine]] = {}
         """By member: when the last heartbeat was that is kept, and the last one that may be left out."""
         self._appends: list[tuple[int, int, bool]] = []
         self._written: set[tuple[TopicPartition, int, int]] = set()
         self._topics = {name: topic.partitions for name, topic in lab.scenario.topics.items()}
         self._said: dict[str, str] = {}
         self._metadata: dict[tuple[str, str, str], list[bytes]] = {}
-        self._leader: tuple[NodeParty, int] | None = None
+        self._leader: tuple[NodeActor, int] | None = None
         self._led_at: Millis = 0
         self._led_before: Millis = 0
         self._overdue = False
@@ -89,18 +89,18 @@ class Transcript(Watcher):
         for node in lab.cluster.nodes:
             node.watchers.append(self)
 
-    def leads(self, node: NodeParty) -> bool:
+    def leads(self, node: NodeActor) -> bool:
         """Whether the transcript's node is this one by now."""
         return self._leader == (node, node.life)
 
-    def before(self, node: NodeParty, what: Input) -> None:
+    def before(self, node: NodeActor, what: Input) -> None:
         """See whether a timer is late: because the node stood still, or because what comes first wins."""
         if self.leads(node) and node.core is not None:
             due = node.core.next_deadline()
             now = self.lab.world.now
             self._overdue = due is not None and (due < now if isinstance(what, Elapsed) else due <= now)
 
-    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
+    def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         """Turn a step into commands, and remember what its answers tell."""
         if isinstance(what, Received) and isinstance(what.request, CreatePartitionsRequest):
             self._see_topics()
@@ -109,12 +109,12 @@ class Transcript(Watcher):
         elif self.leads(node):
             self._led(what, effects)
 
-    def _elected(self, node: NodeParty, what: Elected) -> None:
+    def _elected(self, node: NodeActor, what: Elected) -> None:
         if not self.leads(node):
             # One node plays them all: it gives up what the old one had, as soon as that did no more, and reads the log
             # as the new one.
-            self.lines.append(Line(self._led_at, "resign writing" if self._appends else "resign"))
-            self.lines += [Line(self._led_at, self._ended(*append[:2])) for append in self._appends]
+            self.lines.append(TranscriptLine(self._led_at, "resign writing" if self._appends else "resign"))
+            self.lines += [TranscriptLine(self._led_at, self._ended(*append[:2])) for append in self._appends]
             self._appends.clear()
             self._see_topics()
         self._say("elect hold")
@@ -165,8 +165,8 @@ class Transcript(Watcher):
     def _is_ours(self, append: Append) -> bool:
         return any(key_of(record)[:1] == (self.group_id,) for record in append.records)
 
-    def _say(self, text: str, about_offsets: bool = False) -> Line:
-        line = Line(self.lab.world.now, text, self._led_before if self._overdue else None, about_offsets)
+    def _say(self, text: str, about_offsets: bool = False) -> TranscriptLine:
+        line = TranscriptLine(self.lab.world.now, text, self._led_before if self._overdue else None, about_offsets)
         self.lines.append(line)
         self._overdue = False
         return line
@@ -376,6 +376,6 @@ class Transcript(Watcher):
         return "+".join(f"{topic}:{','.join(map(str, indexes))}" for topic, indexes in topics.items()) or "-"
 
 
-def _loaded_at_once(lines: list[Line]) -> int:
+def _loaded_at_once(lines: list[TranscriptLine]) -> int:
     """How many lines at the beginning only say that the log was read before anything was asked."""
     return 3 if [line.text for line in lines[:3]] == ["resign", "elect hold", "load"] else 0

@@ -10,7 +10,7 @@ from rejoin.simulation.scenario.durations import Duration, Length
 from rejoin.simulation.scenario.fields import Names, Part, names_of
 
 
-class Deploy(Part):
+class RollingDeploy(Part):
     """Restart every consumer of a group, some at a time. A batch goes ``every``; each is ``down`` for so long."""
 
     group: str
@@ -23,7 +23,7 @@ class Deploy(Part):
     """Kill instead of stopping in good order."""
 
 
-class Scale(Part):
+class ScaleGroup(Part):
     """Have a group run this many consumers."""
 
     group: str
@@ -31,7 +31,7 @@ class Scale(Part):
     every: Duration = 0
 
 
-class Autoscaler(Part):
+class Autoscale(Part):
     """Look at a group's lag now and then: one consumer for each so many records behind, within bounds.
 
     After a change nothing is changed for ``cooldown``.
@@ -45,21 +45,21 @@ class Autoscaler(Part):
     cooldown: Duration = 0
 
 
-class Crash(Part):
+class CrashConsumers(Part):
     """Kill consumers, and start them again after a while, or never."""
 
     consumer: Names
     restart: Duration | None = None
 
 
-class Stop(Part):
+class StopConsumers(Part):
     """Stop consumers in good order, and start them again after a while, or never."""
 
     consumer: Names
     restart: Duration | None = None
 
 
-class Pause(Part):
+class PauseProcesses(Part):
     """Consumers or nodes stand still, as in a long garbage collection."""
 
     who: Names
@@ -68,7 +68,7 @@ class Pause(Part):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class Stuck(Part):
+class HangHandler(Part):
     """The user's code hangs; heartbeats go on."""
 
     consumer: Names
@@ -77,7 +77,7 @@ class Stuck(Part):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class Cut(Part):
+class CutOff(Part):
     """Consumers cannot reach nodes. ``nodes`` empty: none of them."""
 
     consumer: Names
@@ -87,13 +87,13 @@ class Cut(Part):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class Reset(Part):
+class ResetConnections(Part):
     """Every connection of these consumers breaks, once; they may connect again at once."""
 
     consumer: Names
 
 
-class Loss(Part):
+class LoseMessages(Part):
     """Connections break: chances for each message, before the request arrived and before the answer did."""
 
     requests: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -126,14 +126,14 @@ class Failover(Part):
     when: Literal["PreparingRebalance", "CompletingRebalance", "Stable"] | None = None
 
 
-class Restart(Part):
+class RestartNodes(Part):
     """Nodes are killed at one instant and come back after ``down``. ``nodes`` empty: all of them."""
 
     nodes: Annotated[tuple[str, ...], BeforeValidator(names_of)] = ()
     down: Duration
 
 
-class Outage(Part):
+class StoreOutage(Part):
     """Nodes cannot reach the store of leases and logs. ``nodes`` empty: none of them, as if it were down."""
 
     nodes: Annotated[tuple[str, ...], BeforeValidator(names_of)] = ()
@@ -142,21 +142,21 @@ class Outage(Part):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class Grow(Part):
+class GrowTopic(Part):
     """A topic gets more partitions."""
 
     topic: str
     to: int = Field(ge=1, le=100_000)
 
 
-class Subscribe(Part):
+class ChangeSubscription(Part):
     """Consumers read other topics from now on."""
 
     consumer: Names
     topics: Names
 
 
-class Flap(Part):
+class FlapConsumer(Part):
     """A consumer is killed and started again, over and over."""
 
     consumer: str
@@ -165,7 +165,7 @@ class Flap(Part):
     times: int = Field(ge=1)
 
 
-class Twin(Part):
+class DuplicateInstance(Part):
     """A second process starts with the group instance id of a consumer that runs."""
 
     consumer: str
@@ -174,28 +174,28 @@ class Twin(Part):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class Happening(Part):
+class ScenarioAction(Part):
     """One event of the scenario: when, and exactly one thing that happens."""
 
     at: Duration
-    deploy: Deploy | None = None
-    scale: Scale | None = None
-    autoscaler: Autoscaler | None = None
-    crash: Crash | None = None
-    stop: Stop | None = None
-    pause: Pause | None = None
-    stuck: Stuck | None = None
-    cut: Cut | None = None
-    reset: Reset | None = None
-    loss: Loss | None = None
+    deploy: RollingDeploy | None = None
+    scale: ScaleGroup | None = None
+    autoscaler: Autoscale | None = None
+    crash: CrashConsumers | None = None
+    stop: StopConsumers | None = None
+    pause: PauseProcesses | None = None
+    stuck: HangHandler | None = None
+    cut: CutOff | None = None
+    reset: ResetConnections | None = None
+    loss: LoseMessages | None = None
     slow_log: SlowLog | None = None
     failover: Failover | None = None
-    restart: Restart | None = None
-    outage: Outage | None = None
-    grow: Grow | None = None
-    subscribe: Subscribe | None = None
-    flap: Flap | None = None
-    twin: Twin | None = None
+    restart: RestartNodes | None = None
+    outage: StoreOutage | None = None
+    grow: GrowTopic | None = None
+    subscribe: ChangeSubscription | None = None
+    flap: FlapConsumer | None = None
+    twin: DuplicateInstance | None = None
 
     @model_validator(mode="after")
     def _one_thing(self) -> Self:
@@ -216,4 +216,4 @@ class Happening(Part):
         return getattr(self, self.kind)
 
 
-KINDS: Final = tuple(name for name in Happening.model_fields if name != "at")
+KINDS: Final = tuple(name for name in ScenarioAction.model_fields if name != "at")

@@ -10,7 +10,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from rejoin.coordinator.config import Settings
-from rejoin.simulation.scenario.actions import Autoscaler, Failover, Happening, Outage, Scale, Twin
+from rejoin.simulation.scenario.actions import (
+    Autoscale,
+    DuplicateInstance,
+    Failover,
+    ScaleGroup,
+    ScenarioAction,
+    StoreOutage,
+)
 from rejoin.simulation.scenario.durations import Duration, Length, show_duration
 from rejoin.simulation.scenario.fields import Assignors, Names, Part, Processing, names_of
 
@@ -23,21 +30,21 @@ class ScenarioMistake(ValueError):
         self.path = path
 
 
-class Topic(Part):
+class TopicSpec(Part):
     """A topic. ``records_per_second`` is for each partition."""
 
     partitions: int = Field(ge=1, le=100_000)
     records_per_second: float = Field(default=0.0, ge=0.0, le=1e6)
 
 
-class Start(Part):
+class StartSpec(Part):
     """When a group's consumers start: the first ``after``, then one ``every``."""
 
     after: Duration = 0
     every: Duration = 0
 
 
-class Group(Part):
+class GroupSpec(Part):
     """A group: how many consumers, what they read and how they are set up. Kafka's defaults."""
 
     topics: Names
@@ -60,11 +67,11 @@ class Group(Part):
     """Whether a consumer that is stopped tells the group; static members never do."""
     revive: Duration = 30_000
     """When a process that died of an error is started again."""
-    start: Start = Start()
+    start: StartSpec = StartSpec()
     reset: Literal["earliest", "latest"] = "earliest"
 
 
-class Network(Part):
+class NetworkSpec(Part):
     """Delays of each message one way, and chances that a connection breaks."""
 
     latency: Processing = "exp(2ms)"
@@ -79,7 +86,7 @@ def _settings(value: object) -> object:
     return value
 
 
-class Coordinator(Part):
+class CoordinatorSpec(Part):
     """The nodes: how many, their settings under Kafka's names, and how fast their offsets log is."""
 
     nodes: int = Field(default=1, ge=1, le=16)
@@ -103,11 +110,11 @@ class Scenario(Part):
     seed: int = 1
     late: Duration = 10_000
     """A record that is processed later than so long after it was written counts as late."""
-    topics: dict[str, Topic]
-    groups: dict[str, Group]
-    coordinator: Coordinator = Coordinator()
-    network: Network = Network()
-    events: tuple[Happening, ...] = ()
+    topics: dict[str, TopicSpec]
+    groups: dict[str, GroupSpec]
+    coordinator: CoordinatorSpec = CoordinatorSpec()
+    network: NetworkSpec = NetworkSpec()
+    events: tuple[ScenarioAction, ...] = ()
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -123,7 +130,7 @@ class Scenario(Part):
             self._check(number, event)
         return self
 
-    def _check(self, number: int, event: Happening) -> None:
+    def _check(self, number: int, event: ScenarioAction) -> None:
         what = event.what
 
         def mistake(key: str, problem: str) -> ScenarioMistake:
@@ -144,11 +151,11 @@ class Scenario(Part):
             if not name.startswith("node-") or not self.knows(name):
                 problem = f"there is no node {name!r}; there are node-1 to node-{self.coordinator.nodes}, "
                 raise mistake("nodes", problem + "and node-of-GROUP")
-        if isinstance(what, Outage) and not self.coordinator.lease:
+        if isinstance(what, StoreOutage) and not self.coordinator.lease:
             raise mistake("nodes", "without leases nodes need no store; say 'lease: 9s' under coordinator")
         if isinstance(what, Failover) and what.zombie and self.coordinator.lease:
             raise mistake("zombie", "a node with leases gives up by its own clock; let it pause for longer instead")
-        if isinstance(what, Twin) and not self.groups[what.consumer.rpartition("-")[0]].static:
+        if isinstance(what, DuplicateInstance) and not self.groups[what.consumer.rpartition("-")[0]].static:
             problem = f"{what.consumer} has no group.instance.id; say 'static: true' in its group"
             raise mistake("consumer", problem)
 
@@ -175,8 +182,8 @@ class Scenario(Part):
     def _most(self, group_id: str) -> int:
         """How many consumers a group ever has, at the most."""
         changes = [event.what for event in self.events if getattr(event.what, "group", None) == group_id]
-        scaled = [what.to for what in changes if isinstance(what, Scale)]
-        scaled += [max(what.min, what.max) for what in changes if isinstance(what, Autoscaler)]
+        scaled = [what.to for what in changes if isinstance(what, ScaleGroup)]
+        scaled += [max(what.min, what.max) for what in changes if isinstance(what, Autoscale)]
         return max([self.groups[group_id].consumers, *scaled])
 
     def _check_growth(self) -> None:

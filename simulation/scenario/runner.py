@@ -8,64 +8,64 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.simulation.actors.consumers import ConsumerParty
+from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.scenario.actions import (
-    Autoscaler,
-    Crash,
-    Cut,
-    Deploy,
+    Autoscale,
+    ChangeSubscription,
+    CrashConsumers,
+    CutOff,
+    DuplicateInstance,
     Failover,
-    Flap,
-    Grow,
-    Loss,
-    Outage,
-    Pause,
-    Reset,
-    Restart,
-    Scale,
+    FlapConsumer,
+    GrowTopic,
+    HangHandler,
+    LoseMessages,
+    PauseProcesses,
+    ResetConnections,
+    RestartNodes,
+    RollingDeploy,
+    ScaleGroup,
     SlowLog,
-    Stop,
-    Stuck,
-    Subscribe,
-    Twin,
+    StopConsumers,
+    StoreOutage,
 )
 from rejoin.simulation.scenario.durations import show_duration
 from rejoin.simulation.world import Millis
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.cluster import NodeParty
+    from rejoin.simulation.actors.cluster import NodeActor
     from rejoin.simulation.lab import Lab
 
 _LOOK_EVERY_MS: Final = 5
 """How often a failover that waits for a state of its group looks."""
 
 
-class Happenings:
+class ActionRunner:
     """Carries out the events of a scenario."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.world = lab.world
         self._does: dict[type, Callable[[Any], None]] = {
-            Deploy: self.deploy,
-            Scale: self.scale,
-            Autoscaler: self.autoscale,
-            Crash: self.crash,
-            Stop: self.stop,
-            Pause: self.pause,
-            Stuck: self.stuck,
-            Cut: self.cut,
-            Reset: self.reset,
-            Loss: self.loss,
+            RollingDeploy: self.deploy,
+            ScaleGroup: self.scale,
+            Autoscale: self.autoscale,
+            CrashConsumers: self.crash,
+            StopConsumers: self.stop,
+            PauseProcesses: self.pause,
+            HangHandler: self.stuck,
+            CutOff: self.cut,
+            ResetConnections: self.reset,
+            LoseMessages: self.loss,
             SlowLog: self.slow_log,
             Failover: self.failover,
-            Outage: self.outage,
-            Restart: self.restart,
-            Grow: self.grow,
-            Subscribe: self.subscribe,
-            Flap: self.flap,
-            Twin: self.twin,
+            StoreOutage: self.outage,
+            RestartNodes: self.restart,
+            GrowTopic: self.grow,
+            ChangeSubscription: self.subscribe,
+            FlapConsumer: self.flap,
+            DuplicateInstance: self.twin,
         }
         self._scaled_at: dict[str, Millis] = {}
 
@@ -78,7 +78,7 @@ class Happenings:
     def _in(self, ms: Millis, act: Callable[[], None]) -> None:
         self.world.control(self.world.now + ms, lambda _: act())
 
-    def _each(self, names: tuple[str, ...]) -> list[ConsumerParty]:
+    def _each(self, names: tuple[str, ...]) -> list[ConsumerActor]:
         return [self.lab.consumer(name) for name in names]
 
     def _disturb_all(self) -> None:
@@ -87,7 +87,7 @@ class Happenings:
 
     # -- processes
 
-    def deploy(self, what: Deploy) -> None:
+    def deploy(self, what: RollingDeploy) -> None:
         how = "killed" if what.crash else "stopped"
         members = self.lab.members_of(what.group)
         self.lab.say(
@@ -99,7 +99,7 @@ class Happenings:
         if what.repeat:
             self._in(what.repeat, lambda: self.deploy(what))
 
-    def _bounce(self, consumer: ConsumerParty, down: Millis, crash: bool) -> None:
+    def _bounce(self, consumer: ConsumerActor, down: Millis, crash: bool) -> None:
         """Restart a process; ``down`` counts from the moment it is told to stop."""
         if crash:
             consumer.crash()
@@ -108,7 +108,7 @@ class Happenings:
         consumer.wanted = True
         self._in(down, lambda: self._start(consumer))
 
-    def _start(self, consumer: ConsumerParty) -> None:
+    def _start(self, consumer: ConsumerActor) -> None:
         if not consumer.wanted:
             return
         if consumer.is_up and consumer.stopping:
@@ -117,11 +117,11 @@ class Happenings:
         else:
             consumer.start()
 
-    def _start_again(self, consumer: ConsumerParty) -> None:
+    def _start_again(self, consumer: ConsumerActor) -> None:
         consumer.wanted = True
         self._start(consumer)
 
-    def scale(self, what: Scale) -> None:
+    def scale(self, what: ScaleGroup) -> None:
         members = self.lab.members_of(what.group)
         self.lab.say(f"{what.group} is scaled from {len(members)} to {what.to} consumers")
         self._scale(what.group, what.to, what.every)
@@ -142,18 +142,18 @@ class Happenings:
                 started += 1
 
     @staticmethod
-    def _stop_unwanted(consumer: ConsumerParty) -> None:
+    def _stop_unwanted(consumer: ConsumerActor) -> None:
         if not consumer.wanted:
             consumer.stop()
 
-    def autoscale(self, what: Autoscaler) -> None:
+    def autoscale(self, what: Autoscale) -> None:
         self.lab.say(
             f"an autoscaler watches {what.group} every {show_duration(what.every)}: a consumer for each "
             f"{what.lag_per_consumer} records behind, {what.min} to {what.max}"
         )
         self._in(what.every, lambda: self._autoscale(what))
 
-    def _autoscale(self, what: Autoscaler) -> None:
+    def _autoscale(self, what: Autoscale) -> None:
         lag = self.lab.lag(what.group)
         wanted = min(what.max, max(what.min, ceil(lag / what.lag_per_consumer)))
         now = len(self.lab.members_of(what.group))
@@ -164,7 +164,7 @@ class Happenings:
             self._scale(what.group, wanted, 0)
         self._in(what.every, lambda: self._autoscale(what))
 
-    def crash(self, what: Crash) -> None:
+    def crash(self, what: CrashConsumers) -> None:
         for consumer in self._each(what.consumer):
             consumer.crash()
             if what.restart is None:
@@ -173,27 +173,27 @@ class Happenings:
                 consumer.wanted = True
                 self._in(what.restart, partial(self._start, consumer))
 
-    def stop(self, what: Stop) -> None:
+    def stop(self, what: StopConsumers) -> None:
         for consumer in self._each(what.consumer):
             consumer.stop()
             if what.restart is not None:
                 consumer.wanted = True
                 self._in(what.restart, partial(self._start, consumer))
 
-    def flap(self, what: Flap) -> None:
+    def flap(self, what: FlapConsumer) -> None:
         self.lab.say(f"{what.consumer} flaps {what.times} times, every {show_duration(what.every)}")
         consumer = self.lab.consumer(what.consumer)
         for number in range(what.times):
             self._in(number * what.every, lambda: self._bounce(consumer, what.down, True))
 
-    def twin(self, what: Twin) -> None:
+    def twin(self, what: DuplicateInstance) -> None:
         twin = self.lab.consumer(f"{what.consumer}-twin", like=what.consumer)
         self.lab.say(f"{twin.name} starts with the group.instance.id of {what.consumer}")
         self._start_again(twin)
         if what.length:
             self._in(what.length, twin.stop)
 
-    def pause(self, what: Pause) -> None:
+    def pause(self, what: PauseProcesses) -> None:
         until = self.world.now + what.length
         for name in what.who:
             if not name.startswith("node-"):
@@ -206,19 +206,19 @@ class Happenings:
                 self.lab.say(f"{node.name} stands still for {show_duration(what.length)}")
                 node.paused_until = max(node.paused_until, until)
 
-    def stuck(self, what: Stuck) -> None:
+    def stuck(self, what: HangHandler) -> None:
         for consumer in self._each(what.consumer):
             self.lab.say(f"the user's code of {consumer.name} hangs for {show_duration(what.length)}")
             consumer.get_stuck(self.world.now + what.length)
 
-    def subscribe(self, what: Subscribe) -> None:
+    def subscribe(self, what: ChangeSubscription) -> None:
         for consumer in self._each(what.consumer):
             self.lab.say(f"{consumer.name} subscribes to {', '.join(what.topics)}")
             consumer.subscribe(what.topics)
 
     # -- the network and the cluster
 
-    def cut(self, what: Cut) -> None:
+    def cut(self, what: CutOff) -> None:
         self._disturb_all()
         pairs = [(name, node.name) for name in what.consumer for node in self._nodes(what.nodes)]
         named = ", ".join(what.consumer)
@@ -230,13 +230,13 @@ class Happenings:
         self.lab.say(f"{named} can reach everybody again")
         self.lab.network.heal(pairs)
 
-    def reset(self, what: Reset) -> None:
+    def reset(self, what: ResetConnections) -> None:
         for consumer in self._each(what.consumer):
             self.lab.say(f"every connection of {consumer.name} breaks")
             consumer.disturb()
             consumer.reset_connections()
 
-    def loss(self, what: Loss) -> None:
+    def loss(self, what: LoseMessages) -> None:
         self._disturb_all()
         network = self.lab.network
         self.lab.say(
@@ -289,19 +289,19 @@ class Happenings:
             self.lab.say(f"{what.group} gets another coordinator{late}")
             self.lab.cluster.move(self.lab.cluster.partition_of(what.group), what.zombie)
 
-    def _bounce_node(self, node: NodeParty, down: Millis) -> None:
+    def _bounce_node(self, node: NodeActor, down: Millis) -> None:
         self.lab.network.node_down(node)
         self.lab.cluster.crash(node)
         self._in(down, lambda: self.lab.cluster.restart(node))
 
-    def restart(self, what: Restart) -> None:
+    def restart(self, what: RestartNodes) -> None:
         self._disturb_all()
         nodes = [node for node in self._nodes(what.nodes) if node.is_up]
         self.lab.say(f"{', '.join(node.name for node in nodes) or 'nobody'} killed, back in {show_duration(what.down)}")
         for node in nodes:
             self._bounce_node(node, what.down)
 
-    def outage(self, what: Outage) -> None:
+    def outage(self, what: StoreOutage) -> None:
         cluster = self.lab.cluster
         assert isinstance(cluster, LeasedCluster), "a scenario without leases has no outages"
         self._disturb_all()
@@ -316,12 +316,12 @@ class Happenings:
 
         self._in(what.length, over)
 
-    def _nodes(self, names: tuple[str, ...]) -> list[NodeParty]:
+    def _nodes(self, names: tuple[str, ...]) -> list[NodeActor]:
         """The nodes of these names, once each; without names, all."""
         found = [self.lab.node(name) for name in names] if names else list(self.lab.cluster.nodes)
         return list(dict.fromkeys(node for node in found if node is not None))
 
-    def grow(self, what: Grow) -> None:
+    def grow(self, what: GrowTopic) -> None:
         self._disturb_all()
         self.lab.cluster.grow_topic(what.topic, what.to)
         self.lab.grown(what.topic)

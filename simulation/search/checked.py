@@ -6,11 +6,11 @@ from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Elected, Input
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import PartitionsAssigned
-from rejoin.simulation.actors.cluster import NodeParty, Watcher
+from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.search import checks
-from rejoin.simulation.search.evidence import Evidence, Step, Violation
-from rejoin.simulation.world import Millis, Party
+from rejoin.simulation.search.observations import Observations, ObservedStep, Violation
+from rejoin.simulation.world import Actor, Millis
 
 
 class CheckedLab(Watcher):
@@ -18,7 +18,7 @@ class CheckedLab(Watcher):
 
     def __init__(self, lab: Lab, every_ms: Millis = 1_000) -> None:
         self.lab = lab
-        self.evidence = Evidence(lab)
+        self.observed = Observations(lab)
         self.every_ms = every_ms
         self._epoch_before = -1
         for node in lab.cluster.nodes:
@@ -26,23 +26,23 @@ class CheckedLab(Watcher):
         lab.world.listeners.append(self._hear)
         lab.world.control(every_ms, self._look)
 
-    def before(self, node: NodeParty, what: Input) -> None:
+    def before(self, node: NodeActor, what: Input) -> None:
         if isinstance(what, Elected) and node.core is not None:
             shard = node.core.shard(what.partition)
             self._epoch_before = -1 if shard is None else shard.epoch
-        self.evidence.before(node, what)
+        self.observed.before(node, what)
 
-    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
-        step = Step(node, what, effects, self.lab.world.now, self._epoch_before)
+    def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
+        step = ObservedStep(node, what, effects, self.lab.world.now, self._epoch_before)
         for check in checks.EACH_STEP:
-            for problem in check(self.evidence, step):
+            for problem in check(self.observed, step):
                 raise Violation(check.__name__, step.now, problem)
-        self.evidence.after(step)
+        self.observed.after(step)
 
-    def _hear(self, _: Party, event: Event, now: Millis) -> None:
+    def _hear(self, _: Actor, event: Event, now: Millis) -> None:
         if isinstance(event, PartitionsAssigned) and event.partitions:
             for check in checks.ON_ASSIGNMENT:
-                for problem in check(self.evidence, event):
+                for problem in check(self.observed, event):
                     raise Violation(check.__name__, now, problem)
 
     def _look(self, _: object) -> None:
@@ -56,5 +56,5 @@ class CheckedLab(Watcher):
 
     def _whole(self, all_checks: tuple[checks.WholeCheck, ...]) -> None:
         for check in all_checks:
-            for problem in check(self.evidence):
+            for problem in check(self.observed):
                 raise Violation(check.__name__, self.lab.world.now, problem)

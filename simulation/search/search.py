@@ -11,12 +11,12 @@ from typing import Any, Final
 import yaml
 from pydantic import ValidationError
 
-from rejoin.simulation.actors.misbehaving_client import Stranger
+from rejoin.simulation.actors.misbehaving_client import MisbehavingClient
 from rejoin.simulation.lab import Lab
-from rejoin.simulation.output.transcript import Transcript
+from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.checked import CheckedLab
-from rejoin.simulation.search.evidence import Violation
+from rejoin.simulation.search.observations import Violation
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
 from rejoin.simulation.search.schedules import random_scenario as random_scenario
 from rejoin.simulation.world import Millis
@@ -46,7 +46,7 @@ def parse_seeds(text: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckedRun:
     """One seed, played to its end or to a violation."""
 
     violation: Violation | None
@@ -55,14 +55,14 @@ class Outcome:
     transcript: str
 
 
-def play_checked(data: dict[str, Any], *, transcript: bool = False) -> Outcome:
+def play_checked(data: dict[str, Any], *, transcript: bool = False) -> CheckedRun:
     """Play a scenario under the checks."""
     scenario = Scenario.model_validate(data)
     lab = Lab(scenario, skip=False)
     # The recorder comes first: it must have seen the step that breaks a rule.
-    recorders = [Transcript(lab, group_id) for group_id in scenario.groups] if transcript else []
+    recorders = [GroupTranscript(lab, group_id) for group_id in scenario.groups] if transcript else []
     checked = CheckedLab(lab)
-    Stranger(lab, 7_000, FAULTS_MS)
+    MisbehavingClient(lab, 7_000, FAULTS_MS)
     violation: Violation | None = None
     try:
         lab.run_to_horizon()
@@ -70,10 +70,10 @@ def play_checked(data: dict[str, Any], *, transcript: bool = False) -> Outcome:
     except Violation as found:
         violation = found
     told = _concerned(recorders, violation).text(violation) if recorders else ""
-    return Outcome(violation, lab.world.steps, lab.world.now, told)
+    return CheckedRun(violation, lab.world.steps, lab.world.now, told)
 
 
-def _concerned(recorders: list[Transcript], violation: Violation | None) -> Transcript:
+def _concerned(recorders: list[GroupTranscript], violation: Violation | None) -> GroupTranscript:
     """The transcript of the group that a violation is about: the one that it names, or whose members it names."""
     text = "" if violation is None else violation.text
     return next((each for each in recorders if re.search(rf"\b{each.group_id}\b", text)), recorders[0])
@@ -83,7 +83,7 @@ def _concerned(recorders: list[Transcript], violation: Violation | None) -> Tran
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailingSeed:
     """A seed that fails, and the smallest scenario found that fails in the same way."""
 
     schedule: str
@@ -116,7 +116,7 @@ class SearchReport:
     steps: int
     virtual_ms: Millis
     faults: int
-    failure: Failure | None
+    failure: FailingSeed | None
 
 
 def search_seeds(
@@ -126,7 +126,7 @@ def search_seeds(
     schedule: str = FIRST_SCHEDULE,
     minutes: float | None = None,
     shrink: bool = True,
-    tell_progress: Callable[[int], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
 ) -> SearchReport:
     """Play seeds until one fails, all are played, or the time is over."""
     began = time.monotonic()
@@ -144,17 +144,17 @@ def search_seeds(
         if outcome.violation is not None:
             failure = explain(schedule, seed, data, outcome.violation, shrink=shrink)
             return SearchReport(played, steps, virtual_ms, faults, failure)
-        if tell_progress is not None:
-            tell_progress(played)
+        if on_progress is not None:
+            on_progress(played)
     return SearchReport(played, steps, virtual_ms, faults, None)
 
 
-def explain(schedule: str, seed: int, data: dict[str, Any], violation: Violation, *, shrink: bool) -> Failure:
+def explain(schedule: str, seed: int, data: dict[str, Any], violation: Violation, *, shrink: bool) -> FailingSeed:
     """Make a failure small and write it down."""
     if shrink:
         data, violation = shrunken(data, violation)
     outcome = play_checked(data, transcript=True)
-    return Failure(schedule, seed, outcome.violation or violation, data, outcome.transcript)
+    return FailingSeed(schedule, seed, outcome.violation or violation, data, outcome.transcript)
 
 
 def shrunken(data: dict[str, Any], violation: Violation) -> tuple[dict[str, Any], Violation]:

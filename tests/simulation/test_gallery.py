@@ -12,7 +12,7 @@ from rejoin.journal.events.coordinator import JoinPhaseEnded
 from rejoin.simulation.output.summary import GroupSummary, Summary
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario
-from rejoin.simulation.world import Party
+from rejoin.simulation.world import Actor
 
 GALLERY = Path(__file__).parents[2] / "simulation" / "gallery"
 
@@ -144,7 +144,7 @@ def test_an_outage_of_the_store_is_no_rebalance() -> None:
 def test_a_failover_in_mid_rebalance_uses_the_generation_again() -> None:
     begun: list[int] = []
 
-    def hear(_: Party, event: Event, __: int) -> None:
+    def hear(_: Actor, event: Event, __: int) -> None:
         if isinstance(event, JoinPhaseEnded):
             begun.append(event.generation)
 

@@ -24,7 +24,7 @@ from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.schedules import SCHEDULES
 from rejoin.simulation.search.search import random_scenario
-from rejoin.simulation.world import Millis, Party
+from rejoin.simulation.world import Actor, Millis
 from tests import paths
 
 ROOT = paths.ROOT
@@ -51,7 +51,7 @@ def quieter(seed: int) -> dict[str, Any]:
 def events(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str, Event]], Lab]:
     heard: list[tuple[Millis, str, Event]] = []
 
-    def hear(party: Party, event: Event, now: Millis) -> None:
+    def hear(party: Actor, event: Event, now: Millis) -> None:
         heard.append((now, party.name, event))
 
     lab, _ = play(Scenario.model_validate(data), skip=skip, listeners=[hear])

@@ -14,7 +14,7 @@ from rejoin.simulation.lab import Lab
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import scenario_from
 from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
-from rejoin.simulation.search.search import BadRange, Failure, explain, parse_seeds, play_checked, search_seeds
+from rejoin.simulation.search.search import BadRange, FailingSeed, explain, parse_seeds, play_checked, search_seeds
 from tests.simulation.mutations import FOUND_WITH, MUTATIONS, Break
 from tests.transcript.test_transcripts import replay
 
@@ -91,7 +91,7 @@ def test_there_are_enough_mutations() -> None:
     assert set(FOUND_WITH) == {mutation.__name__ for mutation in MUTATIONS}
 
 
-def found(monkeypatch: pytest.MonkeyPatch, name: str) -> Failure:
+def found(monkeypatch: pytest.MonkeyPatch, name: str) -> FailingSeed:
     mutation = next(each for each in MUTATIONS if each.__name__ == name)
     mutation(monkeypatch)
     data = random_scenario(FOUND_WITH[name])

@@ -9,13 +9,13 @@ from rejoin.coordinator.core.inputs import Input
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import GroupEvent
 from rejoin.journal.formatting import format_event
-from rejoin.simulation.actors.cluster import NodeParty, Watcher
-from rejoin.simulation.actors.misbehaving_client import Stranger
+from rejoin.simulation.actors.cluster import NodeActor, Watcher
+from rejoin.simulation.actors.misbehaving_client import MisbehavingClient
 from rejoin.simulation.lab import Lab
-from rejoin.simulation.output.transcript import Transcript
+from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.search import FAULTS_MS, random_scenario
-from rejoin.simulation.world import Millis, Party
+from rejoin.simulation.world import Actor, Millis
 from tests.transcript.player import START, Player
 from tests.transcript.test_transcripts import commands_of
 
@@ -25,14 +25,14 @@ Told = list[tuple[Millis, str]]
 class Events(Watcher):
     """The events of a transcript's group, told by whoever led it, with the member ids of the transcript."""
 
-    def __init__(self, lab: Lab, transcript: Transcript) -> None:
+    def __init__(self, lab: Lab, transcript: GroupTranscript) -> None:
         self.lab = lab
         self.transcript = transcript
         self.told: Told = []
         for node in lab.cluster.nodes:
             node.watchers.append(self)
 
-    def after(self, node: NodeParty, what: Input, effects: list[Effect]) -> None:
+    def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         for effect in effects:
             if self.transcript.leads(node) and is_about(effect, self.transcript.group_id):
                 self.told.append((self.lab.world.now, self.transcript.pretty(format_event(effect))))
@@ -45,7 +45,7 @@ class Listening(Player):
         super().__init__()
         self.told: Told = []
 
-    def hear(self, party: Party, event: Event, now: Millis) -> None:
+    def hear(self, party: Actor, event: Event, now: Millis) -> None:
         if is_about(event, self.group):
             self.told.append((now - START, format_event(event)))
         super().hear(party, event, now)
@@ -59,9 +59,9 @@ def is_about(effect: Effect, group_id: str) -> bool:
 def played(seed: int) -> tuple[str, Told]:
     """A random scenario, as a transcript and as events."""
     lab = Lab(Scenario.model_validate(random_scenario(seed)), skip=False)
-    transcript = Transcript(lab, "app")
+    transcript = GroupTranscript(lab, "app")
     events = Events(lab, transcript)
-    Stranger(lab, 7_000, FAULTS_MS)
+    MisbehavingClient(lab, 7_000, FAULTS_MS)
     lab.run_to_horizon()
     return transcript.text(None), events.told
 

@@ -63,10 +63,10 @@ from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, D
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import Cluster, NodeParty
+from rejoin.simulation.actors.cluster import Cluster, NodeActor
 from rejoin.simulation.disk import Disk
-from rejoin.simulation.network import Asker
-from rejoin.simulation.world import Millis, Order, Party, World
+from rejoin.simulation.network import Requester
+from rejoin.simulation.world import Actor, Millis, Order, World
 from rejoin.transcript.responses import show
 from tests.transcript import requests as requests
 from tests.transcript.requests import OUTSIDE, Client, options
@@ -77,7 +77,7 @@ BEAT_EVERY_MS = 3_000
 NEVER = 1 << 60
 
 
-class Asked(Asker):
+class Asked(Requester):
     """A request on its way, as its token."""
 
     def __init__(self, player: Player, client: Client | None, request: Request, quiet: bool) -> None:
@@ -103,10 +103,10 @@ class Player:
         self.disk = Disk(self.world, None)
         self.disk.told_written.append(self.wrote)
         self.settings: dict[str, object] = {}
-        self.party: NodeParty | None = None
+        self.party: NodeActor | None = None
         self.group = "g"
         self.clients: dict[str, Client] = {}
-        self.parties: dict[str, Party] = {}
+        self.parties: dict[str, Actor] = {}
         self.lines: list[str] = []
         self.silent = False
         self.shown_at = START
@@ -139,10 +139,10 @@ class Player:
     def client(self, name: str) -> Client:
         if name not in self.clients:
             self.clients[name] = Client(name)
-            self.parties[name] = Party(self.world, name)
+            self.parties[name] = Actor(self.world, name)
         return self.clients[name]
 
-    def start(self) -> NodeParty:
+    def start(self) -> NodeActor:
         """The node; it comes up when it is first needed."""
         if self.party is None:
             settings = Settings.model_validate(self.settings)
@@ -181,7 +181,7 @@ class Player:
             self.shown_at = now
         self.lines.append(line)
 
-    def hear(self, _: Party, event: Event, now: Millis) -> None:
+    def hear(self, _: Actor, event: Event, now: Millis) -> None:
         """An event of the node."""
         if isinstance(event, CoreFailed):
             raise AssertionError(f"a bug: {event.doing}: {event.problem}")

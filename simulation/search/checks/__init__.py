@@ -21,11 +21,11 @@ from rejoin.simulation.search.checks import (
     rebalances,
     requests,
 )
-from rejoin.simulation.search.evidence import Evidence, Step
+from rejoin.simulation.search.observations import Observations, ObservedStep
 
-StepCheck: TypeAlias = Callable[[Evidence, Step], Iterator[str]]
-AssignmentCheck: TypeAlias = Callable[[Evidence, PartitionsAssigned], Iterator[str]]
-WholeCheck: TypeAlias = Callable[[Evidence], Iterator[str]]
+StepCheck: TypeAlias = Callable[[Observations, ObservedStep], Iterator[str]]
+AssignmentCheck: TypeAlias = Callable[[Observations, PartitionsAssigned], Iterator[str]]
+WholeCheck: TypeAlias = Callable[[Observations], Iterator[str]]
 
 EACH_STEP: Final[tuple[StepCheck, ...]] = (
     requests.the_core_fails,
@@ -36,22 +36,22 @@ EACH_STEP: Final[tuple[StepCheck, ...]] = (
     generations.a_generation_has_no_leader,
     assignments.a_partition_has_two_owners_in_a_generation,
     assignments.a_member_gets_what_the_leader_did_not_give,
-    assignments.somebody_outside_is_told_that_it_owns_something,
+    assignments.a_non_member_gets_an_assignment,
     generations.a_generation_is_handed_out_before_it_is_stored,
     offsets.a_commit_is_acknowledged_before_it_is_stored,
-    offsets.an_outsider_commits,
+    offsets.a_non_member_commits,
     members.a_heartbeat_is_answered_wrongly,
     members.a_member_is_removed_that_beat_in_time,
     rebalances.a_member_is_given_no_time_to_rejoin,
     rebalances.a_first_rebalance_does_not_wait_for_more_members,
     rebalances.a_protocol_is_chosen_that_is_not_the_majoritys,
     members.a_member_is_added_under_no_id,
-    members.somebody_who_left_is_still_a_member,
+    members.a_member_that_left_is_still_a_member,
     members.an_instance_id_has_two_members,
 )
 """After every step of a node."""
 
-ON_ASSIGNMENT: Final[tuple[AssignmentCheck, ...]] = (assignments.a_partition_is_handed_over_that_was_not_given_up,)
+ON_ASSIGNMENT: Final[tuple[AssignmentCheck, ...]] = (assignments.a_partition_is_assigned_that_was_not_given_up,)
 """After a consumer got partitions."""
 
 NOW_AND_THEN: Final[tuple[WholeCheck, ...]] = (

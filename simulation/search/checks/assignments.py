@@ -9,18 +9,18 @@ from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
-from rejoin.simulation.search.evidence import Evidence, Step, request_of
+from rejoin.simulation.search.observations import Observations, ObservedStep, request_of
 
 NONE: Final = ErrorCode.NONE
 
 
-def a_partition_has_two_owners_in_a_generation(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_partition_has_two_owners_in_a_generation(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for exchange, response in step.replies(SyncGroupResponse):
         request = request_of(exchange, SyncGroupRequest)
         if response.error_code is not NONE or not response.assignment:
             continue
         key = (*step.place(request.group_id), request.generation_id)
-        owners = evidence.owners.setdefault(key, {})
+        owners = observed.owners.setdefault(key, {})
         who = request.group_instance_id or request.member_id
         for partition in decode_assignment(response.assignment).partitions:
             owner = owners.setdefault(partition, who)
@@ -28,23 +28,23 @@ def a_partition_has_two_owners_in_a_generation(evidence: Evidence, step: Step) -
                 yield f"{partition.topic}-{partition.partition}: both {owner} and {who} in generation {key[-1]}"
 
 
-def a_member_gets_what_the_leader_did_not_give(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_member_gets_what_the_leader_did_not_give(observed: Observations, step: ObservedStep) -> Iterator[str]:
     what = step.received(SyncGroupRequest)
     if what is not None and what.assignments:
         group = step.group(what.group_id)
         if group is not None and group.leader == what.member_id and group.generation == what.generation_id:
             key = (*step.place(what.group_id), what.generation_id)
-            evidence.given.setdefault(key, {each.member_id: each.assignment for each in what.assignments})
+            observed.given.setdefault(key, {each.member_id: each.assignment for each in what.assignments})
     for exchange, response in step.replies(SyncGroupResponse):
         request = request_of(exchange, SyncGroupRequest)
-        given = evidence.given.get((*step.place(request.group_id), request.generation_id))
+        given = observed.given.get((*step.place(request.group_id), request.generation_id))
         if response.error_code is not NONE or given is None or request.group_instance_id is not None:
             continue  # a static member may have another id by now than the leader knew
         if response.assignment != given.get(request.member_id, b""):
             yield f"{request.member_id} in generation {request.generation_id}"
 
 
-def somebody_outside_is_told_that_it_owns_something(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_non_member_gets_an_assignment(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for exchange, response in step.replies(SyncGroupResponse):
         request = request_of(exchange, SyncGroupRequest)
         group = step.group(request.group_id)
@@ -52,9 +52,9 @@ def somebody_outside_is_told_that_it_owns_something(evidence: Evidence, step: St
             yield f"{request.member_id} is not a member of {request.group_id}"
 
 
-def a_partition_is_handed_over_that_was_not_given_up(evidence: Evidence, event: PartitionsAssigned) -> Iterator[str]:
+def a_partition_is_assigned_that_was_not_given_up(observed: Observations, event: PartitionsAssigned) -> Iterator[str]:
     new = {(topic, index) for topic, indexes in event.partitions.items() for index in indexes}
-    for other in evidence.lab.consumers.values():
+    for other in observed.lab.consumers.values():
         core = other.core
         if core is None or other.name == event.client_id or core.config.group_id != event.group_id:
             continue
@@ -67,11 +67,11 @@ def a_partition_is_handed_over_that_was_not_given_up(evidence: Evidence, event: 
             yield f"{event.client_id} got {both} in generation {event.generation}, {other.name} still has them"
 
 
-def a_partition_is_left_without_an_owner(evidence: Evidence) -> Iterator[str]:
-    for place, state in evidence.lab.ownership.places.items():
-        members = evidence.lab.members_of(place.group_id)
+def a_partition_is_left_without_an_owner(observed: Observations) -> Iterator[str]:
+    for place, state in observed.lab.ownership.places.items():
+        members = observed.lab.members_of(place.group_id)
         subscribed = [each for each in members if place.topic in each.topics]
-        if evidence.may_be_overlooked(place):
+        if observed.may_be_overlooked(place):
             continue
         if subscribed and len(state.owners) != 1:
             yield f"{place.topic}-{place.partition} of {place.group_id} is owned by {list(state.owners) or 'nobody'}"

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
-from rejoin.simulation.search.evidence import Evidence
+from rejoin.simulation.search.observations import Observations
 
 MOST_IN_FLIGHT: Final = 50
 """Asynchronous commits pile up while the log is slow; more than these are never let go."""
 
 
-def a_group_does_not_settle(evidence: Evidence) -> Iterator[str]:
-    for group_id in evidence.lab.scenario.groups:
-        node = evidence.lab.cluster.leader_of(group_id)
+def a_group_does_not_settle(observed: Observations) -> Iterator[str]:
+    for group_id in observed.lab.scenario.groups:
+        node = observed.lab.cluster.leader_of(group_id)
         group = None if node is None else node.group(group_id)
-        wanted = sorted(each.name for each in evidence.lab.members_of(group_id))
+        wanted = sorted(each.name for each in observed.lab.members_of(group_id))
         if group is None:
             if wanted:
                 yield f"{group_id} does not exist, and {', '.join(wanted)} should be in it"
@@ -29,10 +29,10 @@ def a_group_does_not_settle(evidence: Evidence) -> Iterator[str]:
             yield f"{group_id} has the members {members}, and should have {wanted}"
 
 
-def memory_grows(evidence: Evidence) -> Iterator[str]:
-    lab = evidence.lab
-    for node, group in evidence.active_groups():
-        if group.pending_members or (evidence.is_quiet(node, group) and group.commits_in_flight):
+def memory_grows(observed: Observations) -> Iterator[str]:
+    lab = observed.lab
+    for node, group in observed.active_groups():
+        if group.pending_members or (observed.is_quiet(node, group) and group.commits_in_flight):
             yield (f"{group.group_id}: ids {list(group.pending_members)}, {group.commits_in_flight} offsets in flight")
         view = None if node.core is None else node.core.describe_group(group.group_id, lab.world.now)
         timers = {} if view is None else view.deadlines
@@ -42,7 +42,7 @@ def memory_grows(evidence: Evidence) -> Iterator[str]:
     for consumer in lab.consumers.values():
         if consumer.core is not None and consumer.core.requests_in_flight > MOST_IN_FLIGHT:
             yield f"{consumer.name} waits for {consumer.core.requests_in_flight} answers"
-    waiting = sum(1 for node, life, _ in evidence.open.values() if life == node.life)
+    waiting = sum(1 for node, life, _ in observed.open.values() if life == node.life)
     if waiting > MOST_IN_FLIGHT * (len(lab.consumers) + 1):
         yield f"{waiting} requests wait"
     if len(lab.world) > 100 * (len(lab.consumers) + len(lab.cluster.nodes)) + 1_000:

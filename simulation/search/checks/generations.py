@@ -15,45 +15,45 @@ from rejoin.journal.events.coordinator import (
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
-from rejoin.simulation.search.evidence import Evidence, Step, request_of
+from rejoin.simulation.search.observations import Observations, ObservedStep, request_of
 
 NONE: Final = ErrorCode.NONE
 
 
-def a_generation_goes_back(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_generation_goes_back(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for event in step.effects:
         if isinstance(event, (JoinPhaseEnded, GroupEmptied)):
-            before = evidence.generations.get((step.node.name, event.group_id))
+            before = observed.generations.get((step.node.name, event.group_id))
             if before is not None and event.generation != before + 1:
                 yield f"{event.group_id}: generation {event.generation} after {before}"
-            evidence.generations[step.node.name, event.group_id] = event.generation
+            observed.generations[step.node.name, event.group_id] = event.generation
         elif isinstance(event, GroupLoaded):
-            evidence.generations[step.node.name, event.group_id] = event.generation
+            observed.generations[step.node.name, event.group_id] = event.generation
         elif isinstance(event, GroupCreated):
-            evidence.generations[step.node.name, event.group_id] = 0
+            observed.generations[step.node.name, event.group_id] = 0
 
 
-def a_completed_generation_is_forgotten(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_completed_generation_is_forgotten(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for event in step.effects:
         if isinstance(event, RebalanceCompleted):
-            evidence.completed[event.group_id] = max(event.generation, evidence.completed.get(event.group_id, 0))
-        elif isinstance(event, GroupLoaded) and evidence.leads_in_truth(step.node, event.group_id):
+            observed.completed[event.group_id] = max(event.generation, observed.completed.get(event.group_id, 0))
+        elif isinstance(event, GroupLoaded) and observed.leads_in_truth(step.node, event.group_id):
             # Whoever was asleep while it read may know less, and can write nothing of it.
-            complete = evidence.completed.get(event.group_id, 0)
+            complete = observed.completed.get(event.group_id, 0)
             if event.generation < complete:
                 yield f"{event.group_id}: loaded as {event.generation}, but {complete} was complete"
 
 
-def a_generation_has_two_leaders(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_generation_has_two_leaders(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for exchange, response in step.replies(JoinGroupResponse):
         if response.error_code is NONE and response.members and not response.skip_assignment:
             key = (*step.place(request_of(exchange, JoinGroupRequest).group_id), response.generation_id)
-            leader = evidence.leaders.setdefault(key, response.member_id)
+            leader = observed.leaders.setdefault(key, response.member_id)
             if leader != response.member_id:
                 yield f"{key[-2]}: both {leader} and {response.member_id} lead generation {key[-1]}"
 
 
-def a_generation_has_no_leader(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_generation_has_no_leader(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for event in step.events(JoinPhaseEnded):
         told = [
             response.member_id
@@ -65,11 +65,11 @@ def a_generation_has_no_leader(evidence: Evidence, step: Step) -> Iterator[str]:
             yield f"{event.group_id}: {event.leader} should assign generation {event.generation}, told are {told}"
 
 
-def a_generation_is_handed_out_before_it_is_stored(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_generation_is_handed_out_before_it_is_stored(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for exchange, response in step.replies(SyncGroupResponse):
         request = request_of(exchange, SyncGroupRequest)
         if response.error_code is NONE:
-            record = evidence.newest_group(request.group_id)
+            record = observed.newest_group(request.group_id)
             stored = -1 if record is None or record.value is None else record.value.data.generation
             if stored < request.generation_id:
                 yield f"{request.group_id}: generation {request.generation_id} is not in the log, only {stored}"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
-from rejoin.simulation.search.evidence import Evidence
+from rejoin.simulation.search.observations import Observations
 
 
-def the_log_differs_from_memory(evidence: Evidence) -> Iterator[str]:
-    for node, group in evidence.active_groups():
-        if not evidence.is_quiet(node, group):
+def the_log_differs_from_memory(observed: Observations) -> Iterator[str]:
+    for node, group in observed.active_groups():
+        if not observed.is_quiet(node, group):
             continue
-        log = evidence.lab.disk.log(group.partition)
+        log = observed.lab.disk.log(group.partition)
         assert node.core is not None, "only a node that is up serves groups"
-        offsets = node.core.describe_offsets(group.group_id, evidence.lab.world.now)
+        offsets = node.core.describe_offsets(group.group_id, observed.lab.world.now)
         stored = {(each.topic, each.partition): each.offset for each in offsets}
         written = {
             (key[1], int(key[2])): offsets[-1] for key, offsets in log.newest.items() if key[0] == group.group_id
@@ -23,7 +23,7 @@ def the_log_differs_from_memory(evidence: Evidence) -> Iterator[str]:
             differ = {place for place in {*stored, *written} if stored.get(place) != written.get(place)}
             yield f"{group.group_id}: offsets of {sorted(differ)}"
         record = log.groups.get(group.group_id)
-        if record is None or record.value is None or evidence.lost_group_record(group):
+        if record is None or record.value is None or observed.lost_group_record(group):
             continue
         value = record.value.data
         if group.state is EMPTY and (value.members or value.generation != group.generation):
@@ -35,10 +35,10 @@ def the_log_differs_from_memory(evidence: Evidence) -> Iterator[str]:
                 yield f"{group.group_id}: generation {group.generation} against {value.generation}, or its members"
 
 
-def an_offsets_partition_has_two_leaders(evidence: Evidence) -> Iterator[str]:
-    now = evidence.lab.world.now
+def an_offsets_partition_has_two_leaders(observed: Observations) -> Iterator[str]:
+    now = observed.lab.world.now
     leaders: dict[int, str] = {}
-    for node in evidence.lab.cluster.nodes:
+    for node in observed.lab.cluster.nodes:
         tenure = node.tenure
         if tenure is None or node.paused_until > now or (tenure.leases.valid_until() or now) <= now:
             continue

@@ -12,46 +12,46 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from rejoin.simulation.search.evidence import Evidence, Step, request_of
+from rejoin.simulation.search.observations import Observations, ObservedStep, request_of
 
 NONE: Final = ErrorCode.NONE
 
 
-def a_heartbeat_is_answered_wrongly(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_heartbeat_is_answered_wrongly(observed: Observations, step: ObservedStep) -> Iterator[str]:
     what = step.received(HeartbeatRequest)
     if what is None or not step.serves(what.group_id):
         return
-    expected = evidence.expected_heartbeat(step, what)
+    expected = observed.expected_heartbeat(step, what)
     for _, response in step.replies(HeartbeatResponse):
         if response.error_code is not expected:
             yield f"{what.member_id}: {response.error_code.name}, expected {expected.name}"
 
 
-def a_member_is_removed_that_beat_in_time(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_member_is_removed_that_beat_in_time(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for event in step.events(MemberRemoved):
-        heard = evidence.beats.get((step.node.name, step.node.life, event.group_id, event.member_id))
-        timeout = evidence.session_timeout(event.group_id)
+        heard = observed.beats.get((step.node.name, step.node.life, event.group_id, event.member_id))
+        timeout = observed.session_timeout(event.group_id)
         if event.cause == "session-expiry" and heard is not None and step.now - heard < timeout:
             yield f"{event.member_id}: {step.now - heard} ms after its last heartbeat, it has {timeout}"
 
 
-def a_silent_member_stays(evidence: Evidence) -> Iterator[str]:
-    for node, group in evidence.active_groups():
+def a_silent_member_stays(observed: Observations) -> Iterator[str]:
+    for node, group in observed.active_groups():
         for member_id, member in group.members.items():
-            heard = evidence.signs.get((node.name, node.life, group.group_id, member_id))
-            late = evidence.lab.world.now - max(heard or 0, evidence.resumed(node))
+            heard = observed.signs.get((node.name, node.life, group.group_id, member_id))
+            late = observed.lab.world.now - max(heard or 0, observed.resumed(node))
             if heard is not None and not member.has_satisfied_heartbeat and late > member.session_timeout_ms + 1:
                 yield f"{member_id} of {group.group_id}: silent for {late} ms, it has {member.session_timeout_ms}"
 
 
-def a_member_is_added_under_no_id(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_member_is_added_under_no_id(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for exchange, response in step.replies(JoinGroupResponse):
         request = request_of(exchange, JoinGroupRequest)
         if response.error_code is NONE and not request.member_id and request.group_instance_id is None:
             yield f"{response.member_id} joined without coming back with the id it was handed"
 
 
-def somebody_who_left_is_still_a_member(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_member_that_left_is_still_a_member(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for exchange, response in step.replies(LeaveGroupResponse):
         request = request_of(exchange, LeaveGroupRequest)
         group = step.group(request.group_id)
@@ -60,7 +60,7 @@ def somebody_who_left_is_still_a_member(evidence: Evidence, step: Step) -> Itera
                 yield member.member_id
 
 
-def an_instance_id_has_two_members(evidence: Evidence, step: Step) -> Iterator[str]:
+def an_instance_id_has_two_members(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for group in step.changed_groups():
         ids = [m.group_instance_id for m in group.members.values() if m.group_instance_id is not None]
         if len(ids) != len(set(ids)):

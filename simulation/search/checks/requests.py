@@ -9,30 +9,30 @@ from rejoin.coordinator.core.effects import Reply
 from rejoin.journal.events.coordinator import (
     CoreFailed,
 )
-from rejoin.simulation.search.evidence import Evidence, Step
+from rejoin.simulation.search.observations import Observations, ObservedStep
 
 PATIENCE_MS: Final = 8_000
 """Longer than an append may take: a request that waits for longer is parked, or forgotten."""
 
 
-def the_core_fails(evidence: Evidence, step: Step) -> Iterator[str]:
+def the_core_fails(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for event in step.events(CoreFailed):
         yield f"{event.doing}: {event.problem}"
 
 
-def a_request_is_answered_twice(evidence: Evidence, step: Step) -> Iterator[str]:
+def a_request_is_answered_twice(observed: Observations, step: ObservedStep) -> Iterator[str]:
     seen: list[object] = []
     for effect in step.effects:
         if isinstance(effect, Reply):
-            if any(token is effect.token for token in seen) or evidence.was_answered(effect.token):
+            if any(token is effect.token for token in seen) or observed.was_answered(effect.token):
                 yield f"{type(effect.response).__name__} for one that has its answer"
             seen.append(effect.token)
 
 
-def a_request_is_never_answered(evidence: Evidence) -> Iterator[str]:
-    now = evidence.lab.world.now
-    for exchange, (node, life, since) in evidence.open.items():
+def a_request_is_never_answered(observed: Observations) -> Iterator[str]:
+    now = observed.lab.world.now
+    for exchange, (node, life, since) in observed.open.items():
         waited = now - max(since, node.paused_until)
-        if life == node.life and waited > PATIENCE_MS and not evidence.is_parked(node, exchange):
+        if life == node.life and waited > PATIENCE_MS and not observed.is_parked(node, exchange):
             who = exchange.connection.client.name
             yield f"{type(exchange.request).__name__} of {who}, asked {now - since} ms ago"

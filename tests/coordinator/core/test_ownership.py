@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import RebalanceCompleted
-from rejoin.simulation.world import Party
+from rejoin.simulation.world import Actor
 from tests.transcript.player import Player
 
 
@@ -15,7 +15,7 @@ class Listening(Player):
         super().__init__()
         self.events: list[Event] = []
 
-    def hear(self, party: Party, event: Event, now: int) -> None:
+    def hear(self, party: Actor, event: Event, now: int) -> None:
         self.events.append(event)
         super().hear(party, event, now)
 

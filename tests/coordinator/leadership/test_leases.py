@@ -32,7 +32,7 @@ from rejoin.coordinator.leadership.leases import (
 )
 from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
 from rejoin.protocol.records.consumer_offsets import offsets_partition
-from rejoin.simulation.actors.lease_store import LeaseStore
+from rejoin.simulation.actors.lease_store import MemoryLeaseStore
 
 LEASE_MS = 2_000
 TIMEOUT_MS = 700
@@ -134,7 +134,9 @@ class Process:
 class World:
     def __init__(self, seed: int, partitions: int) -> None:
         self.random = Random(seed)
-        self.store = LeaseStore(partitions, LEASE_MS, lambda node_id: Broker(node_id, "127.0.0.1", 9_000 + node_id))
+        self.store = MemoryLeaseStore(
+            partitions, LEASE_MS, lambda node_id: Broker(node_id, "127.0.0.1", 9_000 + node_id)
+        )
         self.now = 0.0
         self.loss = 0.0
         self.there_ms = 30.0

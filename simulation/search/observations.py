@@ -33,10 +33,10 @@ from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.cluster import NodeParty
+from rejoin.simulation.actors.cluster import NodeActor
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.network import Exchange
-from rejoin.simulation.output.ownership import Place
+from rejoin.simulation.output.ownership import GroupPartition
 from rejoin.simulation.world import Millis
 
 NEW_MEMBER_MS = 300_000
@@ -65,10 +65,10 @@ def request_of(exchange: Exchange, kind: type[Q]) -> Q:
 
 
 @dataclass(slots=True)
-class Step:
+class ObservedStep:
     """One step of a node."""
 
-    node: NodeParty
+    node: NodeActor
     what: Input
     effects: list[Effect]
     now: Millis
@@ -118,7 +118,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Evidence:
+class Observations:
     """The memory of the checks."""
 
     lab: Lab
@@ -127,7 +127,7 @@ class Evidence:
     leaders: dict[tuple[Any, ...], str] = field(default_factory=dict)
     owners: dict[tuple[Any, ...], dict[TopicPartition, str]] = field(default_factory=dict)
     given: dict[tuple[Any, ...], dict[str, bytes]] = field(default_factory=dict)
-    open: dict[Exchange, tuple[NodeParty, int, Millis]] = field(default_factory=dict)
+    open: dict[Exchange, tuple[NodeActor, int, Millis]] = field(default_factory=dict)
     commit_verdicts: dict[Exchange, ErrorCode] = field(default_factory=dict)
     beats: dict[tuple[str, int, str, str], Millis] = field(default_factory=dict)
     """When a heartbeat of a member was taken well."""
@@ -139,11 +139,11 @@ class Evidence:
     failed_appends: dict[TopicPartition, Millis] = field(default_factory=dict)
     returned: set[str] = field(default_factory=set)
     """Groups to which a static member came back without a rebalance, and that have not completed one since."""
-    _active: tuple[int, list[tuple[NodeParty, GroupSnapshot]]] = (-1, [])
+    _active: tuple[int, list[tuple[NodeActor, GroupSnapshot]]] = (-1, [])
 
     # -- taking in
 
-    def before(self, node: NodeParty, what: Input) -> None:
+    def before(self, node: NodeActor, what: Input) -> None:
         """Judge what must be judged before it changes anything."""
         if not isinstance(what, Received) or not isinstance(what.token, Exchange):
             return
@@ -156,7 +156,7 @@ class Evidence:
                 key = (node.name, node.life, request.group_id, request.member_id)
                 self.signs[key] = max(self.lab.world.now, self.signs.get(key, 0))
 
-    def after(self, step: Step) -> None:
+    def after(self, step: ObservedStep) -> None:
         """Remember a step that the checks have seen."""
         for effect in step.effects:
             if isinstance(effect, Reply):
@@ -166,7 +166,7 @@ class Evidence:
             elif isinstance(effect, Event):
                 self._remember(step, effect)
 
-    def _sign_of_life(self, step: Step, exchange: Exchange, response: Response) -> None:
+    def _sign_of_life(self, step: ObservedStep, exchange: Exchange, response: Response) -> None:
         request = exchange.request
         who = (step.node.name, step.node.life)
         if isinstance(request, HeartbeatRequest) and isinstance(response, HeartbeatResponse):
@@ -177,7 +177,7 @@ class Evidence:
             key = (*who, request.group_id, request.member_id)
             self.signs[key] = max(step.now, self.signs.get(key, 0))
 
-    def _remember(self, step: Step, event: Event) -> None:
+    def _remember(self, step: ObservedStep, event: Event) -> None:
         node = step.node
         who = (node.name, node.life)
         match event:
@@ -215,7 +215,7 @@ class Evidence:
     def was_answered(self, token: object) -> bool:
         return isinstance(token, Exchange) and token.answers > 0
 
-    def _commit_verdict(self, node: NodeParty, request: OffsetCommitRequest) -> ErrorCode:
+    def _commit_verdict(self, node: NodeActor, request: OffsetCommitRequest) -> ErrorCode:
         """Whether a commit may be taken, as the specification says it (14.1)."""
         shard = node.shard(request.group_id)
         if shard is None or not shard.is_active:
@@ -233,7 +233,7 @@ class Evidence:
             return ErrorCode.ILLEGAL_GENERATION
         return ErrorCode.REBALANCE_IN_PROGRESS if group.state is COMPLETING_REBALANCE else ErrorCode.NONE
 
-    def expected_heartbeat(self, step: Step, request: HeartbeatRequest) -> ErrorCode:
+    def expected_heartbeat(self, step: ObservedStep, request: HeartbeatRequest) -> ErrorCode:
         """The answer to a heartbeat, as the specification says it (11)."""
         group = step.group(request.group_id)
         if group is None:
@@ -269,7 +269,7 @@ class Evidence:
         log = self.lab.disk.log(self.lab.cluster.partition_of(group_id))
         return tuple(log.newest.get((group_id, topic, str(partition)), ()))
 
-    def active_groups(self) -> list[tuple[NodeParty, GroupSnapshot]]:
+    def active_groups(self) -> list[tuple[NodeActor, GroupSnapshot]]:
         """Groups that are served by a node that is up and whose clock goes; taken once for all checks of an instant."""
         steps, found = self._active
         if steps != self.lab.world.steps:
@@ -277,7 +277,7 @@ class Evidence:
             self._active = self.lab.world.steps, found
         return found
 
-    def _active_groups(self) -> Iterator[tuple[NodeParty, GroupSnapshot]]:
+    def _active_groups(self) -> Iterator[tuple[NodeActor, GroupSnapshot]]:
         for node in self.lab.cluster.nodes:
             if node.core is not None and node.paused_until <= self.lab.world.now:
                 for group_id in node.core.group_ids():
@@ -285,18 +285,18 @@ class Evidence:
                     if shard is not None and shard.is_active and group is not None:
                         yield node, group
 
-    def resumed(self, node: NodeParty) -> Millis:
+    def resumed(self, node: NodeActor) -> Millis:
         """When the clock of a node last began to go again."""
         return node.paused_until
 
-    def is_parked(self, node: NodeParty, exchange: Exchange) -> bool:
+    def is_parked(self, node: NodeActor, exchange: Exchange) -> bool:
         """Whether a request waits in its group for a good reason."""
         group = node.group(getattr(exchange.request, "group_id", ""))
         return group is not None and any(
             token is exchange for member in group.members.values() for token in member.parked
         )
 
-    def may_be_overlooked(self, place: Place) -> bool:
+    def may_be_overlooked(self, place: GroupPartition) -> bool:
         """Whether nobody in a group of static members may notice that nobody has a partition.
 
         Kafka: a static leader that comes back (KIP-814) takes the topics as it finds them for those that the assignment
@@ -309,12 +309,12 @@ class Evidence:
         given_up = CooperativeStickyAssignor.name in group.assignor and place.group_id in self.returned
         return group.static and (newer or place.topic not in group.topics or given_up)
 
-    def leads_in_truth(self, node: NodeParty, group_id: str) -> bool:
+    def leads_in_truth(self, node: NodeActor, group_id: str) -> bool:
         """Whether nobody has been elected after this node."""
         shard = node.shard(group_id)
         return shard is not None and shard.epoch == self.lab.disk.log(shard.partition).epoch
 
-    def is_quiet(self, node: NodeParty, group: GroupSnapshot) -> bool:
+    def is_quiet(self, node: NodeActor, group: GroupSnapshot) -> bool:
         """Whether nothing of this group's offsets partition is on its way, and the node leads it in truth."""
         shard = node.shard(group.group_id)
         return shard is not None and not shard.appends_in_flight and self.leads_in_truth(node, group.group_id)
