@@ -34,6 +34,7 @@ from rejoin.coordinator.core.inputs import (
     TopicsStored,
 )
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
+from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import Shard
@@ -85,13 +86,13 @@ class Node:
         self._shards = Shards(self._ctx)
         self._shards_by_topic = {OFFSETS_TOPIC: self._shards}
         self._topics = Topics(settings, new_id, self._ctx.emit)
-        authorizer = Authorizer(settings.emulator_deny)
-        groups = GroupRequests(self._ctx, self._shards, authorizer)
-        offsets = OffsetRequests(self._ctx, self._shards, self._topics, authorizer)
+        admission = Admission(settings, self._shards, Authorizer(settings.emulator_deny))
+        groups = GroupRequests(self._ctx, self._shards, admission)
+        offsets = OffsetRequests(self._ctx, self._shards, self._topics, admission)
         self._changes = TopicChanges(self._ctx, self._topics, self._shards, logged=topics_logged)
-        topics = TopicRequests(self._ctx, self._shards, self._topics, self._changes, authorizer)
+        topics = TopicRequests(self._ctx, self._shards, self._topics, self._changes, admission)
         self._topic_requests = topics
-        cluster = ClusterRequests(self._ctx, self._shards, self._topics, topics, authorizer)
+        cluster = ClusterRequests(self._ctx, self._shards, self._topics, topics, admission)
         self._handlers: dict[type[Request], Handler] = {
             HeartbeatRequest: groups.heartbeat,
             JoinGroupRequest: groups.join,

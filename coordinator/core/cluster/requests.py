@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
+from rejoin.coordinator.core.runtime.admission import UNAUTHORIZED, Admission
+from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topic, Topics
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from rejoin.protocol.messages.cluster.find_coordinator import (
     Coordinator,
@@ -36,10 +38,10 @@ from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.registry import APIS
 
-GROUP_KEY: Final = 0
-TRANSACTION_KEY: Final = 1
+KEY_TYPES: Final = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
 FIRST_BATCHED_LOOKUP: Final = 4
 FIRST_METADATA_WITH_EMPTY_MEANING_NONE: Final = 1
 CLUSTER_ID: Final = "rejoin-emulated-kafka0"
@@ -52,13 +54,13 @@ class ClusterRequests:
     """Answers requests that are not about one group."""
 
     def __init__(
-        self, ctx: StepContext, shards: Shards, topics: Topics, topic_requests: TopicRequests, authorizer: Authorizer
+        self, ctx: StepContext, shards: Shards, topics: Topics, topic_requests: TopicRequests, admission: Admission
     ) -> None:
         self._ctx = ctx
         self._shards = shards
         self._topics = topics
         self._topic_requests = topic_requests
-        self._authorizer = authorizer
+        self._admission = admission
 
     # --- coordinators
 
@@ -81,15 +83,14 @@ class ClusterRequests:
 
     def _find(self, key: str, key_type: int, context: Context) -> Coordinator:
         """The coordinator of one key. The key itself may be anything, even empty."""
-        if key_type == GROUP_KEY and not self._may(context, Operation.DESCRIBE, Resource.GROUP, key):
-            return no_coordinator(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        if key_type == TRANSACTION_KEY and not self._may(context, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, key):
-            return no_coordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if key_type not in (GROUP_KEY, TRANSACTION_KEY):
+        resource = KEY_TYPES.get(key_type)
+        if resource is None:
             # Differs: there is no share coordinator here, so key type 2 is unknown in v6 as well.
             # Kafka: the one error that has a text in v4 and later as well.
             refused = no_coordinator(key, ErrorCode.INVALID_REQUEST)
             return refused.model_copy(update={"error_message": refused.error_code.name})
+        if not self._admission.allows(FindCoordinatorRequest, context, resource, key):
+            return no_coordinator(key, UNAUTHORIZED[resource])
         broker = self._shards.coordinator_of(key)
         if broker is None:
             return no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -114,14 +115,14 @@ class ClusterRequests:
             topics = [
                 self._show(topic, context, with_operations)
                 for name, topic in sorted(self._topics.by_name.items())
-                if self._may(context, Operation.DESCRIBE, Resource.TOPIC, name)
+                if self._allows(MetadataRequest, context, name)
             ]
         else:
             creates = request.allow_auto_topic_creation and self._ctx.settings.auto_create_topics_enable
             topics = [self._find_topic(wanted, context, creates, with_operations) for wanted in request.topics or ()]
         operations = NOT_ASKED
         if request.include_cluster_authorized_operations:
-            operations = self._authorizer.authorized_operations(context.principal, Resource.CLUSTER, CLUSTER_NAME)
+            operations = self._admission.authorized_operations(context, Resource.CLUSTER)
         self._ctx.reply(
             token,
             MetadataResponse(
@@ -142,14 +143,14 @@ class ClusterRequests:
         name = wanted.name
         if name is None:
             name = self._topics.named(wanted.topic_id)
-            if name is None or not self._may(context, Operation.DESCRIBE, Resource.TOPIC, name):
+            if name is None or not self._allows(MetadataRequest, context, name):
                 return MetadataResponseTopic(name=None, topic_id=wanted.topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
-        if not self._may(context, Operation.DESCRIBE, Resource.TOPIC, name):
+        if not self._allows(MetadataRequest, context, name):
             return MetadataResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         topic = self._topics.by_name.get(name)
         if topic is not None:
             return self._show(topic, context, with_operations)
-        if creates and self._may(context, Operation.CREATE, Resource.TOPIC, name):
+        if creates and self._allows(CreateTopicsRequest, context, name):
             error = self._topic_requests.create_automatically(name)
         else:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -159,7 +160,7 @@ class ClusterRequests:
         nodes = [broker.node_id for broker in self._shards.brokers]
         operations = NOT_ASKED
         if with_operations:
-            operations = self._authorizer.authorized_operations(context.principal, Resource.TOPIC, topic.name)
+            operations = self._admission.authorized_operations(context, Resource.TOPIC, topic.name)
         partitions = []
         for index in range(len(topic.partitions)):
             leader = nodes[index % len(nodes)] if nodes else NO_NODE
@@ -195,7 +196,7 @@ class ClusterRequests:
 
     def _look_up(self, topic_name: str, wanted: ListOffsetsPartition, context: Context) -> ListOffsetsPartitionResponse:
         index = wanted.partition_index
-        if not self._may(context, Operation.DESCRIBE, Resource.TOPIC, topic_name):
+        if not self._allows(ListOffsetsRequest, context, topic_name):
             return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not self._topics.has_partition(topic_name, index):
             return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -208,5 +209,5 @@ class ClusterRequests:
             partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=LEADER_EPOCH
         )
 
-    def _may(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
-        return self._authorizer.allows(context.principal, operation, resource, name)
+    def _allows(self, api: type[Request], context: Context, topic: str) -> bool:
+        return self._admission.allows(api, context, Resource.TOPIC, topic)

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.classic.membership import HEARTBEAT_ANSWERS, leave_unknown_group
+from rejoin.coordinator.core.groups.classic.membership import HEARTBEAT_RESPONSES, leave_unknown_group
 from rejoin.coordinator.core.groups.classic.rebalance import sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
+from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import GroupDeletionListener, Shard
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -30,9 +30,9 @@ from rejoin.protocol.messages.groups.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from rejoin.protocol.messages.groups.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 
@@ -50,44 +50,29 @@ ECHOED_MEMBER_ID: Final = (
 class GroupRequests:
     """Routes requests about groups to their shards."""
 
-    def __init__(self, ctx: StepContext, shards: Shards, authorizer: Authorizer) -> None:
+    def __init__(self, ctx: StepContext, shards: Shards, admission: Admission) -> None:
         self._ctx = ctx
         self._shards = shards
-        self._authorizer = authorizer
+        self._admission = admission
 
     # --- members
 
     def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
-        settings = self._ctx.settings
-        timeout_ms = request.session_timeout_ms
-        error = ErrorCode.NONE
-        shard = self._shards.serving(request.group_id)
-        if not self._may(context, Operation.READ, request.group_id):
-            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        elif not self._shards.is_active:
-            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        elif not request.group_id:
-            error = ErrorCode.INVALID_GROUP_ID
-        elif not settings.group_min_session_timeout_ms <= timeout_ms <= settings.group_max_session_timeout_ms:
-            error = ErrorCode.INVALID_SESSION_TIMEOUT
-        elif isinstance(shard, ErrorCode):
-            error = shard
-        if error is ErrorCode.NONE and isinstance(shard, Shard):
+        shard = self._admission.admit(request, context, request.group_id)
+        if isinstance(shard, Shard):
             shard.join(token, request, context)
             return
-        answer = JoinGroupResponse(
-            error_code=error,
+        refused = JoinGroupResponse(
+            error_code=shard,
             protocol_name=None if context.api_version >= 7 else "",
-            member_id=request.member_id if error in ECHOED_MEMBER_ID else "",
+            member_id=request.member_id if shard in ECHOED_MEMBER_ID else "",
         )
-        self._ctx.reply(token, answer)
+        self._ctx.reply(token, refused)
 
     def sync(self, token: Token, request: SyncGroupRequest, context: Context) -> None:
-        if context.api_version >= 5 and (request.protocol_type is None or request.protocol_name is None):
-            self._ctx.reply(token, sync_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-            return
-        shard = self._admit(token, request, context, request.group_id)
-        if shard is None:
+        shard = self._admission.admit(request, context, request.group_id)
+        if isinstance(shard, ErrorCode):
+            self._ctx.reply(token, sync_refused(shard))
             return
         group = shard.groups.get(request.group_id)
         if group is None:
@@ -96,35 +81,18 @@ class GroupRequests:
             shard.membership.sync(group, token, request)
 
     def heartbeat(self, token: Token, request: HeartbeatRequest, context: Context) -> None:
-        shard = self._shards.serving(request.group_id)
-        if isinstance(shard, Shard) and request.group_id and self._may(context, Operation.READ, request.group_id):
-            group = shard.groups.get(request.group_id)
-            answer = (
-                HEARTBEAT_ANSWERS[ErrorCode.UNKNOWN_MEMBER_ID]
-                if group is None
-                else shard.membership.heartbeat(group, request)
-            )
-            self._ctx.reply(token, answer)
-        else:
-            self._ctx.reply(token, self._heartbeat_refused(shard, request, context))
-
-    def _heartbeat_refused(
-        self, shard: Shard | ErrorCode, request: HeartbeatRequest, context: Context
-    ) -> HeartbeatResponse:
-        if not self._may(context, Operation.READ, request.group_id):
-            return HEARTBEAT_ANSWERS[ErrorCode.GROUP_AUTHORIZATION_FAILED]
-        if shard is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            return HEARTBEAT_ANSWERS[shard]
-        if not request.group_id:
-            return HEARTBEAT_ANSWERS[ErrorCode.INVALID_GROUP_ID]
-        if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Kafka: while a shard loads, heartbeats are fine without a look at the group, so that nobody panics.
-            return HEARTBEAT_ANSWERS[ErrorCode.NONE]
-        return HEARTBEAT_ANSWERS[ErrorCode.NOT_COORDINATOR]
+        shard = self._admission.admit(request, context, request.group_id)
+        if isinstance(shard, ErrorCode):
+            self._ctx.reply(token, HEARTBEAT_RESPONSES[shard])
+            return
+        group = shard.groups.get(request.group_id)
+        unknown = HEARTBEAT_RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID]
+        self._ctx.reply(token, unknown if group is None else shard.membership.heartbeat(group, request))
 
     def leave(self, token: Token, request: LeaveGroupRequest, context: Context) -> None:
-        shard = self._admit(token, request, context, request.group_id)
-        if shard is None:
+        shard = self._admission.admit(request, context, request.group_id)
+        if isinstance(shard, ErrorCode):
+            self._ctx.reply(token, LeaveGroupResponse(error_code=shard))
             return
         group = shard.groups.get(request.group_id)
         if group is None:
@@ -147,14 +115,14 @@ class GroupRequests:
             return
         states = {state.strip().lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}  # Kafka: spaces count here, unlike around a state.
-        sees_all = self._authorizer.allows(context.principal, Operation.DESCRIBE, Resource.CLUSTER, CLUSTER_NAME)
+        sees_all = self._admission.allows(ListGroupsRequest, context, Resource.CLUSTER)
         groups = [
             group
             for shard in self._shards.active()
             for group in shard.listed()
             if (not states or group.state.lower() in states)
             and (not types or CLASSIC in types)
-            and (sees_all or self._may(context, Operation.DESCRIBE, group.group_id))
+            and (sees_all or self._admission.allows(ListGroupsRequest, context, Resource.GROUP, group.group_id))
         ]
         answer = ListGroupsResponse(
             groups=tuple(
@@ -170,20 +138,16 @@ class GroupRequests:
         self._ctx.reply(token, answer)
 
     def describe_groups(self, token: Token, request: DescribeGroupsRequest, context: Context) -> None:
-        described = tuple(
-            self._describe(group_id, context, request.include_authorized_operations) for group_id in request.groups
-        )
+        described = tuple(self._describe(group_id, request, context) for group_id in request.groups)
         self._ctx.reply(token, DescribeGroupsResponse(groups=described))
 
-    def _describe(self, group_id: str, context: Context, with_operations: bool) -> DescribedGroup:
-        if not self._may(context, Operation.DESCRIBE, group_id):
-            return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        shard = self._shards.serving(group_id)
+    def _describe(self, group_id: str, request: DescribeGroupsRequest, context: Context) -> DescribedGroup:
+        shard = self._admission.admit(request, context, group_id)
         if isinstance(shard, ErrorCode):
             return DescribedGroup(group_id=group_id, error_code=shard)
         operations = -(2**31)
-        if with_operations:
-            operations = self._authorizer.authorized_operations(context.principal, Resource.GROUP, group_id)
+        if request.include_authorized_operations:
+            operations = self._admission.authorized_operations(context, Resource.GROUP, group_id)
         group = shard.groups.get(group_id)
         if group is None or not group.persisted:
             # Kafka: a group that does not exist is Dead, not an error (an error from DescribeGroups v6 on).
@@ -205,47 +169,12 @@ class GroupRequests:
         names = list(dict.fromkeys(request.groups_names))
         deletion = Deletion(self._ctx, token, dict.fromkeys(names))
         for group_id in names:
-            error: ErrorCode | None
-            shard = self._shards.serving(group_id)
-            if not self._may(context, Operation.DELETE, group_id):
-                error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            elif isinstance(shard, ErrorCode):
-                error = shard
-            else:
-                error = shard.delete_group(group_id, deletion)
+            shard = self._admission.admit(request, context, group_id)
+            error = shard if isinstance(shard, ErrorCode) else shard.delete_group(group_id, deletion)
             if error is not None:
                 deletion.group_deleted(group_id, error)
         if not names:
             self._ctx.reply(token, DeleteGroupsResponse())
-
-    # --- admission
-
-    def _admit(self, token: Token, request: Request, context: Context, group_id: str) -> Shard | None:
-        """The shard to ask, or none when the request has been refused."""
-        shard = self._shards.serving(group_id)
-        if not self._may(context, Operation.READ, group_id):
-            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        elif shard is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        elif not group_id:
-            error = ErrorCode.INVALID_GROUP_ID
-        elif isinstance(shard, Shard):
-            return shard
-        else:
-            error = shard
-            if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and isinstance(request, SyncGroupRequest):
-                error = self._sync_while_loading()
-        self._ctx.reply(token, request.error_response(context.api_version, error))
-        return None
-
-    def _sync_while_loading(self) -> ErrorCode:
-        # Differs: Kafka 4 sends COORDINATOR_LOAD_IN_PROGRESS, which its own consumer takes for fatal; 3.x sent this.
-        if self._ctx.settings.emulator_sync_while_loading == "rebalance-in-progress":
-            return ErrorCode.REBALANCE_IN_PROGRESS
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-    def _may(self, context: Context, operation: Operation, group_id: str) -> bool:
-        return self._authorizer.allows(context.principal, operation, Resource.GROUP, group_id)
 
 
 def describe_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:

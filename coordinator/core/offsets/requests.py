@@ -17,13 +17,15 @@ from rejoin.coordinator.core.offsets.transactions import (
     marker_partitions,
     marker_record,
 )
+from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, response_error_of_read
-from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
+from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import Shard
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from rejoin.protocol.messages.offsets.offset_fetch import (
@@ -43,47 +45,42 @@ from rejoin.protocol.types import TopicPartition
 
 FIRST_FETCH_VERSION_WITH_GROUPS = 8
 FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR = 2
-FIRST_TXN_COMMIT_WITH_LOADING = 2
 
 
 class OffsetRequests:
     """Routes requests about offsets to the shards of their groups."""
 
-    def __init__(self, ctx: StepContext, shards: Shards, topics: Topics, authorizer: Authorizer) -> None:
+    def __init__(self, ctx: StepContext, shards: Shards, topics: Topics, admission: Admission) -> None:
         self._ctx = ctx
         self._shards = shards
         self._topics = topics
-        self._authorizer = authorizer
+        self._admission = admission
 
     # --- commit
 
     def commit(self, token: Token, request: OffsetCommitRequest, context: Context) -> None:
-        if not self._may(context, Operation.READ, Resource.GROUP, request.group_id):
-            self._ctx.reply(token, request.response({}, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        else:
+        error = self._admission.authorize(request, context, Resource.GROUP, request.group_id)
+        if error is ErrorCode.NONE:
             self._commit(token, request, context)
+        else:
+            self._ctx.reply(token, request.response({}, error))
 
     def txn_commit(self, token: Token, request: TxnOffsetCommitRequest, context: Context) -> None:
-        if not self._may(context, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
-            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        elif not self._may(context, Operation.READ, Resource.GROUP, request.group_id):
-            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        else:
+        error = self._admission.authorize(request, context, Resource.TRANSACTIONAL_ID, request.transactional_id)
+        if error is ErrorCode.NONE:
+            error = self._admission.authorize(request, context, Resource.GROUP, request.group_id)
+        if error is ErrorCode.NONE:
             self._commit(token, request, context)
-            return
-        self._ctx.reply(token, request.response({}, error))
+        else:
+            self._ctx.reply(token, request.response({}, error))
 
     def _commit(self, token: Token, request: CommitRequest, context: Context) -> None:
-        partitions = [
-            TopicPartition(topic.name, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        ]
-        refused = self._refused(context, partitions)
+        partitions = partitions_of(request)
+        refused = self._refused(request, context, partitions)
         if len(refused) == len(set(partitions)):
             self._ctx.reply(token, request.response(refused, ErrorCode.NONE))
             return
-        shard = self._shard_for(request, context)
+        shard = self._admission.route(request, context, request.group_id)
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, request.response(refused, shard))
             return
@@ -96,18 +93,6 @@ class OffsetRequests:
             group = shard.create_group(request.group_id, simple=True)
         shard.commits.commit(group, token, request, context.api_version, refused)
 
-    def _shard_for(self, request: CommitRequest, context: Context) -> Shard | ErrorCode:
-        """The shard to ask, or why none can be: only a transaction needs the group to have a name."""
-        shard = self._shards.serving(request.group_id)
-        if isinstance(request, OffsetCommitRequest) or shard is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            return shard
-        if not request.group_id:
-            return ErrorCode.INVALID_GROUP_ID
-        if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and context.api_version < FIRST_TXN_COMMIT_WITH_LOADING:
-            # Kafka: KafkaApis.handleTxnOffsetCommitRequest. Producers of that time crash on the true error.
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return shard
-
     def _unknown_group(self, request: CommitRequest, context: Context) -> ErrorCode:
         """What a commit meets where there is no group: without a generation it makes a simple one."""
         if isinstance(request, TxnOffsetCommitRequest):
@@ -116,12 +101,13 @@ class OffsetRequests:
             return ErrorCode.NONE
         return ErrorCode.GROUP_ID_NOT_FOUND if context.api_version >= 9 else ErrorCode.ILLEGAL_GENERATION
 
-    def _refused(self, context: Context, partitions: list[TopicPartition]) -> PartitionErrors:
+    def _refused(self, request: Request, context: Context, partitions: list[TopicPartition]) -> PartitionErrors:
         """Partitions that are not asked of the group: not allowed, or not there."""
         refused: PartitionErrors = {}
         for partition in partitions:
-            if not self._may(context, Operation.READ, Resource.TOPIC, partition.topic):
-                refused[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            error = self._admission.authorize(request, context, Resource.TOPIC, partition.topic)
+            if error is not ErrorCode.NONE:
+                refused[partition] = error
             elif not self._topics.has_partition(*partition):
                 refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return refused
@@ -132,17 +118,21 @@ class OffsetRequests:
         groups = request.groups if context.api_version >= FIRST_FETCH_VERSION_WITH_GROUPS else (only_group(request),)
         pending = PendingFetch(self._ctx, token, context.api_version, dict.fromkeys(range(len(groups))))
         for index, wanted in enumerate(groups):
-            self._fetch_group(pending, index, wanted, context, request.require_stable)
+            self._fetch_group(pending, index, wanted, request, context)
         if not groups:
             self._ctx.reply(token, OffsetFetchResponse())
 
     def _fetch_group(
-        self, pending: PendingFetch, index: int, wanted: OffsetFetchRequestGroup, context: Context, stable: bool
+        self,
+        pending: PendingFetch,
+        index: int,
+        wanted: OffsetFetchRequestGroup,
+        request: OffsetFetchRequest,
+        context: Context,
     ) -> None:
-        shard = self._shards.serving(wanted.group_id)
-        if not self._may(context, Operation.DESCRIBE, Resource.GROUP, wanted.group_id):
-            pending.refuse(index, wanted, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-        elif isinstance(shard, ErrorCode):
+        shard = self._admission.admit(request, context, wanted.group_id)
+        stable = request.require_stable
+        if isinstance(shard, ErrorCode):
             pending.refuse(index, wanted, shard)
         elif stable and shard.in_flight:
             # Kafka: a stable fetch goes behind everything that is being written.
@@ -167,41 +157,28 @@ class OffsetRequests:
             names = dict.fromkeys(partition.topic for partition in (() if offsets is None else offsets.stored))
         else:
             names = dict.fromkeys(topic.name for topic in wanted.topics)
-        hidden = {name for name in names if not self._may(context, Operation.DESCRIBE, Resource.TOPIC, name)}
+        allows = self._admission.allows
+        hidden = {name for name in names if not allows(OffsetFetchRequest, context, Resource.TOPIC, name)}
         pending.done(index, fetch_offsets(offsets, wanted, stable=stable, hidden=hidden))
 
     # --- delete
 
     def delete(self, token: Token, request: OffsetDeleteRequest, context: Context) -> None:
-        if not self._may(context, Operation.DELETE, Resource.GROUP, request.group_id):
-            self._ctx.reply(token, OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        shard = self._admission.admit(request, context, request.group_id)
+        if isinstance(shard, ErrorCode):
+            self._ctx.reply(token, OffsetDeleteResponse(error_code=shard))
             return
-        shard = self._shards.serving(request.group_id)
-        error = ErrorCode.NONE
-        if shard is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            error = shard
-        elif not request.group_id:
-            error = ErrorCode.INVALID_GROUP_ID
-        elif isinstance(shard, ErrorCode):
-            error = shard
-        group = shard.groups.get(request.group_id) if isinstance(shard, Shard) else None
-        if error is ErrorCode.NONE and group is None:
-            error = ErrorCode.GROUP_ID_NOT_FOUND
-        if error is not ErrorCode.NONE or group is None or not isinstance(shard, Shard):
-            self._ctx.reply(token, OffsetDeleteResponse(error_code=error))
+        group = shard.groups.get(request.group_id)
+        if group is None:
+            self._ctx.reply(token, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
             return
-        partitions = [
-            TopicPartition(topic.name, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-        ]
-        shard.deletions.delete(group, token, request, self._refused(context, partitions))
+        shard.deletions.delete(group, token, request, self._refused(request, context, partitions_of(request)))
 
     # --- the ends of transactions
 
     def write_markers(self, token: Token, request: WriteTxnMarkersRequest, context: Context) -> None:
         """End transactions. Only offsets partitions have anything pending; other topics just agree."""
-        allowed = self._may(context, Operation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME)
+        allowed = self._admission.allows(WriteTxnMarkersRequest, context, Resource.CLUSTER)
         partitions = marker_partitions(request)
         pending = PendingMarkers(self._ctx, token, request, dict.fromkeys(partitions))
         for partition in partitions:
@@ -219,8 +196,14 @@ class OffsetRequests:
         if not partitions:
             pending.answer()
 
-    def _may(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
-        return self._authorizer.allows(context.principal, operation, resource, name)
+
+def partitions_of(request: CommitRequest | OffsetDeleteRequest) -> list[TopicPartition]:
+    """The partitions that a request is about."""
+    return [
+        TopicPartition(topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
 
 
 def only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:

@@ -8,7 +8,6 @@ from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.runtime.timers import Key, Kind
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
@@ -43,17 +42,6 @@ class Shards:
         """The live node that coordinates a key, or none."""
         leader = self.leaders.get(self.partition_of(key))
         return next((broker for broker in self.brokers if broker.node_id == leader), None)
-
-    def serving(self, group_id: str) -> Shard | ErrorCode:
-        """The shard of a group when it can be asked; else the error: not active, loading, or not here."""
-        shard = self.by_partition.get(self.partition_of(group_id))
-        if not self.brokers:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if shard is None:
-            return ErrorCode.NOT_COORDINATOR
-        if shard.state is ShardState.LOADING:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return shard
 
     def active(self) -> list[Shard]:
         """The shards that are loaded, by partition."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rejoin.coordinator.core.inputs import Context, RecordsWritten, Token, TopicsRecords
-from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
+from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
@@ -41,13 +42,13 @@ class TopicRequests:
     """Creates, grows and deletes topics."""
 
     def __init__(
-        self, ctx: StepContext, shards: Shards, topics: Topics, changes: TopicChanges, authorizer: Authorizer
+        self, ctx: StepContext, shards: Shards, topics: Topics, changes: TopicChanges, admission: Admission
     ) -> None:
         self.ctx = ctx
         self.topics = topics
         self._shards = shards
         self._changes = changes
-        self._authorizer = authorizer
+        self._admission = admission
 
     def create_topics(self, token: Token, request: CreateTopicsRequest, context: Context) -> None:
         self._changes.make(_Creating(self, token, request, context))
@@ -84,8 +85,9 @@ class TopicRequests:
                 error_message=f"topic {topic.name!r} stands in the request more than once",
             )
             return refused, ()
-        allowed = self._may(context, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME) and self._may(
-            context, Operation.CREATE, Resource.TOPIC, topic.name
+        allows = self._admission.allows
+        allowed = allows(CreateTopicsRequest, context, Resource.CLUSTER) and allows(
+            CreateTopicsRequest, context, Resource.TOPIC, topic.name
         )
         if not allowed:
             refused = CreatableTopicResult(
@@ -108,7 +110,7 @@ class TopicRequests:
                 error_message=f"topic {topic.name!r} stands in the request more than once",
             )
             return refused, ()
-        if not self._may(context, Operation.ALTER, Resource.TOPIC, topic.name):
+        if not self._admission.allows(CreatePartitionsRequest, context, Resource.TOPIC, topic.name):
             refused = CreatePartitionsTopicResult(
                 name=topic.name,
                 error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -124,16 +126,13 @@ class TopicRequests:
         name = wanted.name if wanted.name is not None else self.topics.named(wanted.topic_id)
         if name is None or (wanted.name is None and name in gone):
             return DeletableTopicResult(name=None, topic_id=wanted.topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
-        if not self._may(context, Operation.DELETE, Resource.TOPIC, name):
+        if not self._admission.allows(DeleteTopicsRequest, context, Resource.TOPIC, name):
             return DeletableTopicResult(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         topic = self.topics.by_name.get(name)
         if topic is None or name in gone:
             return DeletableTopicResult(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         gone[name] = self.topics.removal(topic)
         return DeletableTopicResult(name=name, topic_id=topic.topic_id)
-
-    def _may(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
-        return self._authorizer.allows(context.principal, operation, resource, name)
 
 
 class _Creating(TopicChange):

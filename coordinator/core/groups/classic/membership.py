@@ -34,7 +34,7 @@ from rejoin.protocol.messages.groups.leave_group import (
 )
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 
-HEARTBEAT_ANSWERS: Final = {error: HeartbeatResponse(error_code=error) for error in ErrorCode}
+HEARTBEAT_RESPONSES: Final = {error: HeartbeatResponse(error_code=error) for error in ErrorCode}
 """One answer for each error, made once: heartbeats are what a coordinator does all day."""
 
 
@@ -89,18 +89,18 @@ class Membership:
         """Restart the session and tell whether a rebalance goes on. Never changes the group's state."""
         state = group.state
         if state is DEAD:
-            return HEARTBEAT_ANSWERS[ErrorCode.COORDINATOR_NOT_AVAILABLE]
+            return HEARTBEAT_RESPONSES[ErrorCode.COORDINATOR_NOT_AVAILABLE]
         member = group.members.get(request.member_id)
         if member is None or request.group_instance_id is not None:
             error = self._rebalancer.check_member(group, request.member_id, request.group_instance_id, "Heartbeat")
             if error is not ErrorCode.NONE:
-                return HEARTBEAT_ANSWERS[error]
+                return HEARTBEAT_RESPONSES[error]
             member = group.members[request.member_id]
         if request.generation_id != group.generation:
-            return HEARTBEAT_ANSWERS[ErrorCode.ILLEGAL_GENERATION]
+            return HEARTBEAT_RESPONSES[ErrorCode.ILLEGAL_GENERATION]
         if state is not EMPTY:
             self._rebalancer.restart_session(member)
-        return HEARTBEAT_ANSWERS[ON_HEARTBEAT[state]]
+        return HEARTBEAT_RESPONSES[ON_HEARTBEAT[state]]
 
     # --- LeaveGroup
 
