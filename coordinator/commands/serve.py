@@ -8,18 +8,15 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import orjson
 import structlog
 from cyclopts import Parameter
-from pydantic import ValidationError
 
-from rejoin.coordinator.config import Settings
+from rejoin.coordinator.config import WrongSetting, settings_from
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import HOST, PORT, App, ControlOptions, Options, StartFailed, Topic, calm_collector
 from rejoin.coordinator.service.http.server import MAX_BODY_BYTES
@@ -32,41 +29,6 @@ _SETTLED_SECONDS: Final = 1.0
 
 HIGHEST_PORT: Final = 65_535
 STORE_VARIABLE: Final = "REJOIN_STORE"
-
-
-class WrongSetting(Exception):
-    """A setting or option that cannot be taken as it is; the text is for the person who gave it."""
-
-
-def settings_from(given: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """Settings from ``NAME=VALUE`` pairs and, where those are silent, from environment variables."""
-    names = {info.alias or name: name for name, info in Settings.model_fields.items()}
-    found: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    for name in names:
-        variable = name.replace(".", "_").upper()
-        if variable in environment:
-            found[name], origin[name] = environment[variable], variable
-    for pair in given:
-        name, equals, value = pair.partition("=")
-        name = name.strip()
-        if not equals:
-            raise WrongSetting(f"-c {pair}: expected NAME=VALUE")
-        if name not in names:
-            near = get_close_matches(name, names, n=1)
-            raise WrongSetting(f"-c {pair}: there is no setting {name}" + (f"; is it {near[0]}?" if near else ""))
-        found[name], origin[name] = value.strip(), f"-c {name}"
-    if isinstance(found.get("emulator.deny"), str):
-        found["emulator.deny"] = tuple(rule.strip() for rule in found["emulator.deny"].split(",") if rule.strip())
-    try:
-        return Settings.model_validate(found)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
-        said = first["msg"].removeprefix("Value error, ")
-        if not name:
-            raise WrongSetting(said) from None
-        raise WrongSetting(f"{origin.get(name, name)}: {said}, not {first['input']!r}") from None
 
 
 def topic_from(text: str) -> Topic:
@@ -91,7 +53,7 @@ def _control_from(control: bool, token: str | None, clock: str) -> ControlOption
     if token is not None:
         raise WrongSetting("--control-token: there is nothing to protect without --control")
     if clock != "real":
-        raise WrongSetting(f"--clock {clock}: expected --control too, without which nobody could drive it")
+        raise WrongSetting(f"--clock {clock}: expected --control too, as nothing else can drive it")
     return None
 
 
@@ -121,32 +83,33 @@ def run(
     port
         Port to listen on; 0 takes a free one.
     advertised_host
-        Host that clients are told to connect to. Where every address is listened on: this machine's name.
+        Host that clients connect to. The default is --host, or this machine's name when that is every address.
     journal
-        Directory in which every event is kept.
+        Directory for the journal: every event, as a line of JSON.
     data
-        Directory in which groups, offsets and topics are kept over restarts. Without it they go with the process.
+        Directory for groups, offsets and topics. Without it they are lost when the process ends.
     store
-        Database that several nodes share, as postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Each node leads its part
-        of the groups; each needs a number of its own, -c broker.id=NUMBER. REJOIN_STORE in the environment does as
-        well, and keeps the password off the command line.
+        Database that several nodes share, as postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Each node leads some of
+        the groups and needs a number of its own: -c broker.id=NUMBER. The variable REJOIN_STORE does the same, and
+        keeps the password off the command line.
     config
-        One of Kafka's settings, as NAME=VALUE; may be given often. The environment is read too, under the name in
-        capitals with underscores.
+        A setting by Kafka's name, as NAME=VALUE; may be given several times. Wins over the environment, where
+        group.max.size is REJOIN_GROUP_MAX_SIZE.
     topic
-        A topic to create at the start, as NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND; may be given often.
+        A topic to create at the start, as NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND; may be given several
+        times.
     log_level
-        What to log. At debug every request is a line.
+        The least severe level to log. At debug, each request is one line.
     port_file
-        File to write the port to, once the service listens.
+        File to write the port to once the service listens.
     max_body_bytes
-        Largest request body that is taken.
+        Largest request body to accept.
     control
-        Serve the control API under /control: faults, waiting, the clock, evidence. For tests.
+        Serve the control API under /control, for tests: faults, waiting, the clock, recordings.
     control_token
-        What users of the control API must show as Authorization: Bearer TOKEN. Needed beyond this machine.
+        Token that the control API requires as Authorization: Bearer TOKEN. Needed unless --host is this machine only.
     clock
-        With --control: real; virtual, which stands still until told; or fast:SPEED, as fast:60.
+        With --control: real; virtual, which moves only on request; or fast:SPEED, as in fast:60.
     """
     logs.configure(log_level)
     try:
@@ -155,7 +118,7 @@ def run(
         if max_body_bytes < 1:
             raise WrongSetting(f"--max-body-bytes {max_body_bytes}: expected 1 or more, as no request fits into that")
         for name, folder in (("--journal", journal), ("--data", data)):
-            # As a path it would be this directory; a variable that is not set says nothing of the kind.
+            # As a path it would be this directory, and a variable that is not set is not meant so.
             if folder == "":
                 raise WrongSetting(f"{name} '': expected the name of a directory, as . for this one")
         if store == "":
@@ -202,7 +165,7 @@ async def _serve(options: Options, port_file: Path | None) -> None:
     starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(done.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
-        # It may wait for its store for a long time, and nobody waits for that.
+        # It may wait for its store for a long time.
         starting.cancel()
         await asyncio.wait((starting,))
     if starting.cancelled():
@@ -210,7 +173,7 @@ async def _serve(options: Options, port_file: Path | None) -> None:
         return
     starting.result()
     try:
-        # Not at once: it costs as much as a twentieth of starting, and somebody may be waiting for that.
+        # Not at once: it costs a twentieth of the start, and a client may be waiting for that.
         loop.call_later(_SETTLED_SECONDS, calm_collector)
         if port_file is not None:
             with whole_file("--port-file", port_file) as handle:

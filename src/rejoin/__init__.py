@@ -1,6 +1,5 @@
 """Rejoin: Kafka's group coordinator as a service, consumers that join it, a virtual clock for both, and a pipeline that
 explains what happened.
 
-The top-level folders of the repository are its packages: ``protocol``, ``journal``, ``transcript``,
-``rejoin.coordinator``, ``rejoin.client``, ``rejoin.simulation`` and ``rejoin.pipeline``.
+The top-level folders of the repository are its packages: ``rejoin.protocol`` is ``protocol/``, and so on.
 """

@@ -5,65 +5,136 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, NoReturn
 
-from cyclopts import App
+from cyclopts import App, Group
+
+COMPLETION: Final = "--install-completion"
+
+EXTRAS: Final = {
+    "pipeline": ("pyspark", "py4j", "numpy", "pandas", "pyarrow"),
+    "postgres": ("asyncpg",),
+}
+"""Each extra of the distribution with the packages that it brings; the first one stands for all."""
+
+
+class Command(NamedTuple):
+    """Where a subcommand is defined, its line of help, and the group that lists it."""
+
+    target: str
+    help: str
+    group: str
+    extra: str | None = None
+    """The extra without which it cannot be imported."""
+
 
 COMMANDS: Final = {
-    "serve": ("coordinator.commands.serve:run", "Run a coordinator."),
-    "consume": ("client.commands.consume:app", "Run a group's consumers."),
-    "groups": (
+    "serve": Command("coordinator.commands.serve:run", "Run a coordinator.", "Run"),
+    "consume": Command("client.commands.consume:app", "Run the consumers of a group.", "Run"),
+    "groups": Command(
         "client.commands.groups:app",
         "List, describe, delete and reset groups, as kafka-consumer-groups.sh does.",
+        "Run",
     ),
-    "assign": (
+    "simulate": Command("simulation.commands:run", "Play a scenario on a virtual clock.", "Simulate"),
+    "gallery": Command("simulation.commands:gallery_app", "Show the scenarios that come with Rejoin.", "Simulate"),
+    "search": Command(
+        "simulation.commands:search", "Play random scenarios with random faults, and check every invariant.", "Simulate"
+    ),
+    "assign": Command(
         "client.commands.assign:app",
-        "Show who reads what under an assignor, and what moves when a group changes.",
+        "Show what an assignor assigns, and what moves when the group changes.",
+        "Simulate",
     ),
-    "account": ("client.commands.account:app", "Count the records that were processed twice, or never, from journals."),
-    "log": ("coordinator.commands.log.command:app", "Read, check, copy and fill an offsets log, offline."),
-    "simulate": ("simulation.commands:run", "Play a scenario on a virtual clock."),
-    "search": (
-        "simulation.commands:search",
-        "Play random scenarios with random faults, and check what must never happen.",
+    "report": Command(
+        "pipeline.commands.report:report", "Explain rebalances, from journals and brokers' logs.", "Explain", "pipeline"
     ),
-    "gallery": ("simulation.commands:gallery_app", "Scenarios that come along, each named for what it answers."),
-    "report": ("pipeline.commands.report:report", "Explain what happened, from journals and brokers' logs."),
-    "sweep": ("pipeline.commands.sweep:sweep", "Play a grid of settings and seeds, and rank the settings."),
-    "watch": ("pipeline.commands.watch:watch", "Follow running services."),
-    "journal-schema": (
-        "coordinator.commands.serve:print_journal_schema",
-        "Print the JSON Schema of the journal's rows.",
+    "watch": Command("pipeline.commands.watch:watch", "Explain rebalances as they happen.", "Explain", "pipeline"),
+    "sweep": Command(
+        "pipeline.commands.sweep:sweep",
+        "Simulate a grid of settings and seeds, and rank the settings.",
+        "Explain",
+        "pipeline",
+    ),
+    "account": Command(
+        "client.commands.account:app", "Count records processed twice or never, from journals.", "Explain"
+    ),
+    "log": Command(
+        "coordinator.commands.log.command:app", "Read, check, copy and fill an offsets log, offline.", "Inspect"
+    ),
+    "journal-schema": Command(
+        "coordinator.commands.serve:print_journal_schema", "Print the JSON Schema of the journal's rows.", "Inspect"
     ),
 }
-"""Each subcommand with the place of its app and one line of help."""
+"""Each subcommand, in the order in which the help shows them."""
 
 
-def build() -> App:
+def build(*, importable_only: bool = False) -> App:
     """The command line. Nothing of a subcommand is imported here."""
     app = App(
         name="rejoin",
-        help="Kafka's group coordinator, consumers and a virtual clock; and why a group rebalanced.",
+        help="Kafka's group coordinator, its consumers and a virtual clock; and why a group rebalanced.",
         version=lambda: version("rejoin"),
     )
-    for name, (target, words) in COMMANDS.items():
-        app.command(f"rejoin.{target}", name=name, help=words)
-    app.register_install_completion_command()
+    groups = {command.group: Group.create_ordered(command.group) for command in COMMANDS.values()}
+    for place, (name, command) in enumerate(COMMANDS.items()):
+        if importable_only and command.extra is not None and find_spec(EXTRAS[command.extra][0]) is None:
+            continue
+        app.command(
+            f"rejoin.{command.target}", name=name, help=command.help, group=groups[command.group], sort_key=place
+        )
+    app.register_install_completion_command(help="Install completion for this shell.")
     return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a subcommand and exit with its code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         # As with python -m: an assignor may be a module of the directory in which the command is called.
         sys.path.append(str(Path.cwd()))
+    _check_name(given)
     # Collecting garbage while modules load finds none and costs a tenth of the start.
     gc.disable()
-    app = build()
+    # A completion script needs the options of every subcommand, so it leaves out what is not installed.
+    app = build(importable_only=given[:1] == [COMPLETION])
     gc.enable()
-    sys.exit(app(sys.argv[1:] if arguments is None else arguments, result_action="return_value") or 0)
+    try:
+        code = app(given, result_action="return_value")
+    except ImportError as problem:
+        extra = _needed_extra(problem)
+        if extra is None:
+            raise
+        _refuse(f"{given[0]} needs {EXTRAS[extra][0]}, which is not installed: pip install 'rejoin[{extra}]'")
+    sys.exit(code or 0)
+
+
+def _check_name(given: Sequence[str]) -> None:
+    """Refuse an unknown subcommand here: to suggest one, the parser would import them all."""
+    if given and not given[0].startswith("-") and given[0] not in COMMANDS:
+        near = get_close_matches(given[0], COMMANDS, n=1)
+        _refuse(f"there is no command {given[0]}; " + (f"is it {near[0]}?" if near else "see rejoin --help"))
+
+
+def _refuse(problem: str) -> NoReturn:
+    print(f"rejoin: {problem}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _needed_extra(problem: BaseException | None) -> str | None:
+    """The extra whose absence made an import fail, or None if something else did."""
+    while problem is not None:
+        if isinstance(problem, ModuleNotFoundError) and problem.name:
+            package = problem.name.partition(".")[0]
+            for extra, packages in EXTRAS.items():
+                if package in packages:
+                    return extra
+        problem = problem.__cause__
+    return None
 
 
 if __name__ == "__main__":

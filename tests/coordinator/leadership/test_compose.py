@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from rejoin.__main__ import build
-from rejoin.coordinator.commands.serve import STORE_VARIABLE, settings_from, topic_from
+from rejoin.coordinator.commands.serve import STORE_VARIABLE, topic_from
+from rejoin.coordinator.config import settings_from
 from rejoin.coordinator.service.stores import check_url
 from tests import paths
 
@@ -29,7 +30,7 @@ def test_a_cluster_is_a_database_three_coordinators_and_consumers() -> None:
     names = [name for name, service in SERVICES.items() if service.get("profiles") == ["cluster"]]
     assert names == ["postgres", "node-1", "node-2", "node-3", "cluster-consumer-1", "cluster-consumer-2"]
     nodes = [SERVICES[f"node-{number}"] for number in (1, 2, 3)]
-    assert [node["environment"]["BROKER_ID"] for node in nodes] == ["1", "2", "3"]
+    assert [node["environment"]["REJOIN_BROKER_ID"] for node in nodes] == ["1", "2", "3"]
     assert len({node["environment"][STORE_VARIABLE] for node in nodes}) == 1
     assert len({node["ports"][0] for node in nodes}) == 3
 

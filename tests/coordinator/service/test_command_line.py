@@ -18,8 +18,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from rejoin.__main__ import main
-from rejoin.coordinator.commands.serve import WrongSetting, settings_from, topic_from
-from rejoin.coordinator.config import DEFAULTS, Settings
+from rejoin.coordinator.commands.serve import topic_from
+from rejoin.coordinator.config import DEFAULTS, Settings, WrongSetting, settings_from
 from rejoin.coordinator.service.app import Topic
 from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
@@ -36,9 +36,14 @@ def test_settings_go_by_kafkas_names() -> None:
 
 
 def test_the_environment_counts_where_the_command_line_is_silent() -> None:
-    environment = {"GROUP_MAX_SIZE": "5", "BROKER_ID": "7", "HOME": "/"}
+    environment = {"REJOIN_GROUP_MAX_SIZE": "5", "REJOIN_BROKER_ID": "7", "NUM_PARTITIONS": "9", "HOME": "/"}
     settings = settings_from(["group.max.size=9"], environment)
-    assert (settings.group_max_size, settings.broker_id) == (9, 7)
+    assert (settings.group_max_size, settings.broker_id, settings.num_partitions) == (9, 7, 1)
+
+
+def test_variables_that_are_no_settings_are_left_alone() -> None:
+    environment = {"REJOIN_STORE": "postgresql://db", "REJOIN_SPARK_MASTER": "local[2]", "REJOIN_HOME": "/opt"}
+    assert settings_from([], environment) == DEFAULTS
 
 
 def test_a_list_is_given_with_commas() -> None:
@@ -54,7 +59,8 @@ def test_a_list_is_given_with_commas() -> None:
         (["group.max.size=many"], {}, ["-c group.max.size", "integer", "many"]),
         (["group.max.size=0"], {}, ["greater than or equal to 1"]),
         (["group_max_size=5"], {}, ["is it group.max.size?"]),
-        ([], {"BROKER_ID": "one"}, ["BROKER_ID", "integer"]),
+        ([], {"REJOIN_BROKER_ID": "one"}, ["REJOIN_BROKER_ID: ", "integer", "'one'"]),
+        ([], {"REJOIN_GROUP_MAX_SISE": "5"}, ["REJOIN_GROUP_MAX_SISE in the env", "is it REJOIN_GROUP_MAX_SIZE?"]),
         (["emulator.member.order=random"], {}, ["emulator.member.order", "join"]),
     ],
 )
