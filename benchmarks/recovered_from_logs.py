@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.control.kafka_logs.request_log import RequestLog
 from rejoin.coordinator.control.kafka_logs.writer import BrokerLog
-from rejoin.coordinator.control.recorder import Step
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.journal.events import coordinator as events
@@ -35,6 +34,7 @@ from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import read_scenario
 from rejoin.simulation.search.search import random_scenario
 from rejoin.simulation.world import Actor, Millis
+from rejoin.transcript.recording import Step
 
 VERSIONS: Final = ((2, 0), (2, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (2, 8), (3, 0), (3, 2), (3, 9), (4, 0))
 GALLERY: Final = Path(__file__).parent.parent / "simulation" / "gallery"

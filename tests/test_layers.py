@@ -37,14 +37,7 @@ CONSUMER_BASE = (
 MAY_IMPORT = {
     "protocol": ("protocol",),
     "journal": ("protocol", "journal"),
-    "transcript": (
-        "protocol",
-        "journal",
-        "transcript",
-        "coordinator.core",
-        "coordinator.config",
-        "coordinator.control",
-    ),
+    "transcript": ("protocol", "journal", "transcript", "coordinator.core", "coordinator.config"),
     "coordinator.config": (),
     "coordinator.core": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
     "coordinator.leadership.view": ("protocol", "coordinator.core.inputs"),

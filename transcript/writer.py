@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rejoin.coordinator.config import DEFAULTS, Settings
-from rejoin.coordinator.control.recorder import Noted, Overruled, Step
-from rejoin.coordinator.control.traits import traits_of
 from rejoin.coordinator.core.effects import Append, ReadLog, Reply
 from rejoin.coordinator.core.inputs import (
     Elapsed,
@@ -35,11 +33,15 @@ from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRes
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.traits import traits_of
 from rejoin.protocol.types import TopicPartition
-from rejoin.transcript.requests import OUTSIDE, CannotTell, Command, Commands
+from rejoin.transcript.document import RULE
+from rejoin.transcript.grammar.base import OUTSIDE
+from rejoin.transcript.grammar.words import NotExpressible
+from rejoin.transcript.naming import Command, MemberNames
+from rejoin.transcript.recording import Interception, Step
 from rejoin.transcript.responses import show
 
-RULE: Final = "----"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UNEVENTFUL: Final = "Heartbeat -> NONE"
 _FIRST_GROUP: Final = "g"
@@ -57,7 +59,7 @@ class Block:
         return all(line.endswith(_UNEVENTFUL) or line.startswith("+") for line in self.out)
 
 
-class Transcript:
+class TranscriptWriter:
     """Writes one transcript."""
 
     def __init__(self, settings: Settings, began_at: Millis, since: int, group_id: str | None) -> None:
@@ -68,7 +70,7 @@ class Transcript:
         self._group = _FIRST_GROUP
         self._blocks: list[Block] = [Block()]
         self._advanced_to: Millis | None = None
-        self._commands = Commands(lambda: len(self._pretty) + 1)
+        self._names = MemberNames(lambda: len(self._pretty) + 1)
         self._asked: dict[int, tuple[str, Received]] = {}
         self._pretty: dict[str, tuple[str, str]] = {}
         self._stored: dict[tuple[TopicPartition, int, int], Step] = {}
@@ -110,11 +112,9 @@ class Transcript:
         match what:
             case Received():
                 self._tell_request(step, what)
-            case Overruled():
-                name = self._commands.name_of(what.request, what.context)
+            case Interception():
+                name = self._names.name_for(what.request, what.context)
                 self._comment(f"{name} {BY_REQUEST[type(what.request)].name}: {what.text}")
-            case Noted():
-                self._comment(what.text)
             case Elapsed() | Stored() | LogRead():
                 self._tell_elapsed(step)
             case Resigned() | Elected():
@@ -132,8 +132,8 @@ class Transcript:
         if self._only is not None and groups and self._only not in groups:
             return
         try:
-            command = self._commands.of(what.request, what.context, step.effects)
-        except CannotTell as problem:
+            command = self._names.command(what.request, what.context, step.effects)
+        except NotExpressible as problem:
             self._lookup(step, what, str(problem))
             return
         self._asked[id(what.token)] = (command.name, what)
@@ -148,7 +148,7 @@ class Transcript:
             if isinstance(effect, Reply) and isinstance(effect.response, FindCoordinatorResponse):
                 found = show(effect.response)
                 if not found.endswith("NONE"):
-                    self._comment(f"{self._commands.name_of(what.request, what.context)} FindCoordinator -> {found}")
+                    self._comment(f"{self._names.name_for(what.request, what.context)} FindCoordinator -> {found}")
         if why:
             self._comment(f"not told: {BY_REQUEST[type(what.request)].name}: {why}")
 
@@ -235,7 +235,7 @@ class Transcript:
             return
         name, what = asked
         if isinstance(reply.response, JoinGroupResponse):
-            self._commands.remember(name, reply.response)
+            self._names.on_join_response(name, reply.response)
         self._say(step.at, f"{name}  {BY_REQUEST[type(what.request)].name} -> {show(reply.response)}")
 
     def _say(self, at: Millis, line: str) -> None:
@@ -258,7 +258,7 @@ class Transcript:
             case events.StaticMemberReplaced():
                 self._made(event.member_id, event.group_instance_id)
             case events.MemberRemoved() | events.PendingMemberRemoved():
-                self._commands.gone(event.member_id)
+                self._names.on_member_removed(event.member_id)
 
     def _made(self, member_id: str, prefix: str) -> None:
         found = _UUID.search(member_id)
@@ -266,7 +266,7 @@ class Transcript:
             self._pretty[found[0]] = (member_id, f"{prefix or OUTSIDE}-{len(self._pretty) + 1}")
 
     def _member(self, member_id: str) -> str:
-        name = self._commands.owner_of(member_id)
+        name = self._names.name_of(member_id)
         return name if name is not None else f"id:{self._prettied(member_id)}"
 
     def _prettied(self, text: str) -> str:
@@ -298,4 +298,4 @@ def write_transcript(
     steps: Sequence[Step], settings: Settings, began_at: Millis, since: int, group_id: str | None, claim: str
 ) -> str:
     """All steps as a transcript that shows those behind a mark."""
-    return Transcript(settings, began_at, since, group_id).write(steps, claim)
+    return TranscriptWriter(settings, began_at, since, group_id).write(steps, claim)

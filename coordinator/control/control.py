@@ -13,7 +13,6 @@ from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.evidence import Evidence
 from rejoin.coordinator.control.fault_injector import Gate
 from rejoin.coordinator.control.faults import Fault, FaultRule, Faults
-from rejoin.coordinator.control.recorder import RecordedNode, Recorder
 from rejoin.coordinator.control.timing import Timing
 from rejoin.coordinator.control.waiting import Waiting
 from rejoin.coordinator.control.world import World
@@ -24,6 +23,7 @@ from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.runtime import Runtime, Ticket
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.protocol.message import Request
+from rejoin.transcript.recording import RecordedNode, Recorder
 
 
 class Control:

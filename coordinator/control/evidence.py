@@ -6,10 +6,10 @@ The writers are imported when they are first asked: most tests pass, and should 
 from __future__ import annotations
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.recorder import Forgotten, Recorder, Step
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.runtime import Runtime
 from rejoin.journal.events.base import Event
+from rejoin.transcript.recording import Recorder, Step, StepsGone
 
 
 class Evidence:
@@ -60,7 +60,7 @@ class Evidence:
             raise Problem(400, "invalid-parameter", f"since: {reason}, not {since}", one_error("since", reason, since))
         try:
             recorder.since(since)
-        except Forgotten as problem:
+        except StepsGone as problem:
             expected = f"expected {problem.first} or more"
             raise Problem(410, "steps-gone", str(problem), one_error("since", expected, since)) from None
         return recorder.since(recorder.first)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.faults import Fault, Faults
-from rejoin.coordinator.control.recorder import Overruled, Recorder
 from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.coordinator.service.runtime import Runtime, Ticket, Unanswered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
+from rejoin.transcript.recording import Interception, Recorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Gate:
         when = fault.rule.effective_when.replace("_", " ")
         name = error.name if error is not None else ""
         text = f"{when}, {name}" if name else when
-        self._recorder.add(self._clock.now(), Overruled(request, who, name, f"fault {fault.id}: {text}"), [])
+        self._recorder.add(self._clock.now(), Interception(request, who, name, f"fault {fault.id}: {text}"), [])
 
     async def _hold(self, fault: Fault, latency_ms: Millis) -> None:
         if self._stopped:

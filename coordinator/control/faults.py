@@ -13,11 +13,11 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from rejoin.coordinator.control.traits import Traits, traits_of
 from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import BY_KEY, BY_NAME, BY_REQUEST
+from rejoin.protocol.traits import Traits, traits_of
 
 UNTIL_REMOVED: Final = -1
 LONGEST_LATENCY_MS: Final = 86_400_000

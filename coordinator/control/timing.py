@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.fault_injector import Gate
 from rejoin.coordinator.control.faults import Body
-from rejoin.coordinator.control.recorder import Recorder
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.views import TimerView
 from rejoin.coordinator.service.runtime import Runtime
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import format_event
+from rejoin.transcript.recording import Recorder
 
 LONGEST_MS: Final = 10 * 365 * 86_400_000
 _DAY_MS: Final = 86_400_000

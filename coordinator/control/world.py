@@ -12,7 +12,6 @@ from pydantic import Field, model_validator
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.fault_injector import Gate
 from rejoin.coordinator.control.faults import Body, Faults
-from rejoin.coordinator.control.recorder import Kept, Recorder
 from rejoin.coordinator.core.inputs import Context, Millis, Received, RecordsWritten, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
@@ -36,6 +35,7 @@ from rejoin.protocol.messages.topics.create_topics import (
 )
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
+from rejoin.transcript.recording import Recorder, RecordingSnapshot
 
 ADMIN: Final = "admin"
 _RATE: Final = "emulator.records.per.second"
@@ -100,7 +100,7 @@ class Snapshot:
     node: Node
     leading: dict[int, int]
     log: Contents
-    recording: Kept
+    recording: RecordingSnapshot
 
 
 class World:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rejoin.coordinator.core.effects import Append, Effect, Reply
 from rejoin.coordinator.core.inputs import Elapsed, Elected, Input, LogRead, Received, Stored
 from rejoin.journal.events.coordinator import MemberIdHandedOut, MemberJoined, MemberRemoved, StaticMemberReplaced
-from rejoin.protocol.embedded.consumer_protocol import decode_assignment, subscription_topics
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
@@ -30,13 +30,15 @@ from rejoin.simulation.disk import key_of
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.timeline import short
 from rejoin.simulation.world import Millis
-from rejoin.transcript.remembered import Remembered
+from rejoin.transcript.grammar.base import RequestCommand, Scope
+from rejoin.transcript.grammar.table import BEAT, BY_REQUEST, JOIN, LEAVE
+from rejoin.transcript.members import MemberContext
 
 if TYPE_CHECKING:
     from rejoin.simulation.lab import Lab
     from rejoin.simulation.search.observations import Violation
 
-STRANGER: Final = "stranger"
+MISBEHAVING: Final = "misbehaving"
 _BLOCK_MS: Final = 2_000
 """A pause of so long begins another block."""
 
@@ -71,7 +73,7 @@ class GroupTranscript(Watcher):
         self._letters: dict[str, str] = {}
         self._owners: dict[str, str] = {}
         """By member id: the letter of the member that it was handed to last."""
-        self._known: dict[str, Remembered] = {}
+        self._members: dict[str, MemberContext] = {}
         self._pretty: dict[str, tuple[str, str]] = {}
         """By the UUID in it: a member id and the one that a transcript has for it."""
         self._beats: dict[str, tuple[Millis, TranscriptLine]] = {}
@@ -79,8 +81,6 @@ class GroupTranscript(Watcher):
         self._appends: list[tuple[int, int, bool]] = []
         self._written: set[tuple[TopicPartition, int, int]] = set()
         self._topics = {name: topic.partitions for name, topic in lab.scenario.topics.items()}
-        self._said: dict[str, str] = {}
-        self._metadata: dict[tuple[str, str, str], list[bytes]] = {}
         self._leader: tuple[NodeActor, int] | None = None
         self._led_at: Millis = 0
         self._led_before: Millis = 0
@@ -136,13 +136,13 @@ class GroupTranscript(Watcher):
                 case MemberIdHandedOut() | MemberJoined() | StaticMemberReplaced() if effect.group_id == self.group_id:
                     self._made(what, effect.member_id, getattr(effect, "group_instance_id", None))
                 case MemberRemoved() if effect.group_id == self.group_id:
-                    beat = self._beats.pop(self._owners.get(effect.member_id, STRANGER), None)
+                    beat = self._beats.pop(self._owners.get(effect.member_id, MISBEHAVING), None)
                     if beat is not None:
                         beat[1].kept = True
                 case Reply(token=Exchange() as exchange, response=JoinGroupResponse() as answer):
                     if isinstance(exchange.request, JoinGroupRequest) and exchange.request.group_id == self.group_id:
                         name = self._letter(exchange.connection.client.name)
-                        self._known[name].remember(answer)
+                        self._members[name].on_join_response(answer)
                         self._owners[answer.member_id] = name
                 case _:
                     pass
@@ -207,16 +207,14 @@ class GroupTranscript(Watcher):
     def _beginning(self) -> Iterator[str]:
         """Settings, topics, and what each member joins with."""
         scenario = self.lab.scenario
-        group = scenario.groups[self.group_id]
         if scenario.coordinator.settings:
             yield "set " + " ".join(f"{name}={value}" for name, value in scenario.coordinator.settings.items())
         for name, topic in scenario.topics.items():
             yield f"topic {name} {topic.partitions}"
         yield f"group {self.group_id}"
         for client, letter in self._letters.items():
-            instance_id = self.lab.consumers[client].config.group_instance_id
-            instance = f" instance={instance_id}" if instance_id is not None else ""
-            yield f"{letter} is session={group.session_timeout} rebalance={group.max_poll_interval}{instance}"
+            options = self._joins_with(client, letter).options
+            yield " ".join([letter, "is", *(f"{key}={value}" for key, value in options.items())])
 
     # -- names
 
@@ -225,8 +223,17 @@ class GroupTranscript(Watcher):
             count = len(self._letters)
             letter = ascii_lowercase[count % 26] * (1 + count // 26)
             self._letters[client] = letter
-            self._known[letter] = Remembered()
+            self._members[letter] = self._joins_with(client, letter)
         return self._letters[client]
+
+    def _joins_with(self, client: str, letter: str) -> MemberContext:
+        """A member with the options that the transcript begins with."""
+        group = self.lab.scenario.groups[self.group_id]
+        options = {"session": str(group.session_timeout), "rebalance": str(group.max_poll_interval)}
+        instance_id = self.lab.consumers[client].config.group_instance_id
+        if instance_id is not None:
+            options["instance"] = instance_id
+        return MemberContext(name=letter, options=options)
 
     def _made(self, what: Input, member_id: str, instance_id: str | None) -> None:
         """Count ids as they are made, as the player of transcripts does."""
@@ -234,7 +241,7 @@ class GroupTranscript(Watcher):
         if found is None or found[0] in self._pretty:
             return
         asked = isinstance(what, Received) and isinstance(what.token, Exchange)
-        prefix = instance_id or (self._letter(what.token.connection.client.name) if asked else STRANGER)  # type: ignore[union-attr]
+        prefix = instance_id or (self._letter(what.token.connection.client.name) if asked else MISBEHAVING)  # type: ignore[union-attr]
         self._pretty[found[0]] = (member_id, f"{prefix}-{len(self._pretty) + 1}")
 
     def pretty(self, text: str) -> str:
@@ -259,8 +266,8 @@ class GroupTranscript(Watcher):
                 if what.token.serial >= 0:
                     name = self._letter(what.token.connection.client.name)
                 else:
-                    name = self._owners.get(request.member_id, STRANGER)
-                return self._request(name, request, effects)
+                    name = self._owners.get(request.member_id, MISBEHAVING)
+                return self._request(name, request, what.context.api_version, effects)
         return None
 
     def _stored(self, what: Stored) -> str | None:
@@ -274,106 +281,61 @@ class GroupTranscript(Watcher):
                 return None
         return None
 
-    def _request(self, name: str, request: Any, effects: list[Effect]) -> str | None:
+    def _request(self, name: str, request: Any, version: int, effects: list[Effect]) -> str | None:
         match request:
             case JoinGroupRequest():
-                return self._join(name, request)
-            case SyncGroupRequest():
-                given = " ".join(
-                    f"{self._to_whom(each.member_id)}={self._share(each.assignment)}" for each in request.assignments
-                )
-                give = f" give {given}" if given else ""
-                spoken = f" protocol={request.protocol_name}" if self._differs(name, request) else ""
-                version = " v=4" if request.protocol_name is None else ""
-                return f"{name} sync{self._odd(name, request, request.generation_id)}{spoken}{version}{give}"
+                member = self._member(name)
+                restarts = not request.member_id and bool(member.member_id)
+                if restarts:
+                    member.forget()
+                return self._command_text(JOIN, "restarts" if restarts else JOIN.verb, member, request, version)
             case HeartbeatRequest():
-                return self._beat(name, request, effects)
-            case LeaveGroupRequest(members=(leaving,)):
-                reason = f" reason={self._phrase(leaving.reason)}" if leaving.reason else ""
-                return f"{name} leave{self._odd(name, leaving, None)}{reason}"
-            case OffsetCommitRequest():
-                places = " ".join(
-                    f"{topic.name}:{partition.partition_index}={partition.committed_offset}"
-                    for topic in request.topics
-                    for partition in topic.partitions
-                )
-                return f"{name} commit {places}{self._odd(name, request, request.generation_id_or_member_epoch)}"
+                return self._beat(name, request, version, effects)
+            case SyncGroupRequest() | OffsetCommitRequest() | LeaveGroupRequest(members=(_,)):
+                command = LEAVE if isinstance(request, LeaveGroupRequest) else BY_REQUEST[type(request)]
+                return self._command_text(command, command.verb, self._member(name), request, version)
             case _:
                 return None
 
-    def _join(self, name: str, request: JoinGroupRequest) -> str:
-        known = self._known[name]
-        verb, odd = "join", ""
-        if not request.member_id and known.member_id:
-            verb = "restarts"
-            known.forget()
-        elif request.member_id != known.member_id:
-            odd = f" id={self.pretty(request.member_id)}"
-        protocols = self._protocols(name, request)
-        changed = f" protocols={protocols}" if protocols != self._said.get(name) else ""
-        self._said[name] = protocols
-        reason = f" reason={self._phrase(request.reason)}" if request.reason else ""
-        return f"{name} {verb}{odd}{changed}{reason}"
+    def _command_text(
+        self, command: RequestCommand, verb: str, member: MemberContext, request: Request, version: int
+    ) -> str:
+        words = command.write(request, version, Scope(self.group_id, member, self))
+        return self.pretty(" ".join([member.name, verb, *words]))
 
-    def _protocols(self, name: str, request: JoinGroupRequest) -> str:
-        """What a member speaks. Other bytes for the same topics, as of who owns what, are told by a number."""
-        shown = []
-        for protocol in request.protocols:
-            topics = "+".join(subscription_topics(protocol.metadata) or ())
-            seen = self._metadata.setdefault((name, protocol.name, topics), [])
-            if protocol.metadata not in seen:
-                seen.append(protocol.metadata)
-            number = seen.index(protocol.metadata)
-            shown.append(f"{protocol.name}:{topics}" + (f"/{number}" if number else ""))
-        return ",".join(shown)
-
-    def _beat(self, name: str, request: HeartbeatRequest, effects: list[Effect]) -> str | None:
+    def _beat(self, name: str, request: HeartbeatRequest, version: int, effects: list[Effect]) -> str | None:
+        text = self._command_text(BEAT, BEAT.verb, self._member(name), request, version)
         fine = any(
             isinstance(effect, Reply)
             and isinstance(effect.response, HeartbeatResponse)
             and effect.response.error_code is ErrorCode.NONE
             for effect in effects
         )
-        odd = self._odd(name, request, request.generation_id)
-        if not fine or odd:
-            return f"{name} beat{odd}"
+        if not fine or text != f"{name} {BEAT.verb}":
+            return text
         now = self.lab.world.now
         kept_at, last = self._beats.get(name, (0, None))
         if last is not None and now - kept_at >= self.lab.scenario.groups[self.group_id].session_timeout // 2:
             last.kept = True
             kept_at = last.at
-        line = self._say(f"{name} beat")
+        line = self._say(text)
         line.kept = False
         self._beats[name] = (kept_at, line)
         return None
 
-    def _odd(self, name: str, said: Any, generation: int | None) -> str:
-        """An id or a generation that is not the one the member was told last must be said."""
-        known = self._known.get(name, Remembered())
-        member_id = f" id={self.pretty(said.member_id)}" if said.member_id != known.member_id else ""
-        return member_id + (f" generation={generation}" if generation not in (None, known.generation) else "")
+    # -- members, as the grammar asks for them
 
-    def _differs(self, name: str, request: SyncGroupRequest) -> bool:
-        known = self._known.get(name, Remembered())
-        return request.protocol_name is not None and request.protocol_name != known.protocol
+    def named(self, name: str) -> MemberContext:
+        """The member of this name."""
+        return self._members[name]
 
-    def _to_whom(self, member_id: str) -> str:
+    def name_of(self, member_id: str) -> str | None:
+        """The name of the member with this id."""
         name = self._owners.get(member_id)
-        if name is not None and self._known[name].member_id == member_id:
-            return name
-        return f"id:{self.pretty(member_id)}"
+        return name if name is not None and self._members[name].member_id == member_id else None
 
-    def _phrase(self, text: str) -> str:
-        return "_".join(self.pretty(text).replace("_", "__").split())
-
-    @staticmethod
-    def _share(data: bytes) -> str:
-        if not data:
-            return ""
-        topics: dict[str, list[int]] = {}
-        for topic, partition in decode_assignment(data).partitions:
-            topics.setdefault(topic, []).append(partition)
-        return "+".join(f"{topic}:{','.join(map(str, indexes))}" for topic, indexes in topics.items()) or "-"
+    def _member(self, name: str) -> MemberContext:
+        return self._members.get(name) or MemberContext(name=name)
 
 
 def _loaded_at_once(lines: list[TranscriptLine]) -> int:

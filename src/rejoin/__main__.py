@@ -66,6 +66,7 @@ COMMANDS: Final = {
     "log": Command(
         "coordinator.commands.log.command:app", "Read, check, copy and fill an offsets log, offline.", "Inspect"
     ),
+    "transcript": Command("transcript.commands:app", "Play transcripts against a fresh node.", "Inspect"),
     "journal-schema": Command(
         "coordinator.commands.serve:print_journal_schema", "Print the JSON Schema of the journal's rows.", "Inspect"
     ),

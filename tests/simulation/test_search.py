@@ -15,8 +15,8 @@ from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import scenario_from
 from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
 from rejoin.simulation.search.search import BadRange, FailingSeed, explain, parse_seeds, play_checked, search_seeds
+from rejoin.transcript.playing import play
 from tests.simulation.mutations import FOUND_WITH, MUTATIONS, Break
-from tests.transcript.test_transcripts import replay
 
 SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "200"))
 
@@ -81,7 +81,7 @@ def test_a_broken_rule_is_found(mutation: Break, monkeypatch: pytest.MonkeyPatch
 def replayed(text: str) -> str:
     """What a transcript gives, or how it fails."""
     try:
-        return replay(text)
+        return play(text).text
     except AssertionError as problem:
         return str(problem)
 
@@ -115,7 +115,7 @@ def test_a_failure_becomes_a_transcript(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.undo()
     text = failure.transcript
     assert text.startswith("# a partition has two owners in a generation")
-    told = replay(text)
+    told = play(text).text
     assert "generation 1" in told
     assert "CompletingRebalance -> Stable" in told
     assert told.count("----") == text.count("----")

@@ -15,9 +15,10 @@ from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.search import FAULTS_MS, random_scenario
-from rejoin.simulation.world import Actor, Millis
-from tests.transcript.player import START, Player
-from tests.transcript.test_transcripts import commands_of
+from rejoin.simulation.world import Millis
+from rejoin.transcript.document import read_blocks
+from rejoin.transcript.driver import START
+from rejoin.transcript.player import Player
 
 Told = list[tuple[Millis, str]]
 
@@ -45,10 +46,10 @@ class Listening(Player):
         super().__init__()
         self.told: Told = []
 
-    def hear(self, party: Actor, event: Event, now: Millis) -> None:
+    def on_event(self, event: Event) -> None:
         if is_about(event, self.group):
-            self.told.append((now - START, format_event(event)))
-        super().hear(party, event, now)
+            self.told.append((self.now - START, format_event(event)))
+        super().on_event(event)
 
 
 def is_about(effect: Effect, group_id: str) -> bool:
@@ -72,7 +73,7 @@ def test_a_transcript_replays_the_run_it_was_made_of(start: int) -> None:
     for seed in range(start, start + 20):
         text, events = played(seed)
         player = Listening()
-        player.play(commands_of(text))
+        player.play([line.text for block in read_blocks(text) for line in block.commands])
         for ours, theirs in zip(player.told, events, strict=False):
             assert ours == theirs, f"seed {seed}"
         assert len(player.told) == len(events), f"seed {seed}"

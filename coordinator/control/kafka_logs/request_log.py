@@ -14,13 +14,13 @@ import orjson
 
 from rejoin.coordinator.control.kafka_logs.versions import Version
 from rejoin.coordinator.control.kafka_logs.writer import stamp
-from rejoin.coordinator.control.recorder import Overruled, Step
-from rejoin.coordinator.control.traits import traits_of
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Broker, Context, Millis, Received
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.traits import traits_of
+from rejoin.transcript.recording import Interception, Step
 
 SINCE: Final[Version] = (2, 8)
 _DEPRECATED_SHOWN: Final[tuple[Version, Version]] = ((3, 7), (3, 9))
@@ -50,14 +50,14 @@ class RequestLog:
     def lines(self, steps: Iterable[Step], since: int, group_id: str | None) -> list[str]:
         """The lines of what was answered behind a mark, of one group or of all."""
         steps = list(steps)
-        overruled = {id(step.what.request) for step in steps if isinstance(step.what, Overruled)}
+        overruled = {id(step.what.request) for step in steps if isinstance(step.what, Interception)}
         asked: dict[int, Step] = {}
         lines: list[str] = []
         for step in steps:
             what = step.what
             if isinstance(what, Received):
                 asked[id(what.token)] = step
-            elif isinstance(what, Overruled) and what.error and step.number > since:
+            elif isinstance(what, Interception) and what.error and step.number > since:
                 answer = what.request.error_response(what.context.api_version, ErrorCode[what.error])
                 lines += self._line(step, step.at, what.request, what.context, answer, group_id)
             for effect in step.effects:

@@ -13,10 +13,10 @@ from rejoin.coordinator.testing import FaultHandle, GroupCoordinator, NoAnswer, 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
 from rejoin.protocol.registry import APIS
+from rejoin.transcript.playing import play
 from tests.coordinator.control.helpers import Controlled
 from tests.coordinator.control.samples import GROUP, beat, joined, parse, sample, stable
 from tests.coordinator.service.helpers import join
-from tests.transcript.test_transcripts import replay
 
 
 @pytest.fixture
@@ -400,7 +400,7 @@ async def assert_sound(coordinator: GroupCoordinator) -> None:
     assert node.describe(0).parked_joins == 0
     assert coordinator.app.runtime.core_failures == 0
     transcript = await coordinator.transcript(claim="A fault strikes.")
-    assert replay(transcript) == transcript
+    assert play(transcript).text == transcript
 
 
 async def test_a_held_request_does_not_outlive_its_coordinator() -> None:

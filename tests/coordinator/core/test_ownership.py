@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import RebalanceCompleted
-from rejoin.simulation.world import Actor
-from tests.transcript.player import Player
+from rejoin.transcript.player import Player
 
 
 class Listening(Player):
@@ -15,9 +14,9 @@ class Listening(Player):
         super().__init__()
         self.events: list[Event] = []
 
-    def hear(self, party: Actor, event: Event, now: int) -> None:
+    def on_event(self, event: Event) -> None:
         self.events.append(event)
-        super().hear(party, event, now)
+        super().on_event(event)
 
 
 def last_rebalance(commands: list[str]) -> RebalanceCompleted:

@@ -27,9 +27,9 @@ from rejoin.coordinator.testing import (
     running_in_thread,
 )
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
+from rejoin.transcript.playing import play
 from tests import paths
 from tests.coordinator.control.samples import GROUP, beat, stable
-from tests.transcript.test_transcripts import replay
 
 JSON = {"Content-Type": "application/json"}
 ROOT = paths.ROOT
@@ -95,7 +95,7 @@ async def test_a_lost_answer_holds_the_group_up_for_a_session_timeout_and_a_push
             transcript = await coordinator.transcript()
             polling.cancel()
             await asyncio.gather(polling, return_exceptions=True)
-    assert replay(transcript) == transcript, "real consumers on a running clock can be replayed as well"
+    assert play(transcript).text == transcript, "real consumers on a running clock can be replayed as well"
 
 
 async def test_every_operation_of_the_control_api_has_a_method() -> None:

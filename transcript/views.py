@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.views import GroupView
-from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord, Record
+from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord, Record, TransactionMarker
 from rejoin.transcript.responses import show_assignment
 
 
@@ -25,11 +25,13 @@ def show_record(record: Record) -> str:
                 return f"{place} is gone"
             held = f", held by producer {record.producer_id}" if record.producer_id != -1 else ""
             return f"{place}={value.data.offset}{held}"
-    return f"log  producer {record.producer_id} {'commits' if record.committed else 'aborts'}"
+        case TransactionMarker():
+            return f"log  producer {record.producer_id} {'commits' if record.committed else 'aborts'}"
+    raise AssertionError(f"{record!r} is not a record of the offsets log")
 
 
 def show_group(group_id: str, group: GroupView | None) -> str:
-    """A group as nobody but us can see it."""
+    """A group as its coordinator sees it."""
     if group is None:
         return f"{group_id}  does not exist"
     words = [f"{group_id}  {group.state}, generation {group.generation}"]

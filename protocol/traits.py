@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rejoin.coordinator.core.groups.classic.member import topics_of
+from rejoin.protocol.embedded.consumer_protocol import subscription_topics
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 
@@ -45,7 +45,7 @@ def traits_of(request: Request, version: int) -> Traits:
         _read_topics(marker, traits)
     if isinstance(request, JoinGroupRequest):
         for protocol in request.protocols:
-            traits.topics.update(topics_of(protocol.metadata) or ())
+            traits.topics.update(subscription_topics(protocol.metadata) or ())
     return traits
 
 

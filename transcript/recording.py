@@ -22,15 +22,8 @@ KEPT_STEPS: Final = 200_000
 
 
 @dataclass(slots=True)
-class Noted:
-    """Something that the node did not see: a request that a rule refused or lost, a request to move the world."""
-
-    text: str
-
-
-@dataclass(slots=True)
-class Overruled:
-    """A request that a rule answered in the node's place."""
+class Interception:
+    """A request that a fault answered, or lost, in the node's place."""
 
     request: Request
     context: Context
@@ -38,7 +31,7 @@ class Overruled:
     text: str
 
 
-Happening: TypeAlias = Input | Noted | Overruled
+StepInput: TypeAlias = Input | Interception
 
 
 @dataclass(slots=True)
@@ -47,20 +40,20 @@ class Step:
 
     number: int
     at: Millis
-    what: Happening
+    what: StepInput
     effects: list[Effect]
     took_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RecordingSnapshot:
     """A recording as it was at some instant."""
 
     steps: tuple[Step, ...]
     mark: int
 
 
-class Forgotten(Exception):
+class StepsGone(Exception):
     """Steps were asked for that are not kept any more."""
 
     def __init__(self, since: int, first: int) -> None:
@@ -84,9 +77,9 @@ class Recorder:
         self.began_at = now
         self.recording = True
 
-    def add(self, at: Millis, what: Happening, effects: list[Effect], took_ms: float = 0.0) -> None:
-        """Take in a step; one of which nothing came is not worth keeping, unless somebody asked for it."""
-        if self.recording and (effects or isinstance(what, (Received, Noted, Overruled))):
+    def add(self, at: Millis, what: StepInput, effects: list[Effect], took_ms: float = 0.0) -> None:
+        """Take in a step; one of which nothing came is kept only if it was asked for."""
+        if self.recording and (effects or isinstance(what, (Received, Interception))):
             self.mark += 1
             self._steps.append(Step(self.mark, at, what, effects, took_ms))
 
@@ -96,16 +89,16 @@ class Recorder:
         return self.mark - len(self._steps)
 
     def since(self, mark: int) -> list[Step]:
-        """The steps behind a mark. Raises :class:`Forgotten` when some of them are not kept."""
+        """The steps behind a mark. Raises :class:`StepsGone` when some of them are not kept."""
         if mark < self.first:
-            raise Forgotten(mark, self.first)
+            raise StepsGone(mark, self.first)
         return list(islice(self._steps, mark - self.first, None))
 
-    def keep(self) -> Kept:
+    def keep(self) -> RecordingSnapshot:
         """The recording up to now."""
-        return Kept(tuple(self._steps), self.mark)
+        return RecordingSnapshot(tuple(self._steps), self.mark)
 
-    def go_back(self, kept: Kept) -> None:
+    def go_back(self, kept: RecordingSnapshot) -> None:
         """Forget what came after."""
         self._steps.clear()
         self._steps.extend(kept.steps)

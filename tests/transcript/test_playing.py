@@ -1,0 +1,157 @@
+"""What ``rejoin transcript play`` prints: what came out, where that differs, and what is wrong with a file."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from rejoin.__main__ import build
+from rejoin.transcript.grammar.table import ADMIN_REQUESTS, DIRECTIVES, MEMBER_DIRECTIVES, MEMBER_REQUESTS
+from rejoin.transcript.player import Player
+from rejoin.transcript.playing import TranscriptError, play
+
+CLEAN = """\
+# A member joins alone.
+
+topic t 1
+a joins
+----
+g  created
+g  a-1 may join
+a  JoinGroup -> MEMBER_ID_REQUIRED a-1
+g  a-1 joined
+g  a-1 leads
+g  Empty -> PreparingRebalance
+g  first rebalance: a-1 joined (at most 3000 ms)
+a  JoinGroup waits
+
+a beat
+----
+a  Heartbeat -> ILLEGAL_GENERATION
+"""
+
+
+def run(*arguments: str) -> int:
+    code: int = build()(["transcript", *arguments], result_action="return_value") or 0
+    return code
+
+
+def test_a_file_that_holds_is_printed_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "clean.txt"
+    file.write_text(CLEAN)
+    assert run("play", str(file)) == 0
+    assert capsys.readouterr() == (CLEAN, "")
+
+
+def test_standard_input_is_played_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(CLEAN))
+    assert run("play", "-") == 0
+    assert capsys.readouterr().out == CLEAN
+
+
+def test_what_differs_is_shown_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "wrong.txt"
+    file.write_text(CLEAN.replace("Heartbeat -> ILLEGAL_GENERATION", "Heartbeat -> REBALANCE_IN_PROGRESS"))
+    assert run("play", str(file)) == 1
+    printed = capsys.readouterr()
+    assert printed.out == CLEAN
+    assert printed.err == (
+        f"\n{file}: something else came out. - was expected, + came out.\n\n"
+        "line 17, after `a beat`:\n"
+        "  - a  Heartbeat -> REBALANCE_IN_PROGRESS\n"
+        "  + a  Heartbeat -> ILLEGAL_GENERATION\n"
+    )
+
+
+def test_rewrite_writes_what_came_out(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.txt"
+    file.write_text(CLEAN.replace("Heartbeat -> ILLEGAL_GENERATION", "Heartbeat -> REBALANCE_IN_PROGRESS"))
+    assert run("play", str(file), "--rewrite") == 0
+    assert file.read_text() == CLEAN
+
+
+def test_a_block_without_a_rule_expects_nothing_in_particular() -> None:
+    played = play("# Something.\n\ntopic t 1\na joins\n")
+    assert not played.differing
+    assert "g  a-1 joined" in played.text
+
+
+def test_a_mistake_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mistake.txt"
+    file.write_text("# A claim.\n\ntopic t 1\na jions\n----\n")
+    assert run("play", str(file)) == 2
+    problem = "line 4: a jions: there is no command 'jions'; is it joins: NAME joins [OPTION=VALUE ...]?"
+    assert capsys.readouterr().err == f"{file}: {problem}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("jump 3", "there is no command 'jump'; "),
+        ("quietly", "expected quietly COMMAND"),
+        ("a", "there is no command 'a'; expected advance, beating, "),
+        ("a join sesion=3", "cannot read 'sesion=3'; expected NAME join [v=9]"),
+        ("a join session=long", "session=: expected a whole number, not 'long'"),
+        ("a join v=99", "JoinGroup has versions 0 to 9, not 99"),
+        ("a beat 3", "cannot read '3'; expected NAME beat [id=ID] [generation=N] [instance=I]"),
+        ("a is reason=none", "cannot read 'reason=none'"),
+        ("a commit t=5", "expected TOPIC:PARTITION, TOPIC:PARTITION=OFFSET or …=OFFSET/LENGTH, not 't=5'"),
+        ("a sync give b=t:0", "no member is called 'b' so far; expected a"),
+        ("a sync give a=t", "expected an assignment as t:0,1+u:2, or - for none, not 't'"),
+        ("a sync give a", "expected NAME=PARTITIONS behind give, not 'a'"),
+        ("a sync later give a=-", "cannot read 'later'"),
+        ("leave who:a", "expected NAME, id:ID or instance:INSTANCE, not 'who:a'"),
+        ("advance soon", "expected a whole number, not 'soon'"),
+        ("advance", "expected advance MS | advance to=session|join|sync|append|expiry"),
+        ("advance to=join", "no join timer is set"),
+        ("log", "expected log ok | hold | fail=ERROR"),
+        ("log fail=NOT_COORDINATER", "there is no error 'NOT_COORDINATER'; is it NOT_COORDINATOR?"),
+        ("topic t", "expected topic NAME COUNT"),
+        ("topic t to many", "expected a whole number, not 'many'"),
+        ("end 7", "expected end PRODUCER commit|abort"),
+        ("expire", "expected expire NAME | id:ID"),
+        ("stable a", "expected KEY=VALUE, not 'a'"),
+        ("find g v=0 type=x", "type=: expected a whole number, not 'x'"),
+    ],
+)
+def test_a_mistake_says_what_is_expected(command: str, problem: str) -> None:
+    with pytest.raises(TranscriptError) as raised:
+        play(f"# A claim.\n\na beat\n{command}\n----\n")
+    assert problem in raised.value.problem
+    assert str(raised.value).startswith(f"line 4: {command}: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ("group.max.sise=3", "group.max.sise"),
+        ("group.max.size=many", "group.max.size: Input should be a valid integer"),
+        ("group.max.size", "expected KEY=VALUE, not 'group.max.size'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: str, problem: str) -> None:
+    with pytest.raises(TranscriptError, match=problem):
+        play(f"set {settings}\na beat\n----\n")
+
+
+def test_settings_come_first() -> None:
+    with pytest.raises(TranscriptError, match="settings come before any other command"):
+        play("a beat\nset group.max.size=3\n----\n")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("play", str(tmp_path / "none.txt")) == 2
+    assert capsys.readouterr().err == f"{tmp_path / 'none.txt'}: No such file or directory\n"
+
+
+def test_every_command_of_the_language_is_listed_and_can_be_run(capsys: pytest.CaptureFixture[str]) -> None:
+    run("language")
+    listed = capsys.readouterr().out
+    for verb in (*DIRECTIVES, *ADMIN_REQUESTS, *MEMBER_REQUESTS, *MEMBER_DIRECTIVES):
+        assert verb in listed
+    for verb in DIRECTIVES:
+        assert callable(getattr(Player, f"do_{verb}"))
+    for verb in MEMBER_DIRECTIVES:
+        assert callable(getattr(Player, f"member_{verb}"))

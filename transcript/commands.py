@@ -1,0 +1,68 @@
+"""``rejoin transcript``: play a transcript against a fresh node, and list the commands of the language."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from rejoin.transcript.grammar.table import language as commands
+from rejoin.transcript.player import NodeFailed
+from rejoin.transcript.playing import TranscriptError, differences
+from rejoin.transcript.playing import play as play_text
+
+app = App(name="transcript", help="Play transcripts: what was done to a coordinator, and what came of it.")
+
+
+@app.command
+def play(file: Annotated[Path, Parameter(allow_leading_hyphen=True)], *, rewrite: bool = False) -> int:
+    """Play a transcript against a fresh node on a virtual clock, and print it with what came out.
+
+    The exit code is 1 when something else came out than the file says, and 2 when the file cannot be read or played.
+
+    Parameters
+    ----------
+    file
+        The transcript; - is standard input.
+    rewrite
+        Write what came out into the file.
+    """
+    is_stream = str(file) == "-"
+    name = "standard input" if is_stream else str(file)
+    try:
+        text = sys.stdin.read() if is_stream else file.read_text(encoding="utf-8")
+        played = play_text(text)
+        if rewrite and not is_stream:
+            file.write_text(played.text, encoding="utf-8")
+    except TranscriptError as problem:
+        print(f"{name}: {problem}", file=sys.stderr)
+        return 2
+    except NodeFailed as problem:
+        print(f"{name}: {problem}", file=sys.stderr)
+        return 1
+    except UnicodeDecodeError:
+        print(f"{name}: expected a text in UTF-8", file=sys.stderr)
+        return 2
+    except OSError as problem:
+        print(f"{name}: {problem.strerror}", file=sys.stderr)
+        return 2
+    print(played.text, end="")
+    if rewrite and not is_stream:
+        return 0
+    if not played.differing:
+        return 0
+    print(f"\n{name}: something else came out. - was expected, + came out.\n", file=sys.stderr)
+    print("\n".join(differences(played)), file=sys.stderr)
+    return 1
+
+
+@app.command
+def language() -> None:
+    """List every command of the language.
+
+    NAME is a member; its id, generation and protocol are known from its answers. Underscores in a reason are spaces.
+    """
+    for usage, does in commands():
+        print(f"{usage}\n    {does}")

@@ -1,0 +1,195 @@
+"""Drives one node on a virtual clock, with an offsets log in memory that takes no time.
+
+This is the contract of whatever drives a core, in its smallest form: hand in what happened, carry out the effects in
+order, and come back at the next deadline. What ends at once, ends in its place among the effects.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Protocol, TypeAlias
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.effects import Append, ReadLog, Reply
+from rejoin.coordinator.core.inputs import (
+    Broker,
+    ClusterSeen,
+    Context,
+    Elapsed,
+    Elected,
+    Input,
+    LogRead,
+    Millis,
+    Received,
+    Resigned,
+    SessionLost,
+    Stored,
+    Token,
+)
+from rejoin.coordinator.core.node import Node
+from rejoin.journal.events.base import Event
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.types import TopicPartition
+
+START: Final = 1_700_000_000_000
+"""Where virtual time begins: the same in every run."""
+
+AppendDone: TypeAlias = Callable[[ErrorCode], None]
+ReadDone: TypeAlias = Callable[[tuple[Record, ...]], None]
+
+
+class Listener(Protocol):
+    """What a driver reports to, in the order of the effects."""
+
+    def on_reply(self, token: Token, response: Response) -> None:
+        """A request is answered."""
+
+    def on_event(self, event: Event) -> None:
+        """The node emits an event."""
+
+    def on_append(self, append: Append) -> None:
+        """Records have got into the log."""
+
+
+@dataclass(slots=True)
+class PartitionLog:
+    """One offsets partition's log."""
+
+    epoch: int = -1
+    records: list[Record] = field(default_factory=list)
+
+
+class HeldLogs:
+    """The offsets log, by offsets partition, fenced by epochs. It outlives the nodes that write it.
+
+    An append has ended, and a log is read, when the call returns; unless they are held back, to be ended one by one.
+    """
+
+    def __init__(self, on_append: Callable[[Append], None]) -> None:
+        self.holds_appends = False
+        self.holds_reads = False
+        self.error: ErrorCode | None = None
+        """What every append ends with, or none."""
+        self.held_appends: deque[tuple[Append, AppendDone]] = deque()
+        self.held_reads: deque[tuple[TopicPartition, ReadDone]] = deque()
+        self._on_append = on_append
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+
+    def of(self, partition: TopicPartition) -> PartitionLog:
+        """The log of a partition."""
+        return self._logs.setdefault(partition, PartitionLog())
+
+    def next_epoch(self, partition: TopicPartition) -> int:
+        """A new epoch; what older ones append from now on is refused."""
+        log = self.of(partition)
+        log.epoch += 1
+        return log.epoch
+
+    def append(self, append: Append, done: AppendDone) -> None:
+        """Write, all or none."""
+        if self.holds_appends:
+            self.held_appends.append((append, done))
+        else:
+            self._write(append, done, self.error)
+
+    def end_append(self, error: ErrorCode | None = None) -> None:
+        """End the oldest append that is held, with an error if one is given."""
+        append, done = self.held_appends.popleft()
+        self._write(append, done, error)
+
+    def _write(self, append: Append, done: AppendDone, error: ErrorCode | None) -> None:
+        log = self.of(append.partition)
+        if append.epoch < log.epoch:
+            done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif error is not None:
+            done(error)
+        else:
+            log.records.extend(append.records)
+            self._on_append(append)
+            done(ErrorCode.NONE)
+
+    def read(self, partition: TopicPartition, done: ReadDone) -> None:
+        """Hand out a partition's records."""
+        if self.holds_reads:
+            self.held_reads.append((partition, done))
+        else:
+            done(tuple(self.of(partition).records))
+
+    def end_read(self) -> None:
+        """Let the oldest read that is held come to its end."""
+        partition, done = self.held_reads.popleft()
+        done(tuple(self.of(partition).records))
+
+    def drop_held(self) -> None:
+        """Forget what is held: its node is gone."""
+        self.held_appends.clear()
+        self.held_reads.clear()
+
+
+class NodeDriver:
+    """A node, its clock and its log. The clock stands still but in :meth:`fire`."""
+
+    def __init__(
+        self, settings: Settings, new_id: Callable[[], str], logs: HeldLogs, listener: Listener, now: Millis = START
+    ) -> None:
+        self.node = Node(settings, new_id)
+        self.logs = logs
+        self.now = now
+        self.paused = False
+        """Whether the process stands still: then no timer fires."""
+        self._listener = listener
+        broker = Broker(1, "node-1", 9_001)
+        leaders = {offsets_partition(index): broker.node_id for index in range(settings.offsets_topic_num_partitions)}
+        self.step(ClusterSeen((broker,), leaders))
+
+    def request(self, token: Token, request: Request, context: Context) -> None:
+        """Hand in a request."""
+        self.step(Received(token, request, context))
+
+    def elect(self, partition: TopicPartition) -> None:
+        """Lead an offsets partition, in a new epoch."""
+        self.step(Elected(partition, self.logs.next_epoch(partition)))
+
+    def resign(self, partition: TopicPartition) -> None:
+        """Lead an offsets partition no more."""
+        self.step(Resigned(partition))
+
+    def lose_session(self, group_id: str, member_id: str) -> None:
+        """End a member's session now."""
+        self.step(SessionLost(group_id, member_id))
+
+    def next_deadline(self) -> Millis | None:
+        """When to call :meth:`fire`, or none while there is nothing to wait for."""
+        deadline = None if self.paused else self.node.next_deadline()
+        return None if deadline is None else max(deadline, self.now)
+
+    def fire(self) -> None:
+        """Let the next deadline come, with all that is due then."""
+        deadline = self.next_deadline()
+        assert deadline is not None, "there is something to wait for"
+        self.now = deadline
+        self.step(Elapsed())
+
+    def step(self, what: Input) -> None:
+        """Hand something in, and carry out what the core wants done."""
+        for effect in self.node.step(what, self.now):
+            match effect:
+                case Reply():
+                    self._listener.on_reply(effect.token, effect.response)
+                case Append():
+                    self.logs.append(effect, partial(self._stored, effect))
+                case ReadLog():
+                    self.logs.read(effect.partition, partial(self._read, effect))
+                case Event():
+                    self._listener.on_event(effect)
+
+    def _stored(self, append: Append, error: ErrorCode) -> None:
+        self.step(Stored(append.partition, append.epoch, append.append_id, error))
+
+    def _read(self, wanted: ReadLog, records: tuple[Record, ...]) -> None:
+        self.step(LogRead(wanted.partition, wanted.epoch, records, True))

@@ -1,0 +1,217 @@
+"""The commands that are requests about offsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rejoin.protocol.message import Request
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rejoin.protocol.messages.offsets.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from rejoin.protocol.messages.offsets.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from rejoin.protocol.messages.transactions.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from rejoin.protocol.messages.transactions.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from rejoin.transcript.grammar.base import (
+    GENERATION,
+    ID,
+    INSTANCE,
+    Option,
+    RequestCommand,
+    Scope,
+    number,
+    plain,
+    version_option,
+)
+from rejoin.transcript.grammar.words import BadWord, NotExpressible, read_number, read_offsets, write_offset
+
+
+class Commit(RequestCommand):
+    """An OffsetCommit."""
+
+    verb = "commit"
+    usage = "NAME commit t:0=5 t:1=7/10 ... [id=ID] [generation=N] [v=9] [retention=MS] [timestamp=MS] [instance=I]"
+    does = "t:0=5/10 has 10 characters of metadata; admin is in no group and has no generation"
+    messages = (OffsetCommitRequest,)
+    version = 9
+    options = (
+        ID,
+        Option(
+            "generation", "generation_id_or_member_epoch", read_number, plain, lambda member: str(member.generation)
+        ),
+        version_option(9),
+        number("retention", "retention_time_ms", "-1"),
+        number("timestamp", "commit_timestamp", "-1"),
+        INSTANCE,
+    )
+    options_last = True
+
+    def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
+        timestamp = values.pop("commit_timestamp")
+        topics = tuple(
+            OffsetCommitRequestTopic(
+                name=topic,
+                partitions=tuple(
+                    OffsetCommitRequestPartition(
+                        partition_index=each.partition,
+                        committed_offset=each.offset,
+                        commit_timestamp=timestamp,
+                        committed_metadata=each.metadata,
+                    )
+                    for each in entries
+                ),
+            )
+            for topic, entries in read_offsets(rest).items()
+        )
+        return OffsetCommitRequest(group_id=scope.group_id, **values, topics=topics)
+
+    def values(self, request: OffsetCommitRequest, version: int) -> dict[str, Any]:
+        timestamps = {part.commit_timestamp for topic in request.topics for part in topic.partitions}
+        if len(timestamps) > 1:
+            raise NotExpressible("offsets with several timestamps")
+        fields = ("member_id", "generation_id_or_member_epoch", "retention_time_ms", "group_instance_id")
+        return {name: getattr(request, name) for name in fields} | {"commit_timestamp": min(timestamps, default=-1)}
+
+    def write_rest(self, request: OffsetCommitRequest, version: int, scope: Scope) -> list[str]:
+        return _written_offsets(request)
+
+
+class Txn(RequestCommand):
+    """A TxnOffsetCommit."""
+
+    verb = "txn"
+    usage = "NAME txn t:0=5 ... [producer=7] [id=ID] [generation=N] [v=5] [instance=I]"
+    does = "commit within a transaction"
+    messages = (TxnOffsetCommitRequest,)
+    version = 5
+    options = (number("producer", "producer_id", "7"), ID, GENERATION, version_option(5), INSTANCE)
+    options_last = True
+
+    def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
+        topics = tuple(
+            TxnOffsetCommitRequestTopic(
+                name=topic,
+                partitions=tuple(
+                    TxnOffsetCommitRequestPartition(
+                        partition_index=each.partition, committed_offset=each.offset, committed_metadata=each.metadata
+                    )
+                    for each in entries
+                ),
+            )
+            for topic, entries in read_offsets(rest).items()
+        )
+        return TxnOffsetCommitRequest(
+            transactional_id="transfer", group_id=scope.group_id, producer_epoch=0, **values, topics=topics
+        )
+
+    def write_rest(self, request: TxnOffsetCommitRequest, version: int, scope: Scope) -> list[str]:
+        return _written_offsets(request)
+
+
+def _written_offsets(request: OffsetCommitRequest | TxnOffsetCommitRequest) -> list[str]:
+    return [
+        write_offset(topic.name, part.partition_index, part.committed_offset, part.committed_metadata)
+        for topic in request.topics
+        for part in topic.partitions
+    ]
+
+
+class End(RequestCommand):
+    """The markers of a transaction, for the group's offsets partition."""
+
+    verb = "end"
+    usage = "end PRODUCER commit|abort"
+    does = "end a transaction"
+    messages = (WriteTxnMarkersRequest,)
+    version = 1
+    by_member = False
+
+    def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
+        if len(rest) != 2 or rest[1] not in ("commit", "abort"):
+            raise BadWord(f"expected {self.usage}")
+        topic = WritableTxnMarkerTopic(name="__consumer_offsets", partition_indexes=(scope.offsets_partition,))
+        marker = WritableTxnMarker(
+            producer_id=read_number(rest[0]),
+            producer_epoch=0,
+            transaction_result=rest[1] == "commit",
+            topics=(topic,),
+            coordinator_epoch=0,
+        )
+        return WriteTxnMarkersRequest(markers=(marker,))
+
+    def write_rest(self, request: WriteTxnMarkersRequest, version: int, scope: Scope) -> list[str]:
+        raise NotExpressible("markers are for offsets partitions, and a transcript's are for a group's own")
+
+
+class Fetch(RequestCommand):
+    """An OffsetFetch of one group."""
+
+    verb = "fetch"
+    usage = "fetch [stable] [all] t:0 ..."
+    does = "read offsets"
+    messages = (OffsetFetchRequest,)
+    version = 9
+    by_member = False
+
+    def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
+        wanted = read_offsets(word for word in rest if word not in ("stable", "all"))
+        topics = tuple(
+            OffsetFetchRequestTopics(name=topic, partition_indexes=tuple(each.partition for each in entries))
+            for topic, entries in wanted.items()
+        )
+        group = OffsetFetchRequestGroup(group_id=scope.group_id, topics=None if "all" in rest else topics)
+        return OffsetFetchRequest(groups=(group,), require_stable="stable" in rest)
+
+    def write_rest(self, request: OffsetFetchRequest, version: int, scope: Scope) -> list[str]:
+        topics: Any = self.asked(request, version).topics
+        words = [*(["stable"] if request.require_stable else []), *(["all"] if topics is None else [])]
+        return words + [f"{topic.name}:{index}" for topic in topics or () for index in topic.partition_indexes]
+
+    @staticmethod
+    def asked(request: OffsetFetchRequest, version: int) -> Any:
+        """What is asked of the one group. Before v8 it stands at the top."""
+        if version >= 8 and len(request.groups) != 1:
+            raise NotExpressible("offsets of several groups at once")
+        return request.groups[0] if version >= 8 else request
+
+
+class Forget(RequestCommand):
+    """An OffsetDelete."""
+
+    verb = "forget"
+    usage = "forget t:0 ..."
+    does = "delete offsets"
+    messages = (OffsetDeleteRequest,)
+    version = 0
+    by_member = False
+
+    def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
+        topics = tuple(
+            OffsetDeleteRequestTopic(
+                name=topic,
+                partitions=tuple(OffsetDeleteRequestPartition(partition_index=each.partition) for each in entries),
+            )
+            for topic, entries in read_offsets(rest).items()
+        )
+        return OffsetDeleteRequest(group_id=scope.group_id, topics=topics)
+
+    def write_rest(self, request: OffsetDeleteRequest, version: int, scope: Scope) -> list[str]:
+        return [f"{topic.name}:{part.partition_index}" for topic in request.topics for part in topic.partitions]

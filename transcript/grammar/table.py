@@ -1,0 +1,104 @@
+"""Every command of the language, by its verb and by its request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from rejoin.protocol.message import Request
+from rejoin.transcript.grammar import groups, offsets, topics
+from rejoin.transcript.grammar.base import OUTSIDE, RequestCommand
+
+JOIN: Final = groups.Join()
+SYNC: Final = groups.Sync()
+BEAT: Final = groups.Beat()
+LEAVE: Final = groups.Leave()
+LEAVE_TOGETHER: Final = groups.LeaveTogether()
+COMMIT: Final = offsets.Commit()
+TXN: Final = offsets.Txn()
+END: Final = offsets.End()
+FETCH: Final = offsets.Fetch()
+FORGET: Final = offsets.Forget()
+LIST: Final = groups.List()
+DESCRIBE: Final = groups.Describe()
+DELETE: Final = groups.Delete()
+CREATE_TOPIC: Final = topics.CreateTopic()
+GROW_TOPIC: Final = topics.GrowTopic()
+DELETE_TOPIC: Final = topics.DeleteTopic()
+FIND: Final = topics.Find()
+
+REQUESTS: Final[tuple[RequestCommand, ...]] = (
+    *(CREATE_TOPIC, GROW_TOPIC, DELETE_TOPIC),
+    *(JOIN, SYNC, BEAT, LEAVE, LEAVE_TOGETHER),
+    *(COMMIT, TXN, END, FETCH, FORGET),
+    *(LIST, DESCRIBE, DELETE, FIND),
+)
+
+MEMBER_REQUESTS: Final = {command.verb: command for command in REQUESTS if command.by_member}
+ADMIN_REQUESTS: Final = {command.verb: command for command in REQUESTS if not command.by_member}
+"""Without the topic commands, which share a verb: see :func:`topic_command`."""
+
+BY_REQUEST: Final[dict[type[Request], RequestCommand]] = {
+    message: command for command in REQUESTS if command is not FIND for message in command.messages
+}
+"""The command that says a request. A LeaveGroup of one member may be a :data:`LEAVE`, too."""
+
+
+def topic_command(words: list[str]) -> RequestCommand:
+    """The one of the three ``topic`` commands that these words are."""
+    if words[1:2] == ["gone"]:
+        return DELETE_TOPIC
+    return GROW_TOPIC if words[1:2] == ["to"] else CREATE_TOPIC
+
+
+class Directive(NamedTuple):
+    """A command that is not a request."""
+
+    usage: str
+    does: str
+
+
+DIRECTIVES: Final = {
+    "set": Directive("set KEY=VALUE ...", "settings, before anything else"),
+    "topic": Directive("topic NAME COUNT | NAME to COUNT | NAME gone", "create a topic, let it grow, delete it"),
+    "group": Directive("group ID", "the group that is meant from here on; at first g"),
+    "completing": Directive("completing NAME ...", "they join, silently, until the group is CompletingRebalance"),
+    "stable": Directive("stable NAME=t:0,1 ...", "they join and sync, silently, until the group is Stable"),
+    "beating": Directive("beating NAME ...", "members that send a heartbeat every 3 s from now on"),
+    "silence": Directive("silence NAME ...", "members that send none any more"),
+    "advance": Directive("advance MS | advance to=session|join|sync|append|expiry", "let time pass"),
+    "pause": Directive("pause", "the node stands still: its timers do not fire"),
+    "resume": Directive("resume", "end a pause; what is due fires with the next command that takes time"),
+    "log": Directive("log ok | hold | fail=ERROR", "what becomes of appends"),
+    "stored": Directive("stored [ERROR]", "end the oldest append that is held"),
+    "resign": Directive(
+        "resign [writing]",
+        "lose the group's offsets partition; with writing, appends that are held may still get into the log",
+    ),
+    "elect": Directive("elect [hold]", "lead the group's offsets partition; hold keeps its log from being read"),
+    "load": Directive("load", "read the log that is held"),
+    "restart": Directive("restart [KEY=VALUE ...]", "another node, perhaps with other settings, takes over the log"),
+    "expire": Directive("expire NAME | id:ID", "end a member's session now"),
+    "look": Directive("look", "show the group"),
+    "timers": Directive("timers", "show the group's timers"),
+    "written": Directive("written", "show what came into the log since the last time"),
+    "quietly": Directive("quietly COMMAND", "do it silently"),
+}
+
+MEMBER_DIRECTIVES: Final = {
+    "is": Directive("NAME is [OPTION=VALUE ...]", "what NAME joins with; the options of join that stay"),
+    "joins": Directive("NAME joins [OPTION=VALUE ...]", "join, and join again with the id that is handed out"),
+    "restarts": Directive("NAME restarts [OPTION=VALUE ...]", "join as a new process that knows nothing"),
+}
+
+RESERVED: Final = frozenset({OUTSIDE, *DIRECTIVES, *ADMIN_REQUESTS})
+"""Words that begin a command; no member may have such a name."""
+
+
+def language() -> Iterator[tuple[str, str]]:
+    """Every command and what it does."""
+    for directive in (*DIRECTIVES.values(), *MEMBER_DIRECTIVES.values()):
+        yield directive.usage, directive.does
+    for command in REQUESTS:
+        if command.verb not in DIRECTIVES:
+            yield command.usage, command.does

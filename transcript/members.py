@@ -1,0 +1,43 @@
+"""What a transcript knows of a member: so much need not be said in the next command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberContext:
+    """A member's id, generation and protocol by its answers, and the options it joins with.
+
+    Generation -1 and an empty id: it has not joined. The writer and the player keep the same, command by command.
+    """
+
+    name: str
+    member_id: str = ""
+    generation: int = -1
+    protocol: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+    """What was said of its JoinGroups and goes for the next ones, too."""
+    metadata: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
+    """By protocol and topics: the metadata written so far, in order."""
+
+    def on_join_response(self, response: JoinGroupResponse) -> None:
+        """Take over what a JoinGroup was answered."""
+        match response.error_code:
+            case ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = response.member_id
+            case ErrorCode.NONE:
+                self.member_id = response.member_id
+                self.generation = response.generation_id
+                self.protocol = response.protocol_name
+            case ErrorCode.UNKNOWN_MEMBER_ID:
+                self.forget()
+            case _:
+                pass
+
+    def forget(self) -> None:
+        """Be a new member."""
+        self.member_id, self.generation = "", -1
