@@ -100,7 +100,7 @@ class ConsumerCore:
 
     def next_deadline(self) -> Millis | None:
         """When to come back with ``Elapsed`` at the latest, or none."""
-        return None if self.closed else self._ctx.next_wake
+        return None if self._state.closing.phase is ClosePhase.CLOSED else self._ctx.next_wake
 
     # -- queries
 
@@ -367,20 +367,24 @@ def _move(state: ConsumerState, what: Sought | Paused | Resumed) -> None:
 
 def _advance(state: ConsumerState, ctx: StepContext) -> None:
     """Let both of Kafka's threads go as far as they can."""
+    is_closing = state.closing.begun
     if state.held_join_answers and state.user_is_waiting:
         held, state.held_join_answers = state.held_join_answers, []
         for answer in held:
             _take_answer(state, ctx, answer)
-    if not state.closing.begun:
+    if state.heartbeat.enabled and not is_closing:
         heartbeats.advance(state, ctx)
-    joining.lead_on(state, ctx)
-    commits.advance(state, ctx)
-    queries.advance(state, ctx)
-    if state.closing.begun:
+    if state.join.attempt is not None:
+        joining.lead_on(state, ctx, state.join.attempt)
+    if state.commits.sync:
+        commits.advance(state, ctx)
+    if state.queries:
+        queries.advance(state, ctx)
+    if is_closing:
         closing.advance(state, ctx)
-    if state.poll is not None and not state.in_listener:
+    if state.poll is not None and state.listener_done is None:
         poll.advance(state, ctx, state.poll)
     if state.lookup.waiters:
         lookup.ensure(state, ctx)
-    if state.subscription.type is not SubscriptionType.NONE and not state.closing.begun:
+    if not is_closing and state.subscription.type is not SubscriptionType.NONE:
         metadata.ensure_fresh(state, ctx)

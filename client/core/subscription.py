@@ -69,7 +69,7 @@ class SubscriptionState:
     @property
     def automatic(self) -> bool:
         """True when the group decides what this consumer reads."""
-        return self.type in {SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN}
+        return self.type is SubscriptionType.AUTO_TOPICS or self.type is SubscriptionType.AUTO_PATTERN
 
     def _choose(self, chosen: SubscriptionType) -> None:
         if self.type not in {SubscriptionType.NONE, chosen}:

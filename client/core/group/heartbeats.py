@@ -19,8 +19,6 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
 
-SENDING = frozenset({MemberState.COMPLETING_REBALANCE, MemberState.STABLE})
-
 
 def poll_heartbeat(state: ConsumerState, ctx: StepContext) -> None:
     """The user polled: raise what stopped the heartbeats, else count the poll interval anew."""
@@ -34,14 +32,14 @@ def poll_heartbeat(state: ConsumerState, ctx: StepContext) -> None:
 
 
 def advance(state: ConsumerState, ctx: StepContext) -> None:
-    """What Kafka's heartbeat thread does in one round."""
+    """What Kafka's heartbeat thread does in one round, once heartbeats are enabled."""
     heartbeat, now = state.heartbeat, ctx.now
-    if not heartbeat.enabled or heartbeat.failure is not None:
+    if heartbeat.failure is not None:
         return
-    if state.member_state not in SENDING:
+    if state.member_state is not MemberState.STABLE and state.member_state is not MemberState.COMPLETING_REBALANCE:
         heartbeat.enabled = False
         return
-    if state.user_is_polling:
+    if state.poll is not None and state.listener_done is None:
         # Kafka: each round of poll's own loop restarts the poll timer.
         heartbeat_timers.polled(state, ctx)
     if lookup.ensure(state, ctx) and now >= heartbeat.session_expires_at:

@@ -199,13 +199,12 @@ def _lead(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt, response
     if state.subscription.watch_group_topics(attempt.candidates.topics):
         metadata.request_update(state)
     attempt.metadata_update = metadata.wanted_update(state, ctx)
-    lead_on(state, ctx)
+    lead_on(state, ctx, attempt)
 
 
-def lead_on(state: ConsumerState, ctx: StepContext) -> None:
+def lead_on(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt) -> None:
     """As leader: assign, once the topics of the whole group are known."""
-    attempt = state.join.attempt
-    if attempt is None or attempt.candidates is None or attempt.outcome is not None:
+    if attempt.candidates is None or attempt.outcome is not None:
         return
     if state.member_state is not MemberState.COMPLETING_REBALANCE:
         # Differs: Kafka's heartbeat thread cannot run while the leader waits for metadata; ours goes on.
