@@ -37,6 +37,8 @@ class Struct(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
+        # Building a model costs ten times as much as declaring it, and a process needs few of them.
+        defer_build=True,
     )
 
     def to_json(self, version: int) -> bytes:

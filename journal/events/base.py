@@ -13,9 +13,12 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Event(BaseModel):
-    """An event. Frozen; the class name in snake_case is its name everywhere outside Python."""
+    """An event. Frozen; the class name in snake_case is its name everywhere outside Python.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    A process emits few of the events that there are, so a model is built when it is first used.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: ClassVar[str] = "event"
 

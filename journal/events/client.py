@@ -24,7 +24,7 @@ CommitKind = Literal["sync", "async", "auto", "rebalance", "close"]
 class Range(BaseModel):
     """Records of one partition: from ``start`` up to, and not including, ``end``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     topic: str
     partition: int

@@ -42,7 +42,7 @@ RemovalCause = Literal["left", "session-expiry", "did-not-rejoin", "sync-expiry"
 class Cause(BaseModel):
     """Why a rebalance began, and through whom. ``client_reason`` is what the client said (KIP-800), if anything."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     cause: CauseClass
     member_id: str | None = None
@@ -274,7 +274,7 @@ class GroupEmptied(GroupEvent):
 class CommittedOffset(BaseModel):
     """One partition of a commit."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     topic: str
     partition: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from rejoin.protocol.message import Struct
 from rejoin.protocol.types import Int32, Int64
@@ -67,6 +67,6 @@ TopicsRecord = Annotated[TopicRecord | PartitionRecord | RemoveTopicRecord, Fiel
 """One entry of the topics log."""
 
 TOPICS_RECORDS: Final[TypeAdapter[tuple[TopicRecord | PartitionRecord | RemoveTopicRecord, ...]]] = TypeAdapter(
-    tuple[TopicsRecord, ...]
+    tuple[TopicsRecord, ...], config=ConfigDict(defer_build=True)
 )
 """Reads and writes what one change wrote, as a JSON array."""
