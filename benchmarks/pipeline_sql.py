@@ -15,7 +15,7 @@ with events as (
                     'group_emptied', 'group_loaded', 'group_deleted', 'member_joined', 'member_rejoined',
                     'member_removed')
        or (event = 'group_state_changed' and state = 'Dead')
-       or (event = 'static_member_replaced' and (rebalances or state = 'PreparingRebalance'))
+       or (event = 'static_member_replaced' and (rebalance or state = 'PreparingRebalance'))
 ), gathered as (
     select run_id, group_id, source, node, n,
         any_value({seq: seq, at_ms: at_ms, generation: generation, previous_state: previous_state, cause: cause,

@@ -96,9 +96,8 @@ def _(event: events.GroupCreated) -> str:
 
 @_words.register
 def _(event: events.GroupLoaded) -> str:
-    return (
-        f"loaded: {event.state}, generation {event.generation}, {len(event.members)} members, {event.offsets} offsets"
-    )
+    members = f"{len(event.members)} members"
+    return f"loaded: {event.state}, generation {event.generation}, {members}, {event.offset_count} offsets"
 
 
 @_words.register
@@ -108,7 +107,7 @@ def _(event: events.GroupStateChanged) -> str:
 
 @_words.register
 def _(event: events.GroupDeleted) -> str:
-    return f"deleted ({event.why}), {event.offsets} offsets with it"
+    return f"deleted ({event.reason}), {event.offset_count} offsets with it"
 
 
 @_words.register
@@ -231,7 +230,7 @@ def _(event: events.TransactionEnded) -> str:
 
 @_words.register
 def _(event: events.OffsetsDeleted) -> str:
-    return f"offsets gone ({event.why}): {offsets(event.offsets)}"
+    return f"offsets gone ({event.reason}): {offsets(event.offsets)}"
 
 
 @_words.register
@@ -256,12 +255,12 @@ def _(event: events.AppendFailed) -> str:
 
 @_words.register
 def _(event: events.TopicCreated) -> str:
-    return f"{event.topic}  topic created with {event.partitions} partitions"
+    return f"{event.topic}  topic created with {event.partition_count} partitions"
 
 
 @_words.register
 def _(event: events.TopicGrown) -> str:
-    return f"{event.topic}  topic grew from {event.previous_partitions} to {event.partitions} partitions"
+    return f"{event.topic}  topic grew from {event.previous_partition_count} to {event.partition_count} partitions"
 
 
 @_words.register

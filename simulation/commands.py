@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from rejoin.journal.journal import JournalError
+from rejoin.journal.segments import JournalError
 from rejoin.simulation.output import compare as comparing
 from rejoin.simulation.output.page import ChartEvents, render
 from rejoin.simulation.output.summary import show

@@ -11,7 +11,7 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.coordinator.config import Settings
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.simulation import ConsumerStarted, Done, TopicWritten
+from rejoin.journal.events.simulation import ConsumerStarted, ScenarioAction, TopicWritten
 from rejoin.simulation.actors.cluster import Cluster, NodeActor
 from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
@@ -162,7 +162,7 @@ class Lab:
 
     def say(self, what: str) -> None:
         """Tell what is being done from outside."""
-        self.outside.emit(Done(what=what))
+        self.outside.emit(ScenarioAction(action=what))
 
     def _hear(self, party: Actor, event: Event, now: Millis) -> None:
         if isinstance(event, ConsumerStarted) and event.group_id not in self._begun:
@@ -186,7 +186,7 @@ class Lab:
     def _written(self, topic: str) -> None:
         log = self.cluster.topics[topic]
         partitions, rate = len(log.partitions), log.records_per_second
-        self.outside.emit(TopicWritten(topic=topic, partitions=partitions, records_per_second=rate))
+        self.outside.emit(TopicWritten(topic=topic, partition_count=partitions, records_per_second=rate))
 
     def _written_by(self, topic: str, partition: int, at: Millis) -> int:
         return self.cluster.topics[topic].end(partition, at)

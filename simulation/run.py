@@ -8,10 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent, Range
 from rejoin.journal.events.simulation import LabEvent, RecordsInHand, RunEnded
-from rejoin.journal.journal import JournalWriter, RowEncoder
+from rejoin.journal.writer import JournalWriter
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.summary import Summary, SummaryCounter, summarise
 from rejoin.simulation.output.timeline import Timeline
@@ -30,7 +31,7 @@ class RunJournal:
     and one for what was done to them.
 
     A path that ends in ``.jsonl`` becomes one file with the rows of all streams; any other becomes a directory of
-    segments as :mod:`rejoin.journal.journal` has them.
+    segments as :mod:`rejoin.journal.segments` has them.
     """
 
     def __init__(self, path: Path, run_id: str) -> None:

@@ -16,7 +16,7 @@ from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent, RecordsProcessed
 from rejoin.journal.events.coordinator import MemberRemoved, RebalanceCompleted
-from rejoin.journal.journal import read_journal
+from rejoin.journal.reader import read_journal
 
 PARTITIONS = 6
 GROUP = "orders-app"

@@ -205,4 +205,4 @@ def _topic_created(request: CreateTopicsRequest, effects: Sequence[Effect]) -> C
     created = [event for event in effects if isinstance(event, TopicCreated)]
     if len(created) != 1:
         raise NotExpressible("" if created or not request.topics else "no topic was created")
-    return Command(f"{CREATE_TOPIC.verb} {created[0].topic} {created[0].partitions}", is_silent=True)
+    return Command(f"{CREATE_TOPIC.verb} {created[0].topic} {created[0].partition_count}", is_silent=True)

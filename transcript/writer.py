@@ -143,7 +143,7 @@ class TranscriptWriter:
         """A request that a transcript has no command for: its topics are made, its errors told."""
         for event in step.effects:
             if isinstance(event, events.TopicCreated):
-                self._command(step, f"topic {event.topic} {event.partitions}")
+                self._command(step, f"topic {event.topic} {event.partition_count}")
         for effect in step.effects:
             if isinstance(effect, Reply) and isinstance(effect.response, FindCoordinatorResponse):
                 found = show(effect.response)

@@ -11,7 +11,9 @@ from cyclopts import App, Parameter
 
 from rejoin.client.workload.accounting import Account, account
 from rejoin.journal.events.client import EVENT_TYPES
-from rejoin.journal.journal import JournalError, JournalSchema, read_journal
+from rejoin.journal.reader import read_journal
+from rejoin.journal.schema import JournalSchema
+from rejoin.journal.segments import JournalError
 
 app: Final = App(name="account", help="Count what was processed twice, or never, from the journals of consumers.")
 

@@ -27,7 +27,8 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.transports.http import base_url
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.client.workload.worker import CommitMode, Work, run_worker
-from rejoin.journal.journal import JournalError, check_directory
+from rejoin.journal.segments import JournalError
+from rejoin.journal.writer import check_directory
 
 app: Final = App(name="consume", help="Run a group's consumers as processes of their own.", version_flags=[])
 

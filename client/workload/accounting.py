@@ -55,7 +55,7 @@ def account(events: Iterable[Event]) -> list[Account]:
                 for done in event.ranges:
                     ledger(event.group_id, done.topic, done.partition).spans.append(Span(done.start, done.end))
             case PositionsFound() | CommitSucceeded():
-                for topic, offsets in event.offsets.items():
+                for topic, offsets in event.positions.items():
                     for partition, offset in offsets.items():
                         kept = ledger(event.group_id, topic, partition)
                         (kept.starts if isinstance(event, PositionsFound) else kept.committed).append(offset)

@@ -33,7 +33,7 @@ from rejoin.client.runtime import Runtime
 from rejoin.client.transports.http import HttpTransport
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.base import Event
-from rejoin.journal.journal import JournalWriter
+from rejoin.journal.writer import JournalWriter
 from rejoin.protocol.types import TopicPartition
 
 CommitMode: TypeAlias = Literal["auto", "sync", "async", "none"]

@@ -23,7 +23,7 @@ from rejoin.coordinator.service.http.server import MAX_BODY_BYTES
 from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
 from rejoin.coordinator.storage.base import StoreProblem
-from rejoin.journal.journal import JournalError
+from rejoin.journal.segments import JournalError
 
 _SETTLED_SECONDS: Final = 1.0
 

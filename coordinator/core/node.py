@@ -172,6 +172,7 @@ class Node:
         """A bug, not an answer of the protocol: say so loudly, and trust the log rather than the memory."""
         self._ctx.emit(
             CoreFailed(
+                topic=None if shard is None else shard.partition.topic,
                 partition=None if shard is None else shard.partition.partition,
                 doing=doing,
                 problem=f"{type(problem).__name__}: {problem}",

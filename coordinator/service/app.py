@@ -27,7 +27,7 @@ from rejoin.coordinator.service.runtime import Runtime
 from rejoin.coordinator.service.stores import Store, open_store
 from rejoin.coordinator.storage.base import SoleLog, StoreProblem
 from rejoin.coordinator.storage.memory import MemoryLog
-from rejoin.journal.journal import JournalWriter
+from rejoin.journal.writer import JournalWriter
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_topics import (
     CreatableTopic,

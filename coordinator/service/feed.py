@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final, NamedTuple
 
+from rejoin.journal.envelope import JournalLine
 from rejoin.journal.events.base import Event
-from rejoin.journal.journal import Line
 
 RETAINED_ROWS: Final = 50_000
 RETAINED_BYTES: Final = 64 * 2**20
@@ -75,7 +75,7 @@ class Feed:
         """How many wait for the next row at this moment."""
         return len(self._waiting)
 
-    def add(self, line: Line, event: Event) -> None:
+    def add(self, line: JournalLine, event: Event) -> None:
         """Take in the next row."""
         assert line.seq == self._head + 1, "rows come in order, without gaps"
         self._head = line.seq

@@ -44,8 +44,10 @@ class Loads:
                 self._records += event.records
                 self._groups += event.groups
                 self._longest_ms = max(self._longest_ms, event.load_ms)
-            case PartitionLoaded() | GroupLoaded():
+            case PartitionLoaded():
                 return event.partition in self._taken
+            case GroupLoaded():
+                return event.offsets_partition in self._taken
         belongs = getattr(event, "partition", None) in self._taken
         if not together and not self._loading:
             self._tell()

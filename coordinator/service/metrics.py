@@ -167,7 +167,7 @@ class Metrics:
                 self._regained += event.regained
             case events.OffsetsCommitted():
                 self._commits += len(event.offsets)
-            case events.OffsetsDeleted(why="expired"):
+            case events.OffsetsDeleted(reason="expired"):
                 self._expired += len(event.offsets)
             case events.OffsetsDeleted():
                 self._deleted += len(event.offsets)

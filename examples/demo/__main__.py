@@ -16,12 +16,14 @@ from examples.demo.closing import closing_table
 from examples.demo.show import Screen
 from examples.demo.stage import Stage, StageFailed
 from examples.demo.why import explain
+from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.coordinator import RebalanceCompleted
-from rejoin.journal.journal import JournalSchema, Row, read_journal
+from rejoin.journal.reader import read_journal
+from rejoin.journal.schema import JournalSchema
 
 KEPT = Path("out") / "demo"
 """Where the journals stay, and what the pipeline makes of them."""
@@ -188,7 +190,7 @@ class Demo:
         return {member["memberId"] for member in view["members"]} if view is not None else set()
 
 
-def completed(folder: Path) -> list[Row]:
+def completed(folder: Path) -> list[JournalRow]:
     rows = read_journal(folder, COORDINATOR_FACTS, source="coordinator")
     return [row for row in rows if isinstance(row.event, RebalanceCompleted)]
 

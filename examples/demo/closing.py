@@ -8,10 +8,10 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from examples.demo.show import short
+from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events.client import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from rejoin.journal.events.coordinator import RebalanceCompleted
 from rejoin.journal.formatting import why
-from rejoin.journal.journal import Row
 
 LINGER_MS = 1_000
 """Consumers hear of a generation a moment after the coordinator has completed it."""
@@ -25,7 +25,7 @@ class Standstill:
     stopped_ms: int
 
 
-def standstill(done: RebalanceCompleted, ended_at: int, client_rows: list[Row]) -> Standstill:
+def standstill(done: RebalanceCompleted, ended_at: int, client_rows: list[JournalRow]) -> Standstill:
     """Consumers of the group that gave up everything they owned during one rebalance, until they owned again."""
     since: dict[str, int] = {}
     lasted: dict[str, int] = {}
@@ -53,7 +53,7 @@ def _is_all(event: PartitionsRevoked | PartitionsLost, done: RebalanceCompleted)
     return 0 < owned_before <= given_up
 
 
-def unread(done: RebalanceCompleted, ended_at: int, client_rows: list[Row]) -> tuple[int, int]:
+def unread(done: RebalanceCompleted, ended_at: int, client_rows: list[JournalRow]) -> tuple[int, int]:
     """How many partitions a member that fell silent had, and for how long nobody read them: since its last event."""
     silent = done.cause.member_id or ""
     partitions = sum(len(indexes) for indexes in done.owned_before.get(silent, {}).values())
@@ -61,7 +61,7 @@ def unread(done: RebalanceCompleted, ended_at: int, client_rows: list[Row]) -> t
     return partitions, ended_at - max(events, default=ended_at)
 
 
-def closing_table(completed: list[Row], client_rows: list[Row]) -> Table:
+def closing_table(completed: list[JournalRow], client_rows: list[JournalRow]) -> Table:
     """One row for each rebalance of the demo, in order."""
     table = Table(
         title="Every rebalance, and what it cost",

@@ -1,15 +1,19 @@
 """What an event is: emitted once, by the core that decided it.
 
-The coordinator's events are in ``journal.events.coordinator``, the consumer's in ``journal.events.client``. Log lines,
-the live page, transcripts, journal rows and tables are all made from them; ``journal.journal`` says how they are kept.
+The coordinator's events are in ``journal.events.coordinator``, the consumer's in ``journal.events.client``, the
+simulation's in ``journal.events.simulation``. Log lines, the live page, transcripts, journal rows and tables are all
+made from them; ``journal.segments`` says how they are kept.
 """
 
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict
+
+Long = Annotated[int, "64 bits"]
+"""A number that may need 64 bits. Others that are no length of time (``_ms``) fit into 32."""
 
 
 class Event(BaseModel):

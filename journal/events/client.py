@@ -9,12 +9,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from rejoin.journal.events.base import Event
+from rejoin.journal.events.base import Event, Long
 
 Partitions = dict[str, list[int]]
 """Topic to partitions, both ascending."""
 
-Offsets = dict[str, dict[int, int]]
+Offsets = dict[str, dict[int, Long]]
 """Topic to partition to offset, all ascending."""
 
 CommitKind = Literal["sync", "async", "auto", "rebalance", "close"]
@@ -28,8 +28,8 @@ class Range(BaseModel):
 
     topic: str
     partition: int
-    start: int
-    end: int
+    start: Long
+    end: Long
 
 
 class ConsumerEvent(Event):
@@ -102,7 +102,7 @@ class GenerationJoined(MemberEvent):
 
     protocol: str
     leader: str
-    members: int
+    member_count: int
     waited_ms: int
 
 
@@ -110,8 +110,8 @@ class AssignmentComputed(MemberEvent):
     """This leader ran its assignor."""
 
     assignor: str
-    members: int
-    partitions: int
+    member_count: int
+    partition_count: int
     unassigned: int
 
 
@@ -132,7 +132,7 @@ class AssignorFailed(MemberEvent):
 class GroupSynced(MemberEvent):
     """SyncGroup was answered. ``rebalance_ms``: since the first JoinGroup of this rebalance was sent."""
 
-    assigned: Partitions
+    partitions: Partitions
     owned: Partitions
     rebalance_ms: int
 
@@ -140,7 +140,7 @@ class GroupSynced(MemberEvent):
 class AssignmentRefused(MemberEvent):
     """The assignment does not match what the consumer subscribes to any more; it joins again."""
 
-    assigned: Partitions
+    partitions: Partitions
 
 
 class PartitionsAssigned(MemberEvent):
@@ -172,7 +172,7 @@ class PositionsFound(MemberEvent):
     """Where partitions start: at what was committed, or where the reset policy led."""
 
     origin: Literal["committed", "earliest", "latest"]
-    offsets: Offsets
+    positions: Offsets
 
 
 class RecordsProcessed(MemberEvent):
@@ -185,14 +185,14 @@ class CommitSucceeded(MemberEvent):
     """Offsets were committed."""
 
     kind: CommitKind
-    offsets: Offsets
+    positions: Offsets
 
 
 class CommitFailed(MemberEvent):
     """Offsets were not committed."""
 
     kind: CommitKind
-    offsets: Offsets
+    positions: Offsets
     problem: str
     retriable: bool
 
@@ -210,10 +210,10 @@ class PollTimeoutExceeded(MemberEvent):
 
 
 class GroupLeft(MemberEvent):
-    """The consumer gave up its place; ``told`` is false where the coordinator is left to find out by itself."""
+    """The consumer left the group; ``notified``: whether it sent LeaveGroup."""
 
     reason: str
-    told: bool
+    notified: bool
 
 
 class Fenced(MemberEvent):

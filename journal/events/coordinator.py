@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from rejoin.journal.events.base import Event
+from rejoin.journal.events.base import Event, Long
 
 Ownership = dict[str, dict[str, list[int]]]
 """Who owns what: member id, topic, partitions in ascending order."""
@@ -59,18 +59,18 @@ class GroupEvent(Event):
 class GroupCreated(GroupEvent):
     """A group came to be: by a member that asks for an id or joins, or (simple) by a commit from outside any group."""
 
-    partition: int
+    offsets_partition: int
     simple: bool
 
 
 class GroupLoaded(GroupEvent):
     """A group was restored from the offsets log."""
 
-    partition: int
+    offsets_partition: int
     state: str
     generation: int
     members: list[str]
-    offsets: int
+    offset_count: int
 
 
 class GroupStateChanged(GroupEvent):
@@ -84,8 +84,8 @@ class GroupStateChanged(GroupEvent):
 class GroupDeleted(GroupEvent):
     """A group and its offsets are gone."""
 
-    why: Literal["requested", "expired"]
-    offsets: int
+    reason: Literal["requested", "expired"]
+    offset_count: int
 
 
 class MemberIdHandedOut(GroupEvent):
@@ -192,11 +192,11 @@ class RebalanceStarted(GroupEvent):
 
 
 class RebalanceDelayExtended(GroupEvent):
-    """The initial delay goes on since somebody joined during it (KIP-134)."""
+    """The initial delay goes on: a member joined during it (KIP-134)."""
 
     delay_ms: int
     remaining_ms: int
-    members: int
+    member_count: int
 
 
 class JoinPhaseRepeated(GroupEvent):
@@ -223,8 +223,8 @@ class AssignmentReceived(GroupEvent):
 
     generation: int
     leader: str
-    members: int
-    static_members: int
+    member_count: int
+    static_member_count: int
     without_assignment: list[str]
 
 
@@ -278,7 +278,7 @@ class CommittedOffset(BaseModel):
 
     topic: str
     partition: int
-    offset: int
+    offset: Long
     leader_epoch: int = -1
     metadata: str = ""
 
@@ -291,7 +291,7 @@ class OffsetsCommitted(GroupEvent):
     generation: int
     state: str
     offsets: list[CommittedOffset]
-    producer_id: int | None = None
+    producer_id: Long | None = None
 
 
 class CommitRefused(GroupEvent):
@@ -307,7 +307,7 @@ class CommitRefused(GroupEvent):
 class TransactionEnded(GroupEvent):
     """A transaction's offsets of this group became visible, or were dropped."""
 
-    producer_id: int
+    producer_id: Long
     committed: bool
     offsets: list[CommittedOffset]
 
@@ -315,13 +315,14 @@ class TransactionEnded(GroupEvent):
 class OffsetsDeleted(GroupEvent):
     """Committed offsets were forgotten."""
 
-    why: Literal["requested", "expired", "topic-deleted"]
+    reason: Literal["requested", "expired", "topic-deleted"]
     offsets: list[CommittedOffset]
 
 
 class PartitionElected(Event):
     """This node became coordinator for an offsets partition and loads it."""
 
+    topic: str
     partition: int
     epoch: int
 
@@ -329,6 +330,7 @@ class PartitionElected(Event):
 class PartitionLoaded(Event):
     """An offsets partition is loaded and served."""
 
+    topic: str
     partition: int
     epoch: int
     load_ms: int
@@ -339,6 +341,7 @@ class PartitionLoaded(Event):
 class PartitionResigned(Event):
     """This node stopped being coordinator for an offsets partition."""
 
+    topic: str
     partition: int
     epoch: int
     groups: int
@@ -347,6 +350,7 @@ class PartitionResigned(Event):
 class AppendFailed(Event):
     """The offsets log refused or lost an append."""
 
+    topic: str
     partition: int
     epoch: int
     records: int
@@ -356,6 +360,7 @@ class AppendFailed(Event):
 class CoreFailed(Event):
     """Something brought the core into a state that must not be: a bug. The shard is loaded anew from its log."""
 
+    topic: str | None
     partition: int | None
     doing: str
     problem: str
@@ -366,7 +371,7 @@ class TopicCreated(Event):
 
     topic: str
     topic_id: str
-    partitions: int
+    partition_count: int
     records_per_second: float
 
 
@@ -374,8 +379,8 @@ class TopicGrown(Event):
     """A topic has more partitions."""
 
     topic: str
-    previous_partitions: int
-    partitions: int
+    previous_partition_count: int
+    partition_count: int
 
 
 class TopicDeleted(Event):
@@ -383,4 +388,4 @@ class TopicDeleted(Event):
 
     topic: str
     topic_id: str
-    partitions: int
+    partition_count: int

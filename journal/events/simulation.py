@@ -4,7 +4,7 @@ a stream of their own in a journal, which no service writes.
 
 from __future__ import annotations
 
-from rejoin.journal.events.base import Event
+from rejoin.journal.events.base import Event, Long
 from rejoin.journal.events.client import Range
 
 
@@ -13,11 +13,11 @@ class LabEvent(Event):
 
 
 class ConsumerStarted(LabEvent):
-    """A process began another life."""
+    """A process started, for the first time or again."""
 
     client_id: str
     group_id: str
-    life: int
+    incarnation: int
 
 
 class ConsumerStopped(LabEvent):
@@ -28,7 +28,7 @@ class ConsumerStopped(LabEvent):
 
 
 class ConsumerCrashed(LabEvent):
-    """A process ended without a word."""
+    """A process ended silently."""
 
     client_id: str
     group_id: str
@@ -42,17 +42,17 @@ class ConsumerFailed(LabEvent):
     problem: str
 
 
-class Done(LabEvent):
-    """An event of the scenario took place; ``what`` says it in words."""
+class ScenarioAction(LabEvent):
+    """The scenario did something; ``action`` says it in words."""
 
-    what: str
+    action: str
 
 
 class TopicWritten(LabEvent):
     """From now on a topic has so many partitions, and each of them gets so many records a second."""
 
     topic: str
-    partitions: int
+    partition_count: int
     records_per_second: float
 
 
@@ -67,4 +67,4 @@ class RecordsInHand(LabEvent):
 class RunEnded(LabEvent):
     """The horizon: what is open now stays open."""
 
-    seed: int
+    seed: Long

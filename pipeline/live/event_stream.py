@@ -44,7 +44,7 @@ The first one stays with a checkpoint, whatever is set later.
 
 _TRIES: Final = 10
 _CLOSED: Final = "*-" + 12 * "[0-9]" + ".jsonl"
-"""A closed segment, as ``journal.journal`` names it. Nobody writes it any more; a file that grows would be read once
+"""A closed segment, as ``journal.segments`` names it. Nobody writes it any more; a file that grows would be read once
 and what came later never."""
 
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"

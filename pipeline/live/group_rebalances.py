@@ -59,7 +59,7 @@ class Event(Protocol):
     cause_group_instance_id: str | None
     client_reason: str | None
     initial: bool | None
-    rebalances: bool | None
+    rebalance: bool | None
     leader: str | None
     previous_leader: str | None
     protocol: str | None
@@ -233,7 +233,7 @@ class Followed:
 
     def _count(self, event: Event) -> None:
         joins = event.state == "PreparingRebalance"
-        if event.event == "static_member_replaced" and not joins and not event.rebalances:
+        if event.event == "static_member_replaced" and not joins and not event.rebalance:
             return
         (self.here if joins else self.ahead).add(event)
 

@@ -31,6 +31,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from rejoin.journal.renames import upgraded_text
 from rejoin.pipeline.live.service import MOST_ROWS, EventsGone, Service, ServiceDown, Standing, normal, with_patience
 from rejoin.pipeline.schemas import LINES
 
@@ -297,7 +298,7 @@ def _batch(url: str, rows: list[dict[str, Any]]) -> pa.RecordBatch:
     columns = [
         pa.array([f"{url}/events"] * count, pa.string()),
         pa.array([row["seq"] for row in rows], pa.int64()),
-        pa.array([orjson.dumps(row).decode() for row in rows], pa.string()),
+        pa.array([upgraded_text(orjson.dumps(row)).decode() for row in rows], pa.string()),
         pa.nulls(count, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW)

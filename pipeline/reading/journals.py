@@ -1,12 +1,12 @@
 """Lines of journals become events, and whatever is not one goes to the quarantine, with the reason.
 
-Functions from DataFrame to DataFrame. An event's own fields are flat beside the envelope (``journal.journal``); those
-whose type differs from event to event are read as text first and then by what they look like.
+Functions from DataFrame to DataFrame. An event's own fields are flat beside the envelope (``journal.envelope``), with
+the types that :mod:`rejoin.pipeline.columns` computes.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from functools import reduce
 from typing import Final, NamedTuple
 
@@ -22,43 +22,27 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from rejoin.pipeline.reading.event_types import FIELDS
+from rejoin.journal.envelope import SCHEMA_VERSION
+from rejoin.journal.renames import RENAMES
+from rejoin.pipeline.columns import CAUSE, EVENT_CLASSES, FIELDS_AS_JSON, MERGED
 from rejoin.pipeline.schemas import EVENTS, EXACT, QUARANTINE, VERSION
-
-NEWEST_JOURNAL: Final = 1
-"""The newest ``schema_version`` of a journal that is understood here."""
 
 SHOWN_CHARACTERS: Final = 4_096
 _MS_A_DAY: Final = 86_400_000
 _ENVELOPE: Final = ("schema_version", "run_id", "source", "node", "seq", "at_ms", "event")
 
-_DIRECT: Final = """
-    schema_version INT, run_id STRING, source STRING, node STRING, seq BIGINT, at_ms BIGINT, event STRING,
-    group_id STRING, member_id STRING, group_instance_id STRING, client_id STRING, client_host STRING,
-    old_member_id STRING, refused_member_id STRING, current_member_id STRING,
-    generation INT, state STRING, previous_state STRING, partition INT, epoch INT,
-    cause STRING, client_reason STRING, reason STRING, why STRING, what STRING,
-    leader STRING, previous_leader STRING, protocol STRING, assignor STRING, protocols ARRAY<STRING>,
-    topics ARRAY<STRING>, members STRING, members_before ARRAY<STRING>, members_after ARRAY<STRING>,
-    static_members INT, absent ARRAY<STRING>, did_not_rejoin ARRAY<STRING>, without_assignment ARRAY<STRING>,
-    owned_before MAP<STRING, MAP<STRING, ARRAY<INT>>>, owned_after MAP<STRING, MAP<STRING, ARRAY<INT>>>,
-    moved INT, regained INT, attempts INT, rebalance_ms BIGINT, join_ms BIGINT, sync_ms BIGINT, waited_ms BIGINT,
-    join_timeout_ms BIGINT, max_poll_interval_ms BIGINT, session_timeout_ms BIGINT, rebalance_timeout_ms BIGINT,
-    initial BOOLEAN, changed BOOLEAN, rebalance BOOLEAN, told BOOLEAN,
-    topic STRING, partitions STRING, previous_partitions INT, records_per_second DOUBLE,
-    assigned MAP<STRING, ARRAY<INT>>, owned MAP<STRING, ARRAY<INT>>,
-    ranges ARRAY<STRUCT<topic: STRING, partition: INT, start: BIGINT, end: BIGINT>>, offsets STRING,
-    origin STRING, kind STRING, producer_id BIGINT, error STRING, problem STRING, api STRING
-"""
-_READ_AS: Final = f"{_DIRECT}, _corrupt STRING"
-_HAVE_COLUMNS: Final = frozenset(re.findall(r"(\w+) [A-Z]", _DIRECT))
-_SAY_MORE: Final = sorted(event for event, fields in FIELDS.items() if set(fields) - _HAVE_COLUMNS)
-"""Events of which not every field has a column; their JSON is kept."""
-
-_MAP_OF_PARTITIONS: Final = "MAP<STRING, ARRAY<INT>>"
-_LIST_OF_OFFSETS: Final = "ARRAY<STRUCT<topic: STRING, partition: INT, offset: BIGINT>>"
-_MAP_OF_OFFSETS: Final = "MAP<STRING, MAP<STRING, BIGINT>>"
+_ENVELOPE_AS_JSON: Final = (
+    "schema_version INT, run_id STRING, source STRING, node STRING, seq BIGINT, at_ms BIGINT, event STRING"
+)
+_READ_AS: Final = (
+    f"{_ENVELOPE_AS_JSON}, {', '.join(f'{name} {kind}' for name, kind in FIELDS_AS_JSON.items())}, _corrupt STRING"
+)
 _CAUSE: Final = "cause STRING, member_id STRING, group_instance_id STRING, client_reason STRING"
+_SAYS_MORE: Final = '"metadata":"[^"]'
+"""Of a commit's offsets only their numbers have a column; where there is more, the row's JSON is kept."""
+
+_OLD_COLUMNS: Final = {"notified": "told", "rebalance": "rebalances", "event_json": "fact"}
+"""What tables of version 1 called columns."""
 
 
 class Bronze(NamedTuple):
@@ -146,11 +130,12 @@ def from_table(table: DataFrame, file: Column) -> DataFrame:
 
     Whether its columns are those of events at all, :func:`not_of_events` tells.
     """
-    there = set(table.columns)
+    there = {name: name for name in table.columns}
+    there |= {name: old for name, old in _OLD_COLUMNS.items() if name not in there and old in there}
     columns = [
         # A number that its column has no room for is null, and its row then lacks it, like any other.
         (
-            fn.col(field.name).try_cast(field.dataType)
+            fn.col(there[field.name]).try_cast(field.dataType)
             if field.name in there and field.name != "day"
             else fn.lit(None).cast(field.dataType)
         ).alias(field.name)
@@ -158,7 +143,9 @@ def from_table(table: DataFrame, file: Column) -> DataFrame:
     ]
     whole = reduce(lambda a, b: a & b, [fn.col(name).isNotNull() for name in _ENVELOPE])
     newer = fn.col("schema_version") > VERSION
-    taken = table.select(*columns).withColumns({"file": fn.coalesce("file", file), "day": _day(fn.col("at_ms"))})
+    taken = table.select(*columns).withColumns(
+        {"file": fn.coalesce("file", file), "day": _day(fn.col("at_ms")), "event": _event_now()}
+    )
     return taken.select(
         "*",
         fn.when(newer, "version").when(~whole, "not-a-row").alias("kind_"),
@@ -167,6 +154,15 @@ def from_table(table: DataFrame, file: Column) -> DataFrame:
         .alias("reason_"),
         fn.when(newer | ~whole, fn.to_json(fn.struct(*_ENVELOPE))).alias("text_"),
     )
+
+
+def _event_now() -> Column:
+    """The name of an event as it is now; tables of version 1 hold those of journals of version 1."""
+    name = fn.col("event")
+    for old, renamed in RENAMES[1].items():
+        if old != renamed.name:
+            name = fn.when((fn.col("schema_version") == 1) & (fn.col("event") == old), renamed.name).otherwise(name)
+    return name
 
 
 def not_of_events(schema: StructType) -> str | None:
@@ -242,7 +238,7 @@ def _mistake() -> Column:
             ~fn.ltrim(text).startswith("{") | fn.col("keys").isNull(),
             mistake("not-json", fn.lit("not JSON; expected one JSON object in each line")),
         )
-        .when(version > NEWEST_JOURNAL, mistake("version", _newer(version, NEWEST_JOURNAL)))
+        .when(version > SCHEMA_VERSION, mistake("version", _newer(version, SCHEMA_VERSION)))
         .when(
             fn.size(absent) > 0,
             mistake("not-a-row", fn.concat(fn.lit("not a row of a journal: it has no "), fn.array_join(absent, ", "))),
@@ -269,67 +265,49 @@ def _mistake() -> Column:
 
 def _fields() -> Column:
     pairs: list[Column] = []
-    for event, fields in FIELDS.items():
-        pairs += [fn.lit(event), fn.array(*[fn.lit(name) for name in fields]).cast("array<string>")]
+    for name, event in EVENT_CLASSES.items():
+        pairs += [fn.lit(name), fn.array(*[fn.lit(field) for field in event.model_fields]).cast("array<string>")]
     return fn.create_map(*pairs)
 
 
 def _columns() -> list[Column]:
     """The columns of EVENTS, from the row that was read."""
     row = fn.col("r")
-    event = row["event"]
-    offsets, members, partitions, cause = row["offsets"], row["members"], row["partitions"], row["cause"]
-    why = fn.when(cause.startswith("{"), fn.from_json(cause, _CAUSE))
-    is_map = partitions.startswith("{")
+    cause = row[CAUSE]
+    parts = fn.when(cause.startswith("{"), fn.from_json(cause, _CAUSE))
+    says_more = row["offsets"].isNotNull() & fn.col("text").rlike(_SAYS_MORE)
     special: dict[str, Column] = {
         "schema_version": fn.lit(VERSION),
         "day": _day(row["at_ms"]),
         "confidence": fn.lit(EXACT),
         "file": fn.col("file"),
         "line": fn.col("line"),
-        "other_member_id": fn.coalesce(row["old_member_id"], row["refused_member_id"], row["current_member_id"]),
-        "offsets_partition": fn.when(event != "assignor_failed", row["partition"]),
-        "cause": fn.coalesce(why["cause"], fn.when(~cause.startswith("{"), cause)),
-        "cause_member_id": why["member_id"],
-        "cause_group_instance_id": why["group_instance_id"],
-        "client_reason": fn.coalesce(row["client_reason"], why["client_reason"]),
-        "reason": fn.coalesce(row["reason"], row["why"], row["what"]),
-        "protocol": fn.coalesce(row["protocol"], row["assignor"]),
-        "members": fn.coalesce(
-            fn.when(members.startswith("["), fn.from_json(members, "ARRAY<STRING>")), row["members_after"]
-        ),
-        "member_count": fn.when(~members.startswith("["), fn.expr("try_cast(r.members AS INT)")),
-        "static_member_count": row["static_members"],
-        "owned_before": _owners(row["owned_before"]),
-        "owned_after": _owners(row["owned_after"]),
-        "timeout_ms": fn.coalesce(row["join_timeout_ms"], row["max_poll_interval_ms"]),
-        "rebalances": row["rebalance"],
-        "partition_count": fn.when(~is_map, fn.expr("try_cast(r.partitions AS INT)")),
-        "previous_partition_count": row["previous_partitions"],
-        "partitions": _places(
-            fn.coalesce(fn.when(is_map, fn.from_json(partitions, _MAP_OF_PARTITIONS)), row["assigned"])
-        ),
-        "owned": _places(row["owned"]),
-        "offsets": fn.coalesce(
-            fn.when(offsets.startswith("["), fn.from_json(offsets, _LIST_OF_OFFSETS)),
-            _positions(fn.when(offsets.startswith("{"), fn.from_json(offsets, _MAP_OF_OFFSETS))),
-        ),
-        "event_json": fn.when(
-            event.isin(_SAY_MORE) | ((event == "offsets_committed") & fn.col("text").rlike('"metadata":"[^"]')),
-            fn.col("text"),
-        ),
+        "cause": fn.coalesce(parts["cause"], fn.when(~cause.startswith("{"), cause)),
+        "cause_member_id": parts["member_id"],
+        "cause_group_instance_id": parts["group_instance_id"],
+        "client_reason": fn.coalesce(row["client_reason"], parts["client_reason"]),
+        "event_json": fn.when(says_more, fn.col("text")),
     }
 
-    def column(field: StructField) -> Column:
+    def of(field: StructField) -> Column:
         if field.name in special:
             found = special[field.name]
-        elif field.name in _HAVE_COLUMNS:
+        elif field.name in _ENVELOPE:
             found = row[field.name]
         else:
-            found = fn.lit(None)
+            fields = MERGED[field.name].fields if field.name in MERGED else (field.name,)
+            found = fn.coalesce(
+                *[_listed(row[name], name) if name in FIELDS_AS_JSON else fn.lit(None) for name in fields]
+            )
         return found.cast(field.dataType).alias(field.name)
 
-    return [column(field) for field in EVENTS.fields]
+    return [of(field) for field in EVENTS.fields]
+
+
+def _listed(value: Column, field: str) -> Column:
+    """A field as its column has it: maps as lists of rows."""
+    convert = _OF_MAPS.get(FIELDS_AS_JSON[field])
+    return value if convert is None else convert(value)
 
 
 def _places(topics: Column) -> Column:
@@ -375,3 +353,10 @@ def _positions(topics: Column) -> Column:
         return fn.transform(fn.map_entries(topic["value"]), place)
 
     return fn.flatten(fn.transform(fn.map_entries(topics), each))
+
+
+_OF_MAPS: Final[dict[str, Callable[[Column], Column]]] = {
+    "MAP<STRING, ARRAY<INT>>": _places,
+    "MAP<STRING, MAP<STRING, ARRAY<INT>>>": _owners,
+    "MAP<STRING, MAP<STRING, BIGINT>>": _positions,
+}

@@ -14,6 +14,7 @@ from typing import IO, Any, Final, NamedTuple, cast
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from rejoin.journal.renames import upgraded_text
 from rejoin.pipeline.reading.inputs import Found
 from rejoin.pipeline.schemas import LINES
 
@@ -26,6 +27,7 @@ _SCHEMA: Final = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("problem", pa.string())]
 )
 _PIECES: Final = "path string, start long, end long, closed boolean"
+_VERSION: Final = b'"schema_version"'
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -126,6 +128,8 @@ def _batches(file: IO[bytes], piece: Piece, before: int) -> Iterator[pa.RecordBa
         if lines:
             if b"\r" in chunk:
                 lines = [line.removesuffix(b"\r") for line in lines]
+            if _VERSION in chunk:
+                lines = [upgraded_text(line) for line in lines]
             yield _batch(piece.path, list(range(number + 1, number + len(lines) + 1)), lines, problems)
         number += len(lines)
 

@@ -45,7 +45,7 @@ def _numbered(events: DataFrame) -> DataFrame:
     rows = (
         of(events, *_EVENTS)
         .where(~is_one_of("group_state_changed") | (fn.col("state") == "Dead"))
-        .where(~is_one_of("static_member_replaced") | fn.col("rebalances") | (fn.col("state") == "PreparingRebalance"))
+        .where(~is_one_of("static_member_replaced") | fn.col("rebalance") | (fn.col("state") == "PreparingRebalance"))
     )
     begun = fn.sum(is_one_of("rebalance_started").cast("int")).over(
         Window.partitionBy(*_STREAM).orderBy("seq").rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -135,7 +135,7 @@ class ConsumerActor(Actor):
         self._queued_at = None
         self._inbox.clear()
         self._hand = []
-        self.emit(ConsumerStarted(client_id=self.name, group_id=self.config.group_id or "", life=self.life))
+        self.emit(ConsumerStarted(client_id=self.name, group_id=self.config.group_id or "", incarnation=self.life))
         self.step(Subscribed(self.topics))
         self._poll()
 

@@ -97,13 +97,13 @@ class Accounting:
                 ledger.late += max(0, min(span.end, late) - span.start)
 
     def _found(self, event: PositionsFound, _: Millis) -> None:
-        for topic, offsets in event.offsets.items():
+        for topic, offsets in event.positions.items():
             for partition, offset in offsets.items():
                 ledger = self._ledger(event.group_id, topic, partition)
                 ledger.first = offset if ledger.first is None else min(ledger.first, offset)
 
     def _committed(self, event: CommitSucceeded, _: Millis) -> None:
-        for topic, offsets in event.offsets.items():
+        for topic, offsets in event.positions.items():
             for partition, offset in offsets.items():
                 ledger = self._ledger(event.group_id, topic, partition)
                 ledger.committed = max(offset, ledger.committed or 0)

@@ -11,7 +11,7 @@ from typing import Any
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import PollTimeoutExceeded
 from rejoin.journal.events.coordinator import RebalanceCompleted, RebalanceStarted
-from rejoin.journal.events.simulation import Done
+from rejoin.journal.events.simulation import ScenarioAction
 from rejoin.journal.formatting import why
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.summary import ROWS, Summary
@@ -50,8 +50,8 @@ class ChartEvents:
                 mark_or_none = self._open.pop(event.group_id, None)
                 if mark_or_none is not None:
                     mark_or_none.end = now
-            case Done():
-                self.done.append((now, event.what))
+            case ScenarioAction():
+                self.done.append((now, event.action))
             case PollTimeoutExceeded():
                 self.done.append((now, f"{event.client_id} did not poll in time"))
             case _:

@@ -121,10 +121,10 @@ def words(event: Event) -> str | None:
             return (
                 f"{event.group_id}  somebody older that calls itself {event.group_instance_id} is fenced ({event.api})"
             )
-        case lab.Done():
-            return f"* {event.what}"
+        case lab.ScenarioAction():
+            return f"* {event.action}"
         case lab.ConsumerStarted():
-            return f"* {event.client_id} starts" + (" again" if event.life > 1 else "")
+            return f"* {event.client_id} starts" + (" again" if event.incarnation > 1 else "")
         case lab.ConsumerStopped():
             return f"* {event.client_id} has stopped"
         case lab.ConsumerCrashed():

@@ -12,7 +12,9 @@ from rejoin.client.workload.accounting import Span, account
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import EVENT_TYPES, CommitSucceeded, PositionsFound, Range, RecordsProcessed
-from rejoin.journal.journal import JournalSchema, JournalWriter, read_journal
+from rejoin.journal.reader import read_journal
+from rejoin.journal.schema import JournalSchema
+from rejoin.journal.writer import JournalWriter
 
 WHO = {"client_id": "c", "group_id": "g", "group_instance_id": None, "member_id": "m", "generation": 1}
 
@@ -23,11 +25,11 @@ def processed(*spans: tuple[int, int], partition: int = 0) -> RecordsProcessed:
 
 
 def committed(offset: int) -> CommitSucceeded:
-    return CommitSucceeded.model_validate({**WHO, "kind": "sync", "offsets": {"t": {0: offset}}})
+    return CommitSucceeded.model_validate({**WHO, "kind": "sync", "positions": {"t": {0: offset}}})
 
 
 def began(offset: int) -> PositionsFound:
-    return PositionsFound.model_validate({**WHO, "origin": "earliest", "offsets": {"t": {0: offset}}})
+    return PositionsFound.model_validate({**WHO, "origin": "earliest", "positions": {"t": {0: offset}}})
 
 
 @pytest.mark.parametrize(

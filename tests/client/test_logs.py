@@ -28,7 +28,7 @@ def sample(event: type[Event]) -> Event:
         text = str(kind)
         if choices:
             values[name] = choices[0]
-        elif "dict[int, int]" in text:
+        elif "dict[int, " in text:
             values[name] = SAMPLES["Offsets"]
         elif "dict[str, list[int]]" in text:
             values[name] = SAMPLES["Partitions"]

@@ -18,7 +18,8 @@ from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events import simulation as lab_events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import EVENT_TYPES
-from rejoin.journal.journal import JournalSchema, events_in, read_journal
+from rejoin.journal.reader import read_journal
+from rejoin.journal.schema import JournalSchema, events_in
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario

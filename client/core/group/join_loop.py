@@ -238,7 +238,7 @@ def _complete(state: ConsumerState, ctx: StepContext, data: bytes) -> None:
         ) from error
     assigned, owned = sorted(set(assignment.partitions)), state.subscription.owned()
     if not state.subscription.accepts(assigned):
-        ctx.emit(AssignmentRefused(assigned=by_topic(assigned), **membership.identity(state, ctx)))
+        ctx.emit(AssignmentRefused(partitions=by_topic(assigned), **membership.identity(state, ctx)))
         membership.request_rejoin(state, ctx, "received assignment does not match the current subscription")
         _completed(state)
         return

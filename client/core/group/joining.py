@@ -138,7 +138,7 @@ def _begin_generation(
         GenerationJoined(
             protocol=response.protocol_name or "",
             leader=response.leader,
-            members=len(response.members),
+            member_count=len(response.members),
             waited_ms=ctx.now - attempt.started_at,
             **membership.identity(state, ctx),
         )
@@ -275,7 +275,7 @@ def _become_stable(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt,
         return  # The join loop raises it.
     ctx.emit(
         GroupSynced(
-            assigned=by_topic(assigned),
+            partitions=by_topic(assigned),
             owned=by_topic(state.subscription.owned()),
             rebalance_ms=ctx.now - began,
             **membership.identity(state, ctx),

@@ -57,8 +57,8 @@ def compute_assignment(state: ConsumerState, ctx: StepContext, candidates: Candi
     ctx.emit(
         AssignmentComputed(
             assignor=assignor.name,
-            members=len(candidates.members),
-            partitions=total,
+            member_count=len(candidates.members),
+            partition_count=total,
             unassigned=max(0, total - assigned),
             **membership.identity(state, ctx),
         )

@@ -82,7 +82,7 @@ def leave(state: ConsumerState, ctx: StepContext, reason: str) -> None:
         and bool(generation.member_id)
     )
     if generation.member_id:
-        ctx.emit(GroupLeft(reason=reason, told=sends, **identity(state, ctx)))
+        ctx.emit(GroupLeft(reason=reason, notified=sends, **identity(state, ctx)))
     if sends:
         request = requests.leave_group(ctx.group_id, generation.member_id, reason, ctx.version(LEAVE_GROUP))
         send(state, ctx, request, _left, _leave_failed, to=state.coordinator, generation=generation)

@@ -309,8 +309,10 @@ def _emit_ended(state: ConsumerState, ctx: StepContext, commit: Commit, problem:
     offsets = offsets_by_topic(commit.offsets)
     member = membership.identity(state, ctx)
     if problem is None:
-        ctx.emit(CommitSucceeded(kind=commit.kind, offsets=offsets, **member))
+        ctx.emit(CommitSucceeded(kind=commit.kind, positions=offsets, **member))
     else:
         ctx.emit(
-            CommitFailed(kind=commit.kind, offsets=offsets, problem=str(problem), retriable=problem.retriable, **member)
+            CommitFailed(
+                kind=commit.kind, positions=offsets, problem=str(problem), retriable=problem.retriable, **member
+            )
         )

@@ -262,5 +262,5 @@ def _reset_to(
 
 def _emit_found(state: ConsumerState, ctx: StepContext, origin: str, offsets: Mapping[TopicPartition, int]) -> None:
     if offsets:
-        fields = {"origin": origin, "offsets": offsets_by_topic(offsets), **membership.identity(state, ctx)}
+        fields = {"origin": origin, "positions": offsets_by_topic(offsets), **membership.identity(state, ctx)}
         ctx.emit(PositionsFound.model_validate(fields))

@@ -97,7 +97,7 @@ class BrokerLog:
                 self._states[event.group_id] = event.state
                 self._generations[event.group_id] = event.generation
             case events.GroupCreated() | events.GroupLoaded():
-                self._partitions[event.group_id] = event.partition
+                self._partitions[event.group_id] = event.offsets_partition
                 if isinstance(event, events.GroupLoaded):
                     self._states[event.group_id] = event.state
                     self._generations[event.group_id] = event.generation
@@ -267,7 +267,7 @@ class BrokerLog:
     def _(self, event: events.AssignmentReceived) -> Lines:
         group, version = event.group_id, self._version
         leader = f" {event.leader}" if version >= (3, 0) else ""
-        count = f". The group has {event.members} members, {event.static_members} of which are static."
+        count = f". The group has {event.member_count} members, {event.static_member_count} of which are static."
         told = count if version >= (2, 8) else ""
         yield Said(f"Assignment received from leader{leader} for group {group} for generation {event.generation}{told}")
         if event.without_assignment and version >= (2, 5):
@@ -282,12 +282,10 @@ class BrokerLog:
 
     @_say.register
     def _(self, event: events.GroupDeleted) -> Lines:
-        if event.why == "requested":
+        if event.reason == "requested":
             logger = JAVA_SHARD if self._is_java else COORDINATOR
-            text = (
-                f"The following groups were deleted: {event.group_id}. A total of {event.offsets} offsets were removed."
-            )
-            yield Said(text, logger)
+            total = f"A total of {event.offset_count} offsets were removed."
+            yield Said(f"The following groups were deleted: {event.group_id}. {total}", logger)
         elif not self._is_java:
             generation = self._generations.get(event.group_id, 0)
             yield Said(f"Group {event.group_id} transitioned to Dead in generation {generation}", MANAGER)
@@ -440,7 +438,7 @@ class BrokerLog:
 
     @_say.register
     def _(self, event: events.OffsetsDeleted) -> Lines:
-        if event.why == "expired" and not self._is_java:
+        if event.reason == "expired" and not self._is_java:
             yield Said(f"Removed {len(event.offsets)} expired offsets in 0 milliseconds.", MANAGER)
 
     @_say.register

@@ -127,7 +127,7 @@ class OffsetDeletionCompletion(AppendCompletion):
         self.ctx.emit(
             OffsetsDeleted(
                 group_id=self.group_id,
-                why=self.why,
+                reason=self.why,
                 offsets=[committed_offset(partition, value) for partition, value in gone if value is not None],
             )
         )

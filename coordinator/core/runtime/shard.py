@@ -102,7 +102,7 @@ class Shard:
         group = ClassicGroup(group_id, self.partition, ctx.now, ctx.settings.emulator_member_order)
         self.groups[group_id] = group
         self.statistics.start(group_id)
-        ctx.emit(GroupCreated(group_id=group_id, partition=self.partition.partition, simple=simple))
+        ctx.emit(GroupCreated(group_id=group_id, offsets_partition=self.partition.partition, simple=simple))
         return group
 
     def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
@@ -219,7 +219,11 @@ class Shard:
         if error is not ErrorCode.NONE:
             self._ctx.emit(
                 AppendFailed(
-                    partition=self.partition.partition, epoch=self.epoch, records=entry.records, error=error.name
+                    topic=self.partition.topic,
+                    partition=self.partition.partition,
+                    epoch=self.epoch,
+                    records=entry.records,
+                    error=error.name,
                 )
             )
         entry.completion.ended(error)
@@ -273,7 +277,9 @@ class Shard:
 
     def elected(self) -> None:
         """Read the log; until that is done only heartbeats are answered."""
-        self._ctx.emit(PartitionElected(partition=self.partition.partition, epoch=self.epoch))
+        self._ctx.emit(
+            PartitionElected(topic=self.partition.topic, partition=self.partition.partition, epoch=self.epoch)
+        )
         self._ctx.effects.append(ReadLog(self.partition, self.epoch))
 
     def log_read(self, records: tuple[Record, ...], end: bool) -> None:
@@ -358,6 +364,7 @@ class Shard:
         self.state = ShardState.ACTIVE
         ctx.emit(
             PartitionLoaded(
+                topic=self.partition.topic,
                 partition=self.partition.partition,
                 epoch=self.epoch,
                 load_ms=ctx.now - self._elected_at,
@@ -372,11 +379,11 @@ class Shard:
             ctx.emit(
                 GroupLoaded(
                     group_id=group.group_id,
-                    partition=self.partition.partition,
+                    offsets_partition=self.partition.partition,
                     state=group.state,
                     generation=group.generation,
                     members=list(group.members),
-                    offsets=len(offsets.stored) if offsets else 0,
+                    offset_count=len(offsets.stored) if offsets else 0,
                 )
             )
         for group in self.groups.values():
@@ -399,7 +406,11 @@ class Shard:
         self.offsets.clear()
         # Answering may have set timers or asked for appends; nothing of that is ours any more.
         ctx.deadlines.cancel_partition(self.partition)
-        ctx.emit(PartitionResigned(partition=self.partition.partition, epoch=self.epoch, groups=len(groups)))
+        ctx.emit(
+            PartitionResigned(
+                topic=self.partition.topic, partition=self.partition.partition, epoch=self.epoch, groups=len(groups)
+            )
+        )
 
     # --- questions
 
@@ -459,4 +470,4 @@ class GroupDeletionCompletion(AppendCompletion):
         else:
             self.shard.rebalancer.enter(self.group, DEAD)
             self.shard.forget(self.group.group_id)
-            self.shard.emit(GroupDeleted(group_id=self.group.group_id, why=self.why, offsets=self.tombstones))
+            self.shard.emit(GroupDeleted(group_id=self.group.group_id, reason=self.why, offset_count=self.tombstones))

@@ -144,13 +144,13 @@ class Topics:
         if before == len(partitions):
             return
         if before:
-            self._emit(TopicGrown(topic=topic.name, previous_partitions=before, partitions=len(partitions)))
+            self._emit(TopicGrown(topic=topic.name, previous_partition_count=before, partition_count=len(partitions)))
         else:
             self._emit(
                 TopicCreated(
                     topic=topic.name,
                     topic_id=topic.topic_id,
-                    partitions=len(partitions),
+                    partition_count=len(partitions),
                     records_per_second=topic.records_per_second,
                 )
             )
@@ -159,7 +159,7 @@ class Topics:
         """Remove a topic that exists."""
         topic = self.by_name.pop(name)
         del self._names_by_id[topic.topic_id]
-        self._emit(TopicDeleted(topic=name, topic_id=topic.topic_id, partitions=len(topic.partitions)))
+        self._emit(TopicDeleted(topic=name, topic_id=topic.topic_id, partition_count=len(topic.partitions)))
 
     # --- what would have to be so
 

@@ -21,7 +21,9 @@ from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.runtime import Runtime
-from rejoin.journal.journal import Line, read_lines, segments
+from rejoin.journal.envelope import JournalLine
+from rejoin.journal.reader import read_lines
+from rejoin.journal.segments import segments
 
 PLACES: Final = (
     "/",
@@ -262,7 +264,7 @@ def _as_event(entry: Entry) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (entry.seq, entry.name.encode(), entry.text)
 
 
-def _entry(line: Line) -> Entry:
+def _entry(line: JournalLine) -> Entry:
     row = json.loads(line.text)
     return Entry(line.seq, row["event"], row.get("group_id"), line.text)
 

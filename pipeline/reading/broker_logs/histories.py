@@ -409,7 +409,7 @@ class History(Membership):
     def _on_simple(self, statement: Statement) -> None:
         self._state, self._generation = EMPTY, 0
         self._members, self._complete = {}, True
-        self._tell(statement, "group_created", offsets_partition=statement.partition, kind="simple")
+        self._tell(statement, "group_created", offsets_partition=statement.partition, simple=True)
 
     def _on_dead(self, statement: Statement) -> None:
         self._dead = self._tell(statement, "group_deleted", INFERRED, reason="expired")

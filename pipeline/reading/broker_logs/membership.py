@@ -257,7 +257,7 @@ class Membership:
             other_member_id=old,
             member_id=new,
             state=state,
-            rebalances=False if state in (PREPARING, EMPTY) else None,
+            rebalance=False if state in (PREPARING, EMPTY) else None,
         )
 
     def _rename(self, old: str, new: str | None, instance: str) -> None:
@@ -293,7 +293,7 @@ class Membership:
             or (member is not None and member == replaced.get("member_id"))
             or (member is not None and UUID.sub("", member) == replaced.get("group_instance_id"))
         )
-        replaced["rebalances"] = ours
+        replaced["rebalance"] = ours
         if ours and member is not None and "member_id" not in replaced:
             replaced["member_id"] = member
             self._rename(replaced["other_member_id"], member, replaced["group_instance_id"])
@@ -304,7 +304,7 @@ class Membership:
 
     def _on_no_rebalance(self, statement: Statement) -> None:
         if self._replaced is not None:
-            self._replaced["rebalances"] = False
+            self._replaced["rebalance"] = False
             self._replaced.setdefault("state", STABLE)
             self._replaced = None
 

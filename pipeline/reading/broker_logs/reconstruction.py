@@ -59,7 +59,8 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[Event]:
             "file": statement.file,
             "line": statement.line,
             "confidence": EXACT if statement.kind in ("elected", "resigned", "load_ends") else INFERRED,
-            "offsets_partition": statement.partition,
+            "topic": "__consumer_offsets",
+            "partition": statement.partition,
         }
         if epoch is not None:
             told["epoch"] = epoch

@@ -368,7 +368,7 @@ def _returns(round_: Round, events: list[Event]) -> Iterator[Event]:
             "other_member_id": old,
             "member_id": new,
             "state": STABLE,
-            "rebalances": False,
+            "rebalance": False,
         }
 
 

@@ -18,7 +18,8 @@ from rejoin.client.workload.accounting import account
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.service.app import App
 from rejoin.journal.events.client import EVENT_TYPES
-from rejoin.journal.journal import JournalSchema, read_journal
+from rejoin.journal.reader import read_journal
+from rejoin.journal.schema import JournalSchema
 from tests.client.conftest import Serve
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rejoin.client.commands.consume import _without_processes
-from rejoin.journal.journal import JournalWriter
+from rejoin.journal.writer import JournalWriter
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_static_member_that_is_not_polled_goes_silent() -> None:
     assert lab.take() == []
     assert lab.core.member_state is MemberState.UNJOINED
     left = [event for event in lab.events if isinstance(event, GroupLeft)]
-    assert [(event.told, event.reason) for event in left] == [(False, "consumer poll timeout has expired.")]
+    assert [(event.notified, event.reason) for event in left] == [(False, "consumer poll timeout has expired.")]
     lab.advance(60_000)
     assert lab.take() == []
 

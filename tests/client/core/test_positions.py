@@ -37,7 +37,7 @@ def test_a_committed_offset_goes_before_the_policy() -> None:
     lab.stable("t-0", "t-1")
     lab.poll()
     assert lab.core.positions() == {T0: 10, T1: 10}
-    found = [(event.origin, event.offsets) for event in lab.events if event.name == "positions_found"]  # type: ignore[attr-defined]
+    found = [(event.origin, event.positions) for event in lab.events if event.name == "positions_found"]  # type: ignore[attr-defined]
     assert found == [("committed", {"t": {0: 7}}), ("earliest", {"t": {1: 0}})]
 
 

@@ -114,7 +114,7 @@ def test_a_topic_is_created() -> None:
     assert (result.name, result.error_code) == ("orders", ErrorCode.NONE)
     assert (result.num_partitions, result.replication_factor) == (3, 1)
     assert result.topic_id == shown(desk, "orders").topic_id != ZERO_UUID
-    assert desk.said(TopicCreated)[-1].partitions == 3
+    assert desk.said(TopicCreated)[-1].partition_count == 3
     assert [partition.partition_index for partition in shown(desk, "orders").partitions] == [0, 1, 2]
 
 
@@ -218,7 +218,7 @@ def test_a_topic_grows() -> None:
     assert grow(desk, "t", 4).error_code is ErrorCode.NONE
     assert len(shown(desk, "t").partitions) == 4
     (event,) = desk.said(TopicGrown)
-    assert (event.topic, event.previous_partitions, event.partitions) == ("t", 1, 4)
+    assert (event.topic, event.previous_partition_count, event.partition_count) == ("t", 1, 4)
     assert grow(desk, "t", 6, nodes=2).error_code is ErrorCode.NONE
 
 

@@ -213,7 +213,7 @@ def test_offsets_of_a_topic_that_another_node_deletes_go_with_it() -> None:
     other.let_go()
     one.hear()
     deleted = [event for event in one.events if isinstance(event, OffsetsDeleted)]
-    assert [(event.why, len(event.offsets)) for event in deleted] == [("topic-deleted", 1)]
+    assert [(event.reason, len(event.offsets)) for event in deleted] == [("topic-deleted", 1)]
 
 
 def test_offsets_of_a_topic_that_went_while_nobody_led_are_dropped_on_load() -> None:

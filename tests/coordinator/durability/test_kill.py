@@ -22,7 +22,7 @@ from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import CommitSucceeded, ConsumerEvent, GroupSynced, PositionsFound
 from rejoin.journal.events.coordinator import GroupLoaded
-from rejoin.journal.journal import read_journal
+from rejoin.journal.reader import read_journal
 from tests.coordinator.durability.service import PATIENCE, Committer, Service, stop_all
 
 ROUNDS = int(os.environ.get("REJOIN_KILL_ROUNDS", "30"))
@@ -127,7 +127,7 @@ def check_journals(journal: Path) -> None:
     owners: dict[tuple[int, int], str] = {}
     for _, event in told:
         if isinstance(event, GroupSynced):
-            for partition in event.assigned.get(TOPIC, ()):
+            for partition in event.partitions.get(TOPIC, ()):
                 owner = owners.setdefault((event.generation, partition), event.member_id)
                 assert owner == event.member_id, (
                     f"partition {partition} has two owners in generation {event.generation}"
@@ -135,10 +135,10 @@ def check_journals(journal: Path) -> None:
     committed: dict[Any, int] = {}
     for _, event in told:
         if isinstance(event, CommitSucceeded):
-            for place, found in places(event.offsets):
+            for place, found in places(event.positions):
                 committed[place] = max(found, committed.get(place, 0))
         elif isinstance(event, PositionsFound) and event.origin == "committed":
-            for place, found in places(event.offsets):
+            for place, found in places(event.positions):
                 assert found >= committed.get(place, 0), f"{place}: {committed[place]} was committed, {found} was found"
     assert len(committed) == PARTITIONS
 

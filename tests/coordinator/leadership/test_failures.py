@@ -25,9 +25,10 @@ import pytest
 
 from examples.demo.__main__ import events
 from rejoin.client.workload.accounting import account
+from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events.client import CommitSucceeded, ConsumerEvent, GroupSynced, PartitionsLost
-from rejoin.journal.journal import Row, read_journal
+from rejoin.journal.reader import read_journal
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_NAME
 from tests.coordinator.leadership.processes import (
@@ -428,7 +429,7 @@ def shown(millis: list[int]) -> str:
     return ", ".join(map(str, millis))
 
 
-def committed(rows: Iterable[Row], *groups: str) -> dict[str, list[int]]:
+def committed(rows: Iterable[JournalRow], *groups: str) -> dict[str, list[int]]:
     """When the commits of each consumer of these groups were acknowledged."""
     found: dict[str, list[int]] = {}
     for row in rows:
@@ -443,7 +444,7 @@ def longest_gap(instants: list[int], since: int, until: int) -> int:
     return max(after - before for before, after in pairwise([since, *inside, until]))
 
 
-def check_journal(journal: Path) -> list[Row]:
+def check_journal(journal: Path) -> list[JournalRow]:
     """Nothing was lost, and in no generation did two members have the same partition."""
     rows = list(read_journal(journal, events(client_events, ConsumerEvent), source="client"))
     accounts = account(row.event for row in rows)
@@ -453,7 +454,7 @@ def check_journal(journal: Path) -> list[Row]:
     for row in rows:
         if isinstance(row.event, GroupSynced):
             event = row.event
-            for partition in event.assigned.get("orders", ()):
+            for partition in event.partitions.get("orders", ()):
                 key = (event.group_id, event.generation, partition)
                 assert owners.setdefault(key, event.member_id) == event.member_id, f"{key} has two owners"
     return rows

@@ -24,7 +24,8 @@ from rejoin.coordinator.service.app import Topic
 from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
 from rejoin.coordinator.testing import running as coordinator_running
-from rejoin.journal.journal import read_journal, segments
+from rejoin.journal.reader import read_journal
+from rejoin.journal.segments import segments
 from tests import paths
 from tests.coordinator.service.helpers import join
 

@@ -28,7 +28,7 @@ from rejoin.journal.events.coordinator import (
     PartitionResigned,
     RebalanceCompleted,
 )
-from rejoin.journal.journal import read_journal
+from rejoin.journal.reader import read_journal
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -80,9 +80,9 @@ def test_a_events_line_shows_numbers_where_the_event_has_many() -> None:
 
 
 def test_trouble_is_louder() -> None:
-    failed = AppendFailed(partition=1, epoch=0, records=2, error="REQUEST_TIMED_OUT")
+    failed = AppendFailed(topic="__consumer_offsets", partition=1, epoch=0, records=2, error="REQUEST_TIMED_OUT")
     assert (logs.level_of(COMPLETED), logs.level_of(failed)) == ("info", "warning")
-    told = AppendFailed(partition=1, epoch=0, records=2, error="KAFKA_STORAGE_ERROR")
+    told = AppendFailed(topic="__consumer_offsets", partition=1, epoch=0, records=2, error="KAFKA_STORAGE_ERROR")
     assert logs.level_of(told) == "debug", "the offsets log has told it, with the reason"
 
 
@@ -154,15 +154,22 @@ async def test_what_cannot_be_loaded_does_not_keep_the_rest_from_being_told(monk
     publisher = Publisher("run", "1", Metrics())
     with publisher.quietly():
         for partition in range(4):
-            publisher.publish(PartitionElected(partition=partition, epoch=1), 0)
+            publisher.publish(PartitionElected(topic="__consumer_offsets", partition=partition, epoch=1), 0)
     for partition in (0, 2):
-        publisher.publish(PartitionLoaded(partition=partition, epoch=1, load_ms=7, records=20, groups=1), 0)
-    publisher.publish(GroupLoaded(group_id="g", partition=2, state="Empty", generation=0, members=[], offsets=1), 0)
+        publisher.publish(
+            PartitionLoaded(topic="__consumer_offsets", partition=partition, epoch=1, load_ms=7, records=20, groups=1),
+            0,
+        )
+    publisher.publish(
+        GroupLoaded(group_id="g", offsets_partition=2, state="Empty", generation=0, members=[], offset_count=1), 0
+    )
     async with asyncio.timeout(5):
         while not out.getvalue():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    publisher.publish(PartitionLoaded(partition=3, epoch=1, load_ms=9, records=1, groups=1), 0)
-    publisher.publish(PartitionResigned(partition=1, epoch=1, groups=0), 0)
+    publisher.publish(
+        PartitionLoaded(topic="__consumer_offsets", partition=3, epoch=1, load_ms=9, records=1, groups=1), 0
+    )
+    publisher.publish(PartitionResigned(topic="__consumer_offsets", partition=1, epoch=1, groups=0), 0)
     publisher.close()
     first, last, resigned = lines_of(out)
     assert (first["partitions"], first["records"], first["groups"], first["still_loading"]) == (2, 40, 2, 2)
@@ -223,6 +230,8 @@ def test_events_about_trouble_are_counted_too() -> None:
     logs.configure("info", out := io.StringIO())
     publisher = Publisher("run", "1", Metrics())
     for _ in range(20):
-        publisher.publish(AppendFailed(partition=1, epoch=0, records=2, error="REQUEST_TIMED_OUT"), 0)
+        publisher.publish(
+            AppendFailed(topic="__consumer_offsets", partition=1, epoch=0, records=2, error="REQUEST_TIMED_OUT"), 0
+        )
     (line,) = lines_of(out)
     assert (line["event"], line["level"], publisher.feed.head) == ("append_failed", "warning", 20)

@@ -13,8 +13,9 @@ import pytest
 
 from rejoin.coordinator.service.feed import Feed, Gone
 from rejoin.coordinator.service.publisher import journal_schema
+from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.coordinator import GroupCreated
-from rejoin.journal.journal import RowEncoder, read_journal
+from rejoin.journal.reader import read_journal
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Answered, Harness, join
 
@@ -339,7 +340,7 @@ async def test_a_listener_that_does_not_read_is_cut_off(node: Harness, monkeypat
     await reader.readuntil(b"\r\n\r\n")
     connections = node.app.service._server.connections
     (served,) = [each for each in connections if each.peername == writer.get_extra_info("sockname")]
-    big = GroupCreated(group_id="g" * 100_000, partition=1, simple=False)
+    big = GroupCreated(group_id="g" * 100_000, offsets_partition=1, simple=False)
     for _ in range(200):
         node.app.publisher.publish(big, 1)
     await _until(lambda: served.transport is None)
@@ -367,7 +368,7 @@ def _feed(rows: int, **limits: int) -> Feed:
     feed = Feed(**limits)
     encoder = RowEncoder("run", "coordinator", "1")
     for number in range(1, rows + 1):
-        event = GroupCreated(group_id=f"g{number % 3}", partition=0, simple=False)
+        event = GroupCreated(group_id=f"g{number % 3}", offsets_partition=0, simple=False)
         feed.add(encoder.encode(number, number, event), event)
     return feed
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.service.publisher import journal_schema
-from rejoin.journal.journal import read_journal
+from rejoin.journal.reader import read_journal
 from rejoin.protocol.partitioner import partition_for
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import START, Harness, join

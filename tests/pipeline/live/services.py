@@ -52,7 +52,9 @@ class Served:
 
     def chatter(self, count: int) -> None:
         """So many events about nothing."""
-        self.publish((GroupCreated(group_id=f"g{number % 7}", partition=0, simple=True), 1) for number in range(count))
+        self.publish(
+            (GroupCreated(group_id=f"g{number % 7}", offsets_partition=0, simple=True), 1) for number in range(count)
+        )
 
     def keep_only(self, rows: int) -> None:
         """Let the service forget all but the newest rows."""

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from rejoin.journal.journal import segments
+from rejoin.journal.segments import segments
 from rejoin.pipeline.live.event_stream import SETTINGS, drain, lines_of_journals
 from rejoin.pipeline.live.store import Store
 from rejoin.pipeline.reading.inputs import find

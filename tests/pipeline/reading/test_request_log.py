@@ -336,7 +336,7 @@ def test_a_static_member_returns_within_a_generation() -> None:
     events = complete([], asked(first, sync(4.1, "i-1", 1, {"i-1": [("t", 0)]}), back))
     assert len(of(events, "rebalance_started")) == 1
     (returned,) = of(events, "static_member_replaced")
-    assert (returned["other_member_id"], returned["member_id"], returned["rebalances"]) == ("i-1", "i-2", False)
+    assert (returned["other_member_id"], returned["member_id"], returned["rebalance"]) == ("i-1", "i-2", False)
 
 
 def test_what_a_coordinator_logged_is_completed_and_not_told_twice() -> None:

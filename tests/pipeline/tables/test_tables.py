@@ -210,7 +210,7 @@ def test_what_moved_where_the_source_says_only_who_owned_what(tables: Tables) ->
 STATIC: dict[str, Any] = {"group_instance_id": "s", "state": "Empty"}
 SCENES["static"] = [
     coordinator(270_000, "member_joined", member_id="s-1", client_id="s", session_timeout_ms=9_000, **STATIC),
-    coordinator(280_000, "static_member_replaced", member_id="s-2", other_member_id="s-1", rebalances=False, **STATIC),
+    coordinator(280_000, "static_member_replaced", member_id="s-2", other_member_id="s-1", rebalance=False, **STATIC),
     coordinator(290_000, "member_removed", member_id="s-2", cause="session-expiry", **STATIC),
     coordinator(294_000, "member_joined", member_id="s-3", client_id="s", session_timeout_ms=9_000, **STATIC),
     coordinator(300_000, "partition_elected", group_id=None),

@@ -152,7 +152,7 @@ class Rebalancer:
                 group_id=group.group_id,
                 delay_ms=next_delay_ms,
                 remaining_ms=group.initial_delay.remaining_ms,
-                members=len(group.members),
+                member_count=len(group.members),
             )
         )
 
@@ -252,8 +252,8 @@ class Rebalancer:
                 group_id=group.group_id,
                 generation=group.generation,
                 leader=request.member_id,
-                members=len(group.members),
-                static_members=len(group.static_members),
+                member_count=len(group.members),
+                static_member_count=len(group.static_members),
                 without_assignment=[member_id for member_id in group.members if member_id not in given],
             )
         )

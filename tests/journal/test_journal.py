@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rejoin.coordinator.service.publisher import journal_schema
+from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import (
     Cause,
@@ -22,17 +23,10 @@ from rejoin.journal.events.coordinator import (
     OffsetsCommitted,
     RebalanceStarted,
 )
-from rejoin.journal.journal import (
-    JournalError,
-    JournalInUse,
-    JournalSchema,
-    JournalWriter,
-    RowEncoder,
-    check_directory,
-    read_journal,
-    read_lines,
-    segments,
-)
+from rejoin.journal.reader import read_journal, read_lines
+from rejoin.journal.schema import JournalSchema
+from rejoin.journal.segments import JournalError, JournalInUse, segments
+from rejoin.journal.writer import JournalWriter, check_directory
 
 SCHEMA = journal_schema()
 STARTED = RebalanceStarted(
@@ -47,7 +41,7 @@ STARTED = RebalanceStarted(
 
 
 def created(number: int) -> Event:
-    return GroupCreated(group_id=f"group-{number}", partition=number, simple=False)
+    return GroupCreated(group_id=f"group-{number}", offsets_partition=number, simple=False)
 
 
 def write(directory: Path, count: int, run_id: str = "run-1", node: str = "1", **limits: int) -> JournalWriter:
@@ -67,7 +61,7 @@ def test_a_row_is_its_envelope_and_the_events_own_fields(tmp_path: Path) -> None
     writer.close()
     (line,) = read_lines(tmp_path)
     assert json.loads(line.text) == {
-        "schema_version": 1,
+        "schema_version": 2,
         "run_id": "run-1",
         "source": "coordinator",
         "node": "1",
@@ -122,7 +116,7 @@ def test_every_event_of_the_coordinator_has_a_row_model_and_a_schema() -> None:
         "at_ms",
         "event",
         "group_id",
-        "partition",
+        "offsets_partition",
         "simple",
     ]
 
@@ -137,7 +131,7 @@ def test_a_event_must_not_have_fields_of_the_envelope() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"schema_version": 2}, {"event": "no_such_event"}, {"seq": 0}, {"more": 1}, {"source": "broker"}, {"simple": "x"}],
+    [{"schema_version": 3}, {"event": "no_such_event"}, {"seq": 0}, {"more": 1}, {"source": "broker"}, {"simple": "x"}],
 )
 def test_a_row_of_another_schema_is_refused(change: dict[str, object]) -> None:
     row = json.loads(RowEncoder("run", "coordinator", "1").encode(1, 1, created(1)).text)
@@ -329,7 +323,7 @@ def test_a_full_disk_loses_and_tears_nothing(tmp_path: Path, monkeypatch: pytest
     at_ms=st.integers(0, 2**53),
 )
 def test_any_text_comes_back(group_id: str, partition: int, at_ms: int) -> None:
-    event = GroupCreated(group_id=group_id, partition=partition, simple=True)
+    event = GroupCreated(group_id=group_id, offsets_partition=partition, simple=True)
     line = RowEncoder("run", "coordinator", "1").encode(3, at_ms, event)
     assert b"\n" not in line.text
     row = SCHEMA.read(line.text)
@@ -344,7 +338,7 @@ def test_other_files_in_the_directory_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_deleting_is_a_event_like_any_other(tmp_path: Path) -> None:
-    event = GroupDeleted(group_id="ü✓\u2028", why="requested", offsets=2)
+    event = GroupDeleted(group_id="ü✓\u2028", reason="requested", offset_count=2)
     writer = JournalWriter(tmp_path, "r", "simulation", "world")
     writer.append(event, 5)
     writer.close()

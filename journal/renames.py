@@ -1,0 +1,95 @@
+"""What rows of older journals called their events and fields. The one table; both readers use it.
+
+The Python reader upgrades a row before it checks it (:func:`upgraded`); the reader on Spark does so with
+each line, before it hands lines to Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from rejoin.journal.envelope import SCHEMA_VERSION
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Renamed(NamedTuple):
+    """How an event of an older version is read: its name now, its fields by their old names, and what it lacks
+    where it has a partition."""
+
+    name: str
+    fields: Mapping[str, str] = _NONE
+    added: Mapping[str, str] = _NONE
+
+
+_OFFSETS_LOG: Final = {"topic": "__consumer_offsets"}
+_IN_MEMBERS: Final = {"members": "member_count"}
+_POSITIONS: Final = {"offsets": "positions"}
+
+RENAMES: Final[dict[int, dict[str, Renamed]]] = {
+    1: {
+        "group_created": Renamed("group_created", {"partition": "offsets_partition"}),
+        "group_loaded": Renamed("group_loaded", {"partition": "offsets_partition", "offsets": "offset_count"}),
+        "group_deleted": Renamed("group_deleted", {"why": "reason", "offsets": "offset_count"}),
+        "rebalance_delay_extended": Renamed("rebalance_delay_extended", _IN_MEMBERS),
+        "assignment_received": Renamed("assignment_received", {**_IN_MEMBERS, "static_members": "static_member_count"}),
+        "offsets_deleted": Renamed("offsets_deleted", {"why": "reason"}),
+        "partition_elected": Renamed("partition_elected", added=_OFFSETS_LOG),
+        "partition_loaded": Renamed("partition_loaded", added=_OFFSETS_LOG),
+        "partition_resigned": Renamed("partition_resigned", added=_OFFSETS_LOG),
+        "append_failed": Renamed("append_failed", added=_OFFSETS_LOG),
+        "core_failed": Renamed("core_failed", added=_OFFSETS_LOG),
+        "topic_created": Renamed("topic_created", {"partitions": "partition_count"}),
+        "topic_grown": Renamed(
+            "topic_grown", {"partitions": "partition_count", "previous_partitions": "previous_partition_count"}
+        ),
+        "topic_deleted": Renamed("topic_deleted", {"partitions": "partition_count"}),
+        "generation_joined": Renamed("generation_joined", _IN_MEMBERS),
+        "assignment_computed": Renamed("assignment_computed", {**_IN_MEMBERS, "partitions": "partition_count"}),
+        "group_synced": Renamed("group_synced", {"assigned": "partitions"}),
+        "assignment_refused": Renamed("assignment_refused", {"assigned": "partitions"}),
+        "positions_found": Renamed("positions_found", _POSITIONS),
+        "commit_succeeded": Renamed("commit_succeeded", _POSITIONS),
+        "commit_failed": Renamed("commit_failed", _POSITIONS),
+        "group_left": Renamed("group_left", {"told": "notified"}),
+        "consumer_started": Renamed("consumer_started", {"life": "incarnation"}),
+        "done": Renamed("scenario_action", {"what": "action"}),
+        "topic_written": Renamed("topic_written", {"partitions": "partition_count"}),
+    },
+}
+"""By schema version and old event name. Events that are not here are read as they are."""
+
+_BEGINS: Final = re.compile(rb'\s*\{\s*"schema_version"\s*:\s*(\d{1,9})\b')
+
+
+def is_old(text: bytes) -> bool:
+    """Whether a row says at its beginning that it is of an older version."""
+    begins = _BEGINS.match(text)
+    return begins is not None and int(begins[1]) in RENAMES
+
+
+def upgraded_text(text: bytes) -> bytes:
+    """The row in the names of the newest version. What is no row, or no older one, comes back as it is."""
+    if not is_old(text):
+        return text
+    try:
+        row = json.loads(text)
+    except ValueError:
+        # Whoever reads it says what is wrong with it.
+        return text
+    return json.dumps(upgraded(row), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def upgraded(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of an older version in the names of the newest one."""
+    for version in range(row["schema_version"], SCHEMA_VERSION):
+        renamed = RENAMES[version].get(str(row.get("event")))
+        if renamed is not None:
+            row = {renamed.fields.get(name, name): value for name, value in row.items()}
+            known = row.get("partition") is not None
+            row |= {"event": renamed.name, **{name: value if known else None for name, value in renamed.added.items()}}
+    return row | {"schema_version": SCHEMA_VERSION}
