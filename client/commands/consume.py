@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 import re
 import signal
@@ -29,6 +28,7 @@ from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.client.workload.worker import CommitMode, Work, run_worker
 from rejoin.journal.segments import JournalError
 from rejoin.journal.writer import check_directory
+from rejoin.protocol.units import duration_ms
 
 app: Final = App(name="consume", help="Run a group's consumers as processes of their own.", version_flags=[])
 
@@ -65,7 +65,7 @@ def run(
     seed: int = 0,
     setting: Annotated[list[str] | None, Parameter(name=["-c", "--setting"], negative=())] = None,
     leave: Annotated[bool, Parameter(negative="--no-leave")] = True,
-    duration: float | None = None,
+    duration: str | None = None,
     log_level: str = "info",
     first: Annotated[int, Parameter(show=False)] = 1,
     child: Annotated[bool, Parameter(show=False, negative=())] = False,
@@ -123,7 +123,7 @@ def run(
     leave
         Whether consumers leave the group when they are told to stop.
     duration
-        Stop after so many seconds.
+        Stop after so long: 90s, 5m, or a number of seconds.
     log_level
         debug, info, warning or error.
     """
@@ -136,8 +136,7 @@ def run(
             raise WrongOption("--topic or --pattern: say what to read")
         if consumers < 1 or processes < 1:
             raise WrongOption("--consumers and --processes: at least 1")
-        if duration is not None and not 0 <= duration < math.inf:
-            raise WrongOption(f"--duration {duration:g}: expected a number of seconds, 0 or more")
+        seconds = None if duration is None else _seconds(duration)
         for name in _split(assignor):
             assignor_named(name)
         if pattern is not None:
@@ -180,10 +179,17 @@ def run(
     configure(log_level)
     if processes == 1:
         try:
-            return asyncio.run(_alone(work, duration, child))
+            return asyncio.run(_alone(work, seconds, child))
         except JournalError as problem:
             return _refuse(str(problem))
-    return asyncio.run(_together(work.run_id, first, consumers, processes, duration))
+    return asyncio.run(_together(work.run_id, first, consumers, processes, seconds))
+
+
+def _seconds(duration: str) -> float:
+    try:
+        return duration_ms(duration, bare="s") / 1_000
+    except ValueError as problem:
+        raise WrongOption(f"--duration {duration}: {problem}") from None
 
 
 def _check_pattern(pattern: str) -> None:

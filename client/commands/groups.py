@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.transports.http import HttpTransport
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.units import iso_duration_ms
 
 app: Final = App(
     name="groups",
@@ -48,8 +48,6 @@ DRY_RUN_WARNING: Final = (
     "executing the reset rather than doing a dry run. You should add the --dry-run option explicitly "
     "if you are scripting this command and want to keep the current default behavior without prompting."
 )
-
-_DURATION = re.compile(r"([-+]?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.IGNORECASE)
 
 
 class UsageError(Exception):
@@ -402,7 +400,11 @@ async def plan_reset(
         case "--to-datetime":
             return await _at_time(admin, partitions, instant(options.to_datetime))
         case "--by-duration":
-            return await _at_time(admin, partitions, int(time() * 1_000) - duration(options.by_duration))
+            try:
+                ago_ms = iso_duration_ms(options.by_duration)
+            except ValueError as problem:
+                raise UsageError(f"--by-duration {options.by_duration}: {problem}") from None
+            return await _at_time(admin, partitions, int(time() * 1_000) - ago_ms)
         case "--from-file":
             plan = read_plan(options.from_file, options.group).get(group_id)
             if plan is None:
@@ -472,16 +474,6 @@ def instant(text: str) -> int:
     if parsed.tzinfo is None:
         parsed = parsed.replace(tzinfo=UTC)
     return int(parsed.timestamp() * 1_000)
-
-
-def duration(text: str) -> int:
-    """``P1DT2H30M`` in ms. Raises UsageError."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or not any(match.groups()[1:]):
-        raise UsageError(f"--by-duration {text}: expected PnDTnHnMnS")
-    days, hours, minutes = (int(part or 0) for part in match.groups()[1:4])
-    seconds = ((days * 24 + hours) * 60 + minutes) * 60 + float(match[5] or 0)
-    return int(seconds * 1_000) * (-1 if match[1] == "-" else 1)
 
 
 def read_plan(path: str, groups: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-_UNITS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "m": 60_000.0}
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m)?")
+from rejoin.protocol.units import duration_ms
+
 _CALL = re.compile(r"([a-z]+)\(([^()]*)\)")
 
 _LEAST_SHAPE = 0.1
@@ -72,10 +72,10 @@ def _draw(text: str, what: str) -> Callable[[Random], float]:
 
 
 def _milliseconds(text: str) -> float | None:
-    match = _NUMBER.fullmatch(text)
-    if match is None:
+    try:
+        millis = duration_ms(text, bare="ms")
+    except ValueError:
         return None
-    millis = float(match[1]) * _UNITS[match[2] or "ms"]
     if millis > _LONGEST_MS:
         raise ValueError(f"{text[:40]}: expected at most {_LONGEST_MS:g} ms")
     return millis

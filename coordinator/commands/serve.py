@@ -24,6 +24,7 @@ from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.journal.segments import JournalError
+from rejoin.protocol.units import size_bytes
 
 _SETTLED_SECONDS: Final = 1.0
 
@@ -45,6 +46,16 @@ def topic_from(text: str) -> Topic:
         return Topic(name, partitions, rate)
     except ValueError as problem:
         raise WrongSetting(f"--topic {text}: {problem}") from None
+
+
+def _most_bytes(text: str) -> int:
+    try:
+        size = size_bytes(text)
+    except ValueError as problem:
+        raise WrongSetting(f"--max-body-bytes {text}: {problem}") from None
+    if size < 1:
+        raise WrongSetting(f"--max-body-bytes {text}: expected 1 or more, as no request fits into that")
+    return size
 
 
 def _control_from(control: bool, token: str | None, clock: str) -> ControlOptions | None:
@@ -69,7 +80,7 @@ def run(
     topic: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info",
     port_file: Path | None = None,
-    max_body_bytes: int = MAX_BODY_BYTES,
+    max_body_bytes: str = str(MAX_BODY_BYTES),
     control: Annotated[bool, Parameter(negative=())] = False,
     control_token: str | None = None,
     clock: str = "real",
@@ -103,7 +114,7 @@ def run(
     port_file
         File to write the port to once the service listens.
     max_body_bytes
-        Largest request body to accept.
+        Largest request body to accept, in bytes or as 64MiB.
     control
         Serve the control API under /control, for tests: faults, waiting, the clock, recordings.
     control_token
@@ -115,8 +126,6 @@ def run(
     try:
         if not 0 <= port <= HIGHEST_PORT:
             raise WrongSetting(f"--port {port}: expected 0 to {HIGHEST_PORT}")
-        if max_body_bytes < 1:
-            raise WrongSetting(f"--max-body-bytes {max_body_bytes}: expected 1 or more, as no request fits into that")
         for name, folder in (("--journal", journal), ("--data", data)):
             # As a path it would be this directory, and a variable that is not set is not meant so.
             if folder == "":
@@ -138,7 +147,7 @@ def run(
             data=None if data is None else Path(data),
             store=store,
             topics=tuple(topic_from(text) for text in topic),
-            max_body_bytes=max_body_bytes,
+            max_body_bytes=_most_bytes(max_body_bytes),
             control=_control_from(control, control_token, clock),
         )
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from rejoin.coordinator.config import Settings
+from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.actions import (
     Autoscale,
     DuplicateInstance,
@@ -18,7 +19,7 @@ from rejoin.simulation.scenario.actions import (
     ScenarioAction,
     StoreOutage,
 )
-from rejoin.simulation.scenario.durations import Duration, Length, show_duration
+from rejoin.simulation.scenario.durations import Duration, Length
 from rejoin.simulation.scenario.fields import Assignors, Names, Part, Processing, names_of
 
 
@@ -166,7 +167,9 @@ class Scenario(Part):
         """
         for number, event in enumerate(self.events):
             if event.at > self.horizon:
-                problem = f"at {show_duration(event.at)} the horizon is over, which is {show_duration(self.horizon)}"
+                problem = (
+                    f"at {format_duration(event.at)} the horizon is over, which is {format_duration(self.horizon)}"
+                )
                 raise ScenarioMistake(("events", number, "at"), f"events[{number}]: {problem}")
             key = "who" if hasattr(event.what, "who") else "consumer"
             for name in names_of(getattr(event.what, key, ())):

@@ -8,6 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.units import format_duration
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.scenario.actions import (
@@ -30,7 +31,6 @@ from rejoin.simulation.scenario.actions import (
     StopConsumers,
     StoreOutage,
 )
-from rejoin.simulation.scenario.durations import show_duration
 from rejoin.simulation.world import Millis
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class ActionRunner:
         members = self.lab.members_of(what.group)
         self.lab.say(
             f"rolling deploy of {what.group}: {len(members)} consumers, {what.batch} at a time every "
-            f"{show_duration(what.every)}, {how} and back after {show_duration(what.down)}"
+            f"{format_duration(what.every)}, {how} and back after {format_duration(what.down)}"
         )
         for number, consumer in enumerate(members):
             self._in(number // what.batch * what.every, partial(self._bounce, consumer, what.down, what.crash))
@@ -148,7 +148,7 @@ class ActionRunner:
 
     def autoscale(self, what: Autoscale) -> None:
         self.lab.say(
-            f"an autoscaler watches {what.group} every {show_duration(what.every)}: a consumer for each "
+            f"an autoscaler watches {what.group} every {format_duration(what.every)}: a consumer for each "
             f"{what.lag_per_consumer} records behind, {what.min} to {what.max}"
         )
         self._in(what.every, lambda: self._autoscale(what))
@@ -181,7 +181,7 @@ class ActionRunner:
                 self._in(what.restart, partial(self._start, consumer))
 
     def flap(self, what: FlapConsumer) -> None:
-        self.lab.say(f"{what.consumer} flaps {what.times} times, every {show_duration(what.every)}")
+        self.lab.say(f"{what.consumer} flaps {what.times} times, every {format_duration(what.every)}")
         consumer = self.lab.consumer(what.consumer)
         for number in range(what.times):
             self._in(number * what.every, lambda: self._bounce(consumer, what.down, True))
@@ -197,18 +197,18 @@ class ActionRunner:
         until = self.world.now + what.length
         for name in what.who:
             if not name.startswith("node-"):
-                self.lab.say(f"{name} stands still for {show_duration(what.length)}")
+                self.lab.say(f"{name} stands still for {format_duration(what.length)}")
                 self.lab.consumer(name).pause(until)
                 continue
             node = self.lab.node(name)
             if node is not None and node.is_up:
                 self._disturb_all()
-                self.lab.say(f"{node.name} stands still for {show_duration(what.length)}")
+                self.lab.say(f"{node.name} stands still for {format_duration(what.length)}")
                 node.paused_until = max(node.paused_until, until)
 
     def stuck(self, what: HangHandler) -> None:
         for consumer in self._each(what.consumer):
-            self.lab.say(f"the user's code of {consumer.name} hangs for {show_duration(what.length)}")
+            self.lab.say(f"the user's code of {consumer.name} hangs for {format_duration(what.length)}")
             consumer.get_stuck(self.world.now + what.length)
 
     def subscribe(self, what: ChangeSubscription) -> None:
@@ -222,7 +222,7 @@ class ActionRunner:
         self._disturb_all()
         pairs = [(name, node.name) for name in what.consumer for node in self._nodes(what.nodes)]
         named = ", ".join(what.consumer)
-        self.lab.say(f"{named} cut off from {', '.join(what.nodes) or 'all nodes'} for {show_duration(what.length)}")
+        self.lab.say(f"{named} cut off from {', '.join(what.nodes) or 'all nodes'} for {format_duration(what.length)}")
         self.lab.network.block(pairs)
         self._in(what.length, lambda: self._heal(named, pairs))
 
@@ -240,7 +240,7 @@ class ActionRunner:
         self._disturb_all()
         network = self.lab.network
         self.lab.say(
-            f"connections break for {show_duration(what.length)}: before {what.requests:.0%} of the requests "
+            f"connections break for {format_duration(what.length)}: before {what.requests:.0%} of the requests "
             f"and {what.answers:.0%} of the answers"
         )
         network.lost_requests += what.requests
@@ -257,8 +257,8 @@ class ActionRunner:
 
     def slow_log(self, what: SlowLog) -> None:
         disk = self.lab.disk
-        how = f"takes {show_duration(what.slower)} longer" if what.slower else f"fails with {what.error}"
-        self.lab.say(f"the offsets log {how} for {show_duration(what.length)}")
+        how = f"takes {format_duration(what.slower)} longer" if what.slower else f"fails with {what.error}"
+        self.lab.say(f"the offsets log {how} for {format_duration(what.length)}")
         disk.slower_ms += what.slower
         disk.error = ErrorCode[what.error] if what.error else disk.error
 
@@ -281,11 +281,11 @@ class ActionRunner:
             return
         if what.down:
             self.lab.say(
-                f"{node.name}, the coordinator of {what.group}, crashes and is back in {show_duration(what.down)}"
+                f"{node.name}, the coordinator of {what.group}, crashes and is back in {format_duration(what.down)}"
             )
             self._bounce_node(node, what.down)
         else:
-            late = f", which {node.name} does not know for {show_duration(what.zombie)}" if what.zombie else ""
+            late = f", which {node.name} does not know for {format_duration(what.zombie)}" if what.zombie else ""
             self.lab.say(f"{what.group} gets another coordinator{late}")
             self.lab.cluster.move(self.lab.cluster.partition_of(what.group), what.zombie)
 
@@ -297,7 +297,9 @@ class ActionRunner:
     def restart(self, what: RestartNodes) -> None:
         self._disturb_all()
         nodes = [node for node in self._nodes(what.nodes) if node.is_up]
-        self.lab.say(f"{', '.join(node.name for node in nodes) or 'nobody'} killed, back in {show_duration(what.down)}")
+        self.lab.say(
+            f"{', '.join(node.name for node in nodes) or 'nobody'} killed, back in {format_duration(what.down)}"
+        )
         for node in nodes:
             self._bounce_node(node, what.down)
 
@@ -307,7 +309,7 @@ class ActionRunner:
         self._disturb_all()
         nodes = self._nodes(what.nodes)
         named = ", ".join(node.name for node in nodes)
-        self.lab.say(f"{named} cannot reach the store for {show_duration(what.length)}")
+        self.lab.say(f"{named} cannot reach the store for {format_duration(what.length)}")
         cluster.cut_off(nodes)
 
         def over() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.simulation.scenario.durations import parse_duration, show_duration
+from rejoin.simulation.scenario.durations import parse_duration
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
 
 GOOD = """\
@@ -192,7 +192,6 @@ def test_lengths_of_time() -> None:
     assert parse_duration("1h30m") == 5_400_000
     assert parse_duration("250ms") == 250
     assert parse_duration("1.5s") == 1_500
-    assert [show_duration(ms) for ms in (250, 1_500, 90_000, 5_400_000)] == ["250ms", "1.5s", "1m30s", "1h30m"]
     for wrong in (5, "5", "5 minutes", "m5", "", None, True):
         with pytest.raises(ValueError, match="unit"):
             parse_duration(wrong)
