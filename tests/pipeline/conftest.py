@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from rejoin.pipeline.spark.session import session
 from tests.pipeline.gallery import made_once, report_on_gallery
+from tests.pipeline.quick import INTERPRETED
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,8 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Two threads of this machine, with settings for small data: to compile a plan takes longer than to run it."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    with session("local[2]", fast=True, settings=settings) as started:
+    with session("local[2]", fast=True, settings=INTERPRETED) as started:
         yield started
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -29,6 +28,7 @@ from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests.coordinator.service.helpers import START
+from tests.pipeline import quick
 from tests.pipeline.live.services import serving
 from tests.pipeline.live.streams import SCENARIO, journal, of_batch, of_stream, rows
 
@@ -86,7 +86,7 @@ def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path:
 
 def interrupted(folder: Path, out: Path, query: str, batch: int) -> None:
     """Take in a folder in a process that is killed as it has written a batch, and wait until its JVM is gone, too."""
-    environment = {**os.environ, "TMPDIR": str(out.parent)}
+    environment = {**quick.environment(out.parent), "TMPDIR": str(out.parent)}
     command = [sys.executable, "-m", "tests.pipeline.live.streams", str(folder), str(out), query, str(batch)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -126,7 +126,7 @@ class Watching:
 
     def __init__(self, *arguments: str, folder: Path) -> None:
         self._printed = (folder / "printed.txt").open("w+")
-        environment = {**os.environ, "TMPDIR": str(folder)}
+        environment = {**quick.environment(folder), "TMPDIR": str(folder)}
         command = [sys.executable, "-m", "rejoin", "watch", *arguments]
         self.process = subprocess.Popen(command, env=environment, stdout=self._printed, stderr=subprocess.STDOUT)
 

@@ -15,10 +15,9 @@ import psutil
 import pyspark
 
 from rejoin.pipeline.spark.session import java_environment
+from tests.pipeline.quick import JVM
 
 PATIENCE_S = 200.0
-QUICK = {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
-"""Environment variables with which a JVM starts sooner."""
 
 
 @dataclass
@@ -46,7 +45,7 @@ def standalone(folder: Path, workers: int) -> Iterator[Cluster]:
     """A master and some workers of one core each, on the loopback interface; they end with the block."""
     home = Path(pyspark.__file__).parent
     environment = {**os.environ, **java_environment(folder), "SPARK_HOME": str(home)}
-    environment |= {"SPARK_LOCAL_DIRS": str(folder / "local"), **QUICK}
+    environment |= {"SPARK_LOCAL_DIRS": str(folder / "local"), **JVM}
     (folder / "local").mkdir()
 
     def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -18,18 +17,20 @@ from rejoin.pipeline.report.run import make_report
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario
 from tests import paths
-from tests.pipeline.spark.standalone import QUICK, Cluster, standalone
+from tests.pipeline.quick import environment
+from tests.pipeline.spark.standalone import Cluster, standalone
 from tests.pipeline.sweep.sweeps import GRID, files, grid, swept
 
 ROOT = paths.ROOT
 PATIENCE_S = 240.0
 SWEEP = GRID.replace("seeds: 4", "seeds: 25")
-BOTH_FROM_THE_START = """
-spark.cores.max 2
-spark.executor.memory 512m
-spark.scheduler.minRegisteredResourcesRatio 1.0
-spark.scheduler.maxRegisteredResourcesWaitingTime 200s
-"""
+BOTH_FROM_THE_START = {
+    "spark.cores.max": "2",
+    "spark.executor.memory": "512m",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "200s",
+    "spark.sql.shuffle.partitions": "2",
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +42,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def test_an_executor_that_is_killed_changes_nothing_in_a_sweep(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "grid.yaml").write_text(SWEEP)
     out = tmp_path / "out"
-    (tmp_path / "spark-defaults.conf").write_text(BOTH_FROM_THE_START)
     command = [sys.executable, "-m", "rejoin", "sweep", "grid.yaml", "--out", "out", "--master", cluster.url]
-    environment = {**os.environ, **QUICK, "PYTHONPATH": str(ROOT), "SPARK_CONF_DIR": str(tmp_path)}
     with subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        env=environment(tmp_path, **BOTH_FROM_THE_START),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as sweep:
         victim = one_of_two_that_have_played(cluster, out, sweep)
         victim.kill()
@@ -77,11 +81,15 @@ def test_a_report_of_executors_has_the_tables_of_one_of_this_process(
 ) -> None:
     journal = tmp_path / "journal"
     play(read_scenario(ROOT / "simulation" / "gallery" / "gc_pause_longer_than_the_session.yaml"), journal=journal)
-    (tmp_path / "spark-defaults.conf").write_text(BOTH_FROM_THE_START + "spark.sql.shuffle.partitions 2\n")
     command = [sys.executable, "-m", "rejoin", "report", "journal", "--out", "there", "--master", cluster.url]
-    environment = {**os.environ, **QUICK, "PYTHONPATH": str(ROOT), "SPARK_CONF_DIR": str(tmp_path)}
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False
+        command,
+        cwd=tmp_path,
+        env=environment(tmp_path, **BOTH_FROM_THE_START),
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     make_report(spark, [journal], tmp_path / "here")
