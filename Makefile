@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-day search search-failovers idle-seeds same-bytes kill failover record conformance-others clean
+.PHONY: setup test check lint demo bench bench-day search search-failovers idle-seeds same-bytes executors kill failover record conformance-others clean
 
 setup: $(VENV)/.installed
 
@@ -58,6 +58,10 @@ bench-day: setup
 # A thousand scenarios with and without the skipping of idle time: the events must be equal.
 idle-seeds: setup
 	REJOIN_IDLE_SEEDS=1000 $(RUN) -m pytest tests/simulation/test_same.py -k skipped -n 2
+
+# Every table made by executors, which are processes of their own, equals that of one process.
+executors: setup
+	REJOIN_EXECUTOR_TABLES=all $(RUN) -m pytest tests/pipeline/spark/test_executors.py
 
 # kill -9 of a coordinator under load, again and again; ROUNDS=500, SEED=7 for other moments.
 ROUNDS ?= 300

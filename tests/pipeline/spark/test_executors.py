@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -13,16 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoin.pipeline.report.run import make_report
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario
 from tests import paths
 from tests.pipeline.quick import environment
+from tests.pipeline.spark.executors import write_tables
 from tests.pipeline.spark.standalone import Cluster, standalone
 from tests.pipeline.sweep.sweeps import GRID, files, grid, swept
 
 ROOT = paths.ROOT
 PATIENCE_S = 240.0
+TABLES = os.environ.get("REJOIN_EXECUTOR_TABLES", "rebalances,member_sessions")
+"""Which tables executors make; ``make executors`` makes all."""
 SWEEP = GRID.replace("seeds: 4", "seeds: 25")
 BOTH_FROM_THE_START = {
     "spark.cores.max": "2",
@@ -69,22 +72,23 @@ def test_an_executor_that_is_killed_changes_nothing_in_a_sweep(cluster: Cluster,
 
 
 def rows_of(tables: Path) -> dict[str, list[str]]:
-    """The rows of each table. Days and groups are folders; how many files there are in one is up to the executors."""
+    """The rows of each table. How many files there are in one is up to the executors."""
     return {
         folder.name: sorted(str(row) for row in pq.read_table(folder).to_pylist())
         for folder in sorted(tables.iterdir())
     }
 
 
-def test_a_report_of_executors_has_the_tables_of_one_of_this_process(
+def test_executors_make_the_tables_that_this_process_makes(
     cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
-    journal = tmp_path / "journal"
-    play(read_scenario(ROOT / "simulation" / "gallery" / "gc_pause_longer_than_the_session.yaml"), journal=journal)
-    command = [sys.executable, "-m", "rejoin", "report", "journal", "--out", "there", "--master", cluster.url]
+    """From a journal and from a broker's log, which Python on the executors reads."""
+    journal = tmp_path / "run.jsonl"
+    play(read_scenario(paths.GALLERY / "gc_pause_longer_than_the_session.yaml"), journal=journal)
+    inputs = [str(journal), str(paths.RECORDED / "small" / "group-coordinator.log")]
+    command = [sys.executable, "-m", "tests.pipeline.spark.executors", cluster.url, str(tmp_path / "there"), TABLES]
     done = subprocess.run(
-        command,
-        cwd=tmp_path,
+        [*command, *inputs],
         env=environment(tmp_path, **BOTH_FROM_THE_START),
         capture_output=True,
         text=True,
@@ -92,11 +96,11 @@ def test_a_report_of_executors_has_the_tables_of_one_of_this_process(
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    make_report(spark, [journal], tmp_path / "here")
-    there = rows_of(tmp_path / "there" / "tables")
-    assert {"rebalances", "ownership", "findings", "quarantine"} <= set(there)
+    write_tables(spark, TABLES.split(","), inputs, tmp_path / "here")
+    there = rows_of(tmp_path / "there")
+    assert {"events", "rebalances"} <= set(there)
     assert len(there["rebalances"]) > 2
-    assert there == rows_of(tmp_path / "here" / "tables")
+    assert there == rows_of(tmp_path / "here")
 
 
 def one_of_two_that_have_played(cluster: Cluster, out: Path, sweep: subprocess.Popen[str]) -> psutil.Process:
