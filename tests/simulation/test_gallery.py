@@ -13,8 +13,10 @@ from rejoin.simulation.output.summary import GroupSummary, Summary
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario
 from rejoin.simulation.world import Actor
+from tests.paths import GALLERY
 
-GALLERY = Path(__file__).parents[2] / "simulation" / "gallery"
+pytestmark = pytest.mark.xdist_group("gallery")
+"""Each scenario is played once, in one process."""
 
 
 @cache

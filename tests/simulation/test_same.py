@@ -29,7 +29,7 @@ from rejoin.simulation.world import Actor, Millis
 from tests import paths
 
 ROOT = paths.ROOT
-SEEDS = int(os.environ.get("REJOIN_IDLE_SEEDS", "60"))
+SEEDS = int(os.environ.get("REJOIN_IDLE_SEEDS", "20"))
 """How many seeds are played with and without skipping; ``make idle-seeds`` plays a thousand."""
 
 

@@ -67,10 +67,10 @@ def played(seed: int) -> tuple[str, Told]:
     return transcript.text(None), events.told
 
 
-@pytest.mark.parametrize("start", range(0, 60, 20))
+@pytest.mark.parametrize("start", range(0, 20, 10))
 def test_a_transcript_replays_the_run_it_was_made_of(start: int) -> None:
     many = 0
-    for seed in range(start, start + 20):
+    for seed in range(start, start + 10):
         text, events = played(seed)
         player = Listening()
         player.play([line.text for block in read_blocks(text) for line in block.commands])
@@ -78,4 +78,4 @@ def test_a_transcript_replays_the_run_it_was_made_of(start: int) -> None:
             assert ours == theirs, f"seed {seed}"
         assert len(player.told) == len(events), f"seed {seed}"
         many += len(events)
-    assert many > 1_000
+    assert many > 500
