@@ -46,7 +46,8 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record
+from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record, offsets_partition
+from rejoin.protocol.types import TopicPartition
 from tests.postgres import running_server
 
 COMMITTERS: Final = 64
@@ -174,9 +175,9 @@ async def bare_postgres(url: str, *, pipelined: bool = False) -> AsyncIterator[C
 # --- ours
 
 
-def _appending(log: SqliteLog | PostgresLog, epochs: dict[int, int]) -> Commit:
+def _appending(log: SqliteLog | PostgresLog, epochs: dict[TopicPartition, int]) -> Commit:
     loop = asyncio.get_running_loop()
-    partitions = [partition_for(group(committer), PARTITIONS) for committer in range(COMMITTERS)]
+    partitions = [offsets_partition(partition_for(group(committer), PARTITIONS)) for committer in range(COMMITTERS)]
 
     async def commit(committer: int, number: int) -> None:
         done: asyncio.Future[ErrorCode] = loop.create_future()
@@ -192,7 +193,7 @@ def _appending(log: SqliteLog | PostgresLog, epochs: dict[int, int]) -> Commit:
 async def log_sqlite(folder: Path) -> AsyncIterator[Commit]:
     log = SqliteLog(SqliteDatabase(folder / "log"))
     await log.start()
-    epochs = {partition: log.elect(partition) for partition in range(PARTITIONS)}
+    epochs = {partition: log.elect(partition) for partition in map(offsets_partition, range(PARTITIONS))}
     yield _appending(log, epochs)
     await log.close()
 

@@ -100,6 +100,9 @@ class TopicPartition(NamedTuple):
     topic: str
     partition: int
 
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
 
 class In(NamedTuple):
     """The versions of its message that carry a field: from ``since`` up to and including ``until`` (none: the newest).

@@ -34,7 +34,9 @@ from rejoin.protocol.messages.topics.create_topics import (
     CreateTopicsResponse,
 )
 from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
+from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.recording import Recorder, RecordingSnapshot
 
 ADMIN: Final = "admin"
@@ -98,7 +100,7 @@ class Snapshot:
     name: str
     at: Millis
     node: Node
-    leading: dict[int, int]
+    leading: dict[TopicPartition, int]
     log: Contents
     recording: RecordingSnapshot
 
@@ -182,10 +184,12 @@ class World:
         """Stop leading an offsets partition: its groups are somewhere else now, and who waits there is told so."""
         partition = self._partition(which)
         if partition not in self._runtime.leading:
-            raise Problem(409, "not-leading", f"this node does not lead offsets partition {partition}; elect it first")
+            raise Problem(
+                409, "not-leading", f"this node does not lead offsets partition {partition.partition}; elect it first"
+            )
         self._clock.catch_up()
         self._runtime.resign(partition)
-        return {"partition": partition, "leading": False}
+        return {"topic": partition.topic, "partition": partition.partition, "leading": False}
 
     def elect(self, which: WhichPartition) -> dict[str, Any]:
         """Lead an offsets partition, in a new epoch: its groups are loaded from the offsets log."""
@@ -194,17 +198,17 @@ class World:
         if not self._runtime.elect(partition):
             detail = "several nodes share the offsets partitions and take what is free by themselves; resign it instead"
             raise Problem(409, "not-alone", detail)
-        return {"partition": partition, "leading": True}
+        return {"topic": partition.topic, "partition": partition.partition, "leading": True}
 
-    def _partition(self, which: WhichPartition) -> int:
+    def _partition(self, which: WhichPartition) -> TopicPartition:
         count = self._runtime.node.settings.offsets_topic_num_partitions
         if which.group is not None:
-            return partition_for(which.group, count)
+            return offsets_partition(partition_for(which.group, count))
         assert which.partition is not None, "one of the two is given"
         if which.partition >= count:
             detail = f"there is no offsets partition {which.partition}; expected 0 to {count - 1}"
             raise Problem(404, "unknown-partition", detail)
-        return which.partition
+        return offsets_partition(which.partition)
 
     # --- topics
 
@@ -303,7 +307,7 @@ class World:
         await self._furnish()
         return {"at_ms": self._clock.now(), "mark": self._recorder.mark}
 
-    def _go_on_with(self, node: Node, leading: dict[int, int], at: Millis | None) -> None:
+    def _go_on_with(self, node: Node, leading: dict[TopicPartition, int], at: Millis | None) -> None:
         if at is not None:
             self._clock.jump(at)
         self._runtime.go_on_with(node, leading)

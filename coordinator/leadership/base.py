@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
 from rejoin.coordinator.storage.base import SoleLog
-from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 
 FOREVER: Final = float("inf")
@@ -28,14 +27,14 @@ class Led(Protocol):
     """What is led: a runtime, as a leadership sees it."""
 
     @property
-    def leading(self) -> dict[int, int]:
-        """The offsets partitions that are led, with their epochs."""
+    def leading(self) -> dict[TopicPartition, int]:
+        """The partitions that are led, with their epochs."""
 
-    def take_lead(self, partition: int, epoch: int) -> None:
-        """Be coordinator for an offsets partition from now on."""
+    def take_lead(self, partition: TopicPartition, epoch: int) -> None:
+        """Lead a partition from now on."""
 
-    def give_lead(self, partition: int) -> None:
-        """Be it no more; whoever waits there is answered."""
+    def give_lead(self, partition: TopicPartition) -> None:
+        """Lead it no more; whoever waits there is answered."""
 
     def see(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
         """Know the cluster as it is now."""
@@ -45,7 +44,7 @@ class Led(Protocol):
 
 
 class Leadership(Protocol):
-    """Decides which offsets partitions a node leads, and in which epochs."""
+    """Decides which partitions a node leads, and in which epochs."""
 
     valid_until: float
     """By :func:`steady_ms`: from then on not all that is led is led by right, unless ``lapse`` is called."""
@@ -59,10 +58,10 @@ class Leadership(Protocol):
     def lapse(self) -> None:
         """Give up what is not led by right any more."""
 
-    def elect(self, partition: int) -> bool:
+    def elect(self, partition: TopicPartition) -> bool:
         """Lead a partition, in a new epoch; false where that is not for this node to decide."""
 
-    def resign(self, partition: int) -> bool:
+    def resign(self, partition: TopicPartition) -> bool:
         """Give up a partition; false where it is not led."""
 
     def problem(self) -> str:
@@ -83,7 +82,7 @@ class Leadership(Protocol):
 class SoleLeader:
     """A node that is alone leads everything, and nobody can take it away."""
 
-    def __init__(self, log: SoleLog, partitions: int) -> None:
+    def __init__(self, log: SoleLog, partitions: Sequence[TopicPartition]) -> None:
         self.valid_until = FOREVER
         self.lease_ms: int | None = None
         self.counts: Mapping[str, int] = {}
@@ -98,11 +97,11 @@ class SoleLeader:
         self.lead_everything()
 
     def lead_everything(self) -> None:
-        """Become coordinator for every offsets partition, without a word about each."""
+        """Lead every partition, with one line in the log for all of them."""
         led = self._led
         assert led is not None, "it was started"
         with led.quietly():
-            for partition in range(self._partitions):
+            for partition in self._partitions:
                 led.take_lead(partition, self._log.elect(partition))
         self._tell(led)
 
@@ -117,13 +116,13 @@ class SoleLeader:
     def lapse(self) -> None:
         raise AssertionError("nobody can take anything away")
 
-    def elect(self, partition: int) -> bool:
+    def elect(self, partition: TopicPartition) -> bool:
         assert self._led is not None, "it was started"
         self._led.take_lead(partition, self._log.elect(partition))
         self._tell(self._led)
         return True
 
-    def resign(self, partition: int) -> bool:
+    def resign(self, partition: TopicPartition) -> bool:
         led = self._led
         if led is None or partition not in led.leading:
             return False
@@ -143,4 +142,4 @@ class SoleLeader:
         )
 
     def _tell(self, led: Led) -> None:
-        led.see((self._broker,), {offsets_partition(each): self._broker.node_id for each in led.leading})
+        led.see((self._broker,), dict.fromkeys(led.leading, self._broker.node_id))

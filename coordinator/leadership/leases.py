@@ -1,4 +1,4 @@
-"""A node's part in the sharing of the offsets partitions: which leases it has, takes, renews and gives back.
+"""A node's part in the sharing of partitions, by topic partition: which leases it has, takes, renews and gives back.
 
 No I/O and no clock, like the cores: what happens is handed in with the node's own time, what shall be done comes out.
 The store carries each request out by its own clock; ``Beat``, ``Take`` and ``GiveBack`` say what it must promise.
@@ -15,12 +15,13 @@ What holds at any time:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen
 from rejoin.coordinator.leadership.view import LeaseSeen, Millis, NodeSeen, View
-from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 
 MARGIN_PARTS: Final = 10
 """A tenth of a lease is left for clocks that do not go alike."""
@@ -45,7 +46,7 @@ class Nudge:
 class Beaten:
     """A ``Beat`` was carried out: the leases that were renewed, and the view after it."""
 
-    renewed: tuple[int, ...]
+    renewed: tuple[TopicPartition, ...]
     view: View
 
 
@@ -53,7 +54,7 @@ class Beaten:
 class Taken:
     """A ``Take`` was carried out: what was had, with its new epoch."""
 
-    epochs: dict[int, int]
+    epochs: dict[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Unreachable:
 class Resign:
     """Somebody wants another node to lead a partition."""
 
-    partition: int
+    partition: TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +100,21 @@ class Beat:
     is still this incarnation's, in this epoch, and has not run out.
     """
 
-    held: dict[int, int]
+    held: dict[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
     """Take these partitions, each if it is free: never had, given back, run out, or this incarnation's own."""
 
-    partitions: tuple[int, ...]
+    partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
     """Give these back (partition to epoch). ``leave``: and take this node out of the list of nodes."""
 
-    held: dict[int, int]
+    held: dict[TopicPartition, int]
     leave: bool = False
 
 
@@ -121,7 +122,7 @@ class GiveBack:
 class Lead:
     """Lead a partition from now on."""
 
-    partition: int
+    partition: TopicPartition
     epoch: int
 
 
@@ -129,7 +130,7 @@ class Lead:
 class StopLeading:
     """Do not lead a partition any more. ``lapsed``: since its lease could not be renewed in time."""
 
-    partition: int
+    partition: TopicPartition
     lapsed: bool = False
 
 
@@ -164,17 +165,17 @@ class Lease:
 class Leases:
     """One node's leases. At most one request is under way; its end comes as one of the happenings."""
 
-    def __init__(self, node_id: int, incarnation: str, partitions: int, lease_ms: Millis) -> None:
+    def __init__(self, node_id: int, incarnation: str, partitions: Sequence[TopicPartition], lease_ms: Millis) -> None:
         self.node_id = node_id
         self.incarnation = incarnation
         self.lease_ms = lease_ms
-        self.held: dict[int, Lease] = {}
+        self.held: dict[TopicPartition, Lease] = {}
         self.view = View()
         """As the store showed it last."""
         self.registered = False
         self.left = False
         self._draining = False
-        self._partitions = partitions
+        self._partitions = tuple(partitions)
         self._own_ms = lease_ms - max(1, lease_ms // MARGIN_PARTS)
         self._beat_ms = max(1, lease_ms // RENEWALS)
         self._retry_ms = max(1, lease_ms // 10)
@@ -184,8 +185,8 @@ class Leases:
         self._beat_at: Millis = 0
         self._seen_at: Millis = 0
         self._not_before: Millis = 0
-        self._wanted: tuple[int, ...] = ()
-        self._to_give: dict[int, int] = {}
+        self._wanted: tuple[TopicPartition, ...] = ()
+        self._to_give: dict[TopicPartition, int] = {}
 
     # --- the door
 
@@ -256,11 +257,11 @@ class Leases:
         if self.registered:
             brokers[self.node_id] = broker
         leaders = {
-            offsets_partition(lease.partition): lease.node_id
+            lease.partition: lease.node_id
             for lease in view.leases
             if (lease.ms_left or 0) > passed_ms and lease.incarnation != self.incarnation
         }
-        leaders |= {offsets_partition(partition): self.node_id for partition in self.held}
+        leaders |= dict.fromkeys(self.held, self.node_id)
         return ClusterSeen(tuple(each for _, each in sorted(brokers.items())), dict(sorted(leaders.items())))
 
     # --- ends of requests
@@ -354,7 +355,7 @@ class Leases:
         self._sent_at = now
         effects.append(request)
 
-    def _give_up(self, partition: int, effects: list[Effect]) -> None:
+    def _give_up(self, partition: TopicPartition, effects: list[Effect]) -> None:
         lease = self.held.pop(partition, None)
         if lease is not None:
             effects.append(StopLeading(partition))
@@ -371,9 +372,9 @@ class Leases:
         counts = {node.node_id: 0 for node in workers}
         if self.node_id not in counts:
             return
-        free: list[tuple[int, LeaseSeen | None]] = []
-        wanted: list[int] = []
-        for partition in range(self._partitions):
+        free: list[tuple[TopicPartition, LeaseSeen | None]] = []
+        wanted: list[TopicPartition] = []
+        for partition in self._partitions:
             lease = self.view.by_partition.get(partition)
             if lease is None or not lease.is_live:
                 free.append((partition, lease))

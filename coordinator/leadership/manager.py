@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from rejoin.coordinator.leadership.postgres import LeaseStore
 from rejoin.coordinator.leadership.view import NodeSeen, View
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.postgres.database import LOST, PostgresError
+from rejoin.protocol.types import TopicPartition
 
 _A_FEW: Final = 3
 _START_MS: Final = 10_000
@@ -54,7 +55,7 @@ class LeaseHolder:
         store: LeaseStore,
         node_id: int,
         incarnation: str,
-        partitions: int,
+        partitions: Sequence[TopicPartition],
         lease_ms: int,
         before_leading: Callable[[], Awaitable[bool]],
     ) -> None:
@@ -63,12 +64,11 @@ class LeaseHolder:
         self.counts: Counter[str] = Counter(taken=0, given=0, lapsed=0, store_unreachable=0, usurped=0)
         self._store = store
         self._leases = Leases(node_id, incarnation, partitions, lease_ms)
-        self._partitions = partitions
         self._before_leading = before_leading
         self._timeout_s = max(0.2, lease_ms / 3_000)
         self._led: Led | None = None
         self._broker = Broker(node_id, "", -1)
-        self._to_lead: dict[int, int] = {}
+        self._to_lead: dict[TopicPartition, int] = {}
         self._leading: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -171,10 +171,10 @@ class LeaseHolder:
     def lapse(self) -> None:
         self._step(Tick())
 
-    def elect(self, partition: int) -> bool:
+    def elect(self, partition: TopicPartition) -> bool:
         return False
 
-    def resign(self, partition: int) -> bool:
+    def resign(self, partition: TopicPartition) -> bool:
         if partition not in self._leases.held:
             return False
         self._step(Resign(partition))

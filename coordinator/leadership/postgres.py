@@ -6,7 +6,7 @@ is stopped between two of them holds no lock. Lease rows are locked in the order
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from rejoin.coordinator.core.inputs import Broker
@@ -14,6 +14,8 @@ from rejoin.coordinator.leadership.leases import Beat, Beaten, GiveBack, Given, 
 from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.postgres.database import CONNECT_SECONDS, Connection, Database
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 
 CLUSTER_CHANGED: Final = "cluster"
 """What is notified when nodes or leases change hands."""
@@ -23,7 +25,7 @@ _MS_LEFT: Final = "ceil(extract(epoch FROM expires_at - clock_timestamp()) * 100
 
 _LAY_OUT: Final = """
 INSERT INTO leases (partition, epoch)
-SELECT partition, -1 FROM generate_series(0, $1 - 1) AS partition
+SELECT partition, -1 FROM unnest($1::integer[]) AS partition
 WHERE NOT EXISTS (SELECT FROM leases) ON CONFLICT DO NOTHING
 """
 _REGISTER: Final = f"""
@@ -89,11 +91,13 @@ class LeaseStore:
     meanwhile was missed.
     """
 
-    def __init__(self, database: Database, incarnation: str, partitions: int, lease_ms: int) -> None:
+    def __init__(
+        self, database: Database, incarnation: str, partitions: Sequence[TopicPartition], lease_ms: int
+    ) -> None:
         self.channel = ""
         self.heard: Callable[[str], None] = lambda what: None
         self.broker = Broker(-1, "", -1)
-        self.load_ms: Callable[[int], int | None] = lambda partition: None
+        self.load_ms: Callable[[TopicPartition], int | None] = lambda partition: None
         self._database = database
         self._incarnation = incarnation
         self._partitions = partitions
@@ -103,12 +107,12 @@ class LeaseStore:
     async def prepare(self) -> None:
         """See to it that there is a lease for each partition. Raises :class:`StoreProblem` where there are others."""
         connection = await self._connected()
-        await connection.execute(_LAY_OUT, self._partitions)
+        await connection.execute(_LAY_OUT, _indexes(self._partitions))
         there = await connection.fetchval("SELECT count(*) FROM leases")
-        if there != self._partitions:
+        if there != len(self._partitions):
             raise StoreProblem(
                 f"the store {self._database.shown} was made for {there} offsets partitions, and this node was told "
-                f"{self._partitions}: start it with -c offsets.topic.num.partitions={there}, or give another "
+                f"{len(self._partitions)}: start it with -c offsets.topic.num.partitions={there}, or give another "
                 "search_path"
             )
 
@@ -128,7 +132,7 @@ class LeaseStore:
         connection = await self._connected()
         nodes = await connection.fetch(_NODES)
         leases = await connection.fetch(_LEASES)
-        return View(tuple(NodeSeen(**row) for row in nodes), tuple(LeaseSeen(**row) for row in leases))
+        return View(tuple(NodeSeen(**row) for row in nodes), tuple(_lease(row) for row in leases))
 
     def hang_up(self) -> None:
         """Break the connection; whatever was asked through it may still be done."""
@@ -171,22 +175,22 @@ class LeaseStore:
         if request.held:
             loads = [self.load_ms(partition) for partition in request.held]
             renewed = await connection.fetch(
-                _RENEW, self._incarnation, list(request.held), list(request.held.values()), loads, self._lease_ms
+                _RENEW, self._incarnation, _indexes(request.held), list(request.held.values()), loads, self._lease_ms
             )
         self.heard("topics")
-        return Beaten(tuple(sorted(row["partition"] for row in renewed)), await self.view())
+        return Beaten(tuple(sorted(offsets_partition(row["partition"]) for row in renewed)), await self.view())
 
     async def _take(self, connection: Connection, request: Take) -> Happening:
         taken = await connection.fetch(
-            _TAKE, list(request.partitions), self._incarnation, self.broker.node_id, self._lease_ms
+            _TAKE, _indexes(request.partitions), self._incarnation, self.broker.node_id, self._lease_ms
         )
         if taken:
             await self._notify(connection)
-        return Taken({row["partition"]: row["epoch"] for row in taken})
+        return Taken({offsets_partition(row["partition"]): row["epoch"] for row in taken})
 
     async def _give(self, connection: Connection, request: GiveBack) -> Happening:
         await connection.execute(
-            _GIVE, self._incarnation, list(request.held), list(request.held.values()), request.leave
+            _GIVE, self._incarnation, _indexes(request.held), list(request.held.values()), request.leave
         )
         if request.leave:
             await connection.execute(_LEAVE, self.broker.node_id, self._incarnation)
@@ -195,3 +199,12 @@ class LeaseStore:
 
     async def _notify(self, connection: Connection) -> None:
         await connection.execute("SELECT pg_notify($1, $2)", self.channel, CLUSTER_CHANGED)
+
+
+def _indexes(partitions: Iterable[TopicPartition]) -> list[int]:
+    return [partition.partition for partition in partitions]
+
+
+def _lease(row: Any) -> LeaseSeen:
+    fields = dict(row)
+    return LeaseSeen(partition=offsets_partition(fields.pop("partition")), **fields)

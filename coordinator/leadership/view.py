@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeAlias
 
 from rejoin.coordinator.core.inputs import Broker
+from rejoin.protocol.types import TopicPartition
 
 Millis: TypeAlias = int
 
@@ -33,9 +34,9 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSeen:
-    """Who has, or had, an offsets partition. ``ms_left`` is none where it was given back."""
+    """Who has, or had, a partition. ``ms_left`` is none where it was given back."""
 
-    partition: int
+    partition: TopicPartition
     epoch: int
     node_id: int
     incarnation: str
@@ -53,7 +54,7 @@ class View:
 
     nodes: tuple[NodeSeen, ...] = ()
     leases: tuple[LeaseSeen, ...] = ()
-    by_partition: dict[int, LeaseSeen] = field(init=False, compare=False, repr=False)
+    by_partition: dict[TopicPartition, LeaseSeen] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_partition", {lease.partition: lease for lease in self.leases})

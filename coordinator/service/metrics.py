@@ -15,6 +15,7 @@ from rejoin.coordinator.storage.base import Observer
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicPartition
 
 REQUEST_BUCKETS_MS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0)
 PARKED_BUCKETS_MS: Final = (10.0, 100.0, 500.0, 1_000.0, 3_000.0, 6_000.0, 10_000.0, 30_000.0, 60_000.0, 300_000.0)
@@ -74,20 +75,20 @@ class StoreMetrics(Observer):
         self._batch.observe(appends)
         self._write.observe(millis)
 
-    def fenced(self, partition: int) -> None:
+    def fenced(self, partition: TopicPartition) -> None:
         self._fenced += 1
 
     def failed(self, error: ErrorCode) -> None:
         self._failed[error.name] += 1
 
-    def damaged(self, partition: int, text: str) -> None:
+    def damaged(self, partition: TopicPartition, text: str) -> None:
         self._damaged += 1
 
-    def read(self, partition: int, records: int, millis: float) -> None:
+    def read(self, partition: TopicPartition, records: int, millis: float) -> None:
         self._load.observe(millis)
         self._records_read += records
 
-    def compacted(self, partition: int, removed: int) -> None:
+    def compacted(self, partition: TopicPartition, removed: int) -> None:
         self._removed += removed
 
     def reconnected(self) -> None:

@@ -93,15 +93,15 @@ class Runtime:
         self.clock = clock
         self.broker = Broker(node.settings.broker_id, "127.0.0.1", 0)
         self.core_failures = 0
-        self.load_ms: dict[int, int] = {}
-        """How long each offsets partition that is led took to load."""
+        self.load_ms: dict[TopicPartition, int] = {}
+        """How long each partition that is led took to load."""
         self.leadership = leadership
         self.topics: TopicsKeeper | None = None
         if topics_log is not None:
             self.topics = TopicsKeeper(topics_log, lambda: self.node, self.hand_in)
         self._log = log
         self._publisher = publisher
-        self._leading: dict[int, int] = {}
+        self._leading: dict[TopicPartition, int] = {}
         self._inbox: deque[Input] = deque()
         self._driving = False
         self._settling: list[asyncio.Future[None]] = []
@@ -138,32 +138,32 @@ class Runtime:
     # --- leading
 
     @property
-    def leading(self) -> dict[int, int]:
-        """The offsets partitions led, each with its epoch."""
+    def leading(self) -> dict[TopicPartition, int]:
+        """The partitions led, each with its epoch."""
         return dict(self._leading)
 
-    def elect(self, partition: int) -> bool:
-        """Become coordinator for an offsets partition; false where other nodes have a say in that."""
+    def elect(self, partition: TopicPartition) -> bool:
+        """Lead a partition; false where other nodes have a say in that."""
         return self.leadership.elect(partition)
 
-    def resign(self, partition: int) -> bool:
-        """Stop being coordinator for an offsets partition; whoever is parked there is answered."""
+    def resign(self, partition: TopicPartition) -> bool:
+        """Stop leading a partition; whoever is parked there is answered."""
         return self.leadership.resign(partition)
 
     def lead_everything(self) -> None:
-        """Become coordinator for every offsets partition, without a word about each."""
+        """Lead every partition, with one line in the log for all of them."""
         assert isinstance(self.leadership, SoleLeader), "only who is alone can have everything"
         self.leadership.lead_everything()
 
-    def take_lead(self, partition: int, epoch: int) -> None:
+    def take_lead(self, partition: TopicPartition, epoch: int) -> None:
         """See :class:`rejoin.coordinator.leadership.base.Led`, here and below."""
         self._leading[partition] = epoch
-        self._take_in(Elected(offsets_partition(partition), epoch))
+        self._take_in(Elected(partition, epoch))
 
-    def give_lead(self, partition: int) -> None:
+    def give_lead(self, partition: TopicPartition) -> None:
         self._leading.pop(partition, None)
         self.load_ms.pop(partition, None)
-        self._take_in(Resigned(offsets_partition(partition)))
+        self._take_in(Resigned(partition))
 
     def see(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
         self._take_in(ClusterSeen(brokers, leaders))
@@ -190,7 +190,7 @@ class Runtime:
             self._settling.append(settled)
             await settled
 
-    def go_on_with(self, node: Node, leading: dict[int, int]) -> None:
+    def go_on_with(self, node: Node, leading: dict[TopicPartition, int]) -> None:
         """Drive another node from here on, which led these partitions when it was last driven."""
         assert not self._driving, "a node is not replaced while it is driven"
         self.node = node
@@ -247,7 +247,7 @@ class Runtime:
                 self.topics.append(effect)
             else:
                 if isinstance(effect, PartitionLoaded):
-                    self.load_ms[effect.partition] = effect.load_ms
+                    self.load_ms[offsets_partition(effect.partition)] = effect.load_ms
                 self._publisher.publish(effect, now)
 
     def _give_up(self, what: Input, problem: Exception) -> None:
@@ -264,7 +264,7 @@ class Runtime:
         def stored(error: ErrorCode) -> None:
             self._take_in(Stored(partition, epoch, append_id, error))
 
-        self._log.append(partition.partition, epoch, effect.records, stored)
+        self._log.append(partition, epoch, effect.records, stored)
 
     def _read(self, effect: ReadLog) -> None:
         partition, epoch = effect.partition, effect.epoch
@@ -272,7 +272,7 @@ class Runtime:
         def piece(records: tuple[Record, ...], end: bool) -> None:
             self._take_in(LogRead(partition, epoch, records, end))
 
-        self._log.read(partition.partition, epoch, piece)
+        self._log.read(partition, epoch, piece)
 
     def _set_alarm(self) -> None:
         """One alarm for the next deadline. One that rings too early, since the deadline moved on, is just set again."""

@@ -12,6 +12,8 @@ from rejoin.coordinator.leadership.base import Leadership, SoleLeader
 from rejoin.coordinator.storage.base import OffsetsLog, SoleLog, StoreProblem
 from rejoin.coordinator.storage.log_throttle import Complaints
 from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +62,7 @@ def open_store(log: SoleLog, data: Path | None, url: str | None, settings: Setti
     if url is not None:
         check_url(url)
         return PostgresStore(url, settings, metrics)
-    partitions = settings.offsets_topic_num_partitions
+    partitions = _offsets_partitions(settings)
     if data is not None:
         from rejoin.coordinator.storage.sqlite.database import SqliteDatabase  # noqa: PLC0415
         from rejoin.coordinator.storage.sqlite.log import SqliteLog  # noqa: PLC0415
@@ -70,6 +72,10 @@ def open_store(log: SoleLog, data: Path | None, url: str | None, settings: Setti
         kept = SqliteLog(database, metrics.store)
         return Store(kept, SoleLeader(kept, partitions), str(data), SqliteTopicsLog(database))
     return Store(log, SoleLeader(log, partitions))
+
+
+def _offsets_partitions(settings: Settings) -> list[TopicPartition]:
+    return [offsets_partition(index) for index in range(settings.offsets_topic_num_partitions)]
 
 
 def check_url(url: str) -> None:
@@ -97,7 +103,7 @@ class PostgresStore(Store):
         from rejoin.coordinator.storage.topics.postgres import PostgresTopicsLog  # noqa: PLC0415
 
         incarnation = str(uuid.uuid4())
-        partitions, lease_ms = settings.offsets_topic_num_partitions, settings.broker_session_timeout_ms
+        partitions, lease_ms = _offsets_partitions(settings), settings.broker_session_timeout_ms
         self._database = Database(url)
         self._leases = LeaseStore(self._database, incarnation, partitions, lease_ms)
         self._holder = LeaseHolder(

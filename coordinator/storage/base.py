@@ -1,4 +1,4 @@
-"""What the coordinator needs of an offsets log.
+"""What the coordinator needs of its logs, each that of a topic partition.
 
 A log may be as slow as it likes: ends are told through a callback, exactly once each, on the event loop's thread. A log
 that has nothing to wait for may call it before the method returns; the runtime takes it in after everything else that
@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import TopicPartition
 
 Stored: TypeAlias = Callable[[ErrorCode], None]
 """How an append ended: ``NONE``, or the log's own error."""
@@ -36,19 +37,19 @@ class Observer:
     def batch(self, appends: int, millis: float) -> None:
         """Appends were written together: how many, and how long the store needed for them."""
 
-    def fenced(self, partition: int) -> None:
+    def fenced(self, partition: TopicPartition) -> None:
         """An append of an older epoch was refused."""
 
     def failed(self, error: ErrorCode) -> None:
         """An append could not be written."""
 
-    def damaged(self, partition: int, text: str) -> None:
+    def damaged(self, partition: TopicPartition, text: str) -> None:
         """A partition cannot be read, and will not be: what is wrong with it."""
 
-    def read(self, partition: int, records: int, millis: float) -> None:
+    def read(self, partition: TopicPartition, records: int, millis: float) -> None:
         """A partition was read to its end."""
 
-    def compacted(self, partition: int, removed: int) -> None:
+    def compacted(self, partition: TopicPartition, removed: int) -> None:
         """Records that did not count any more were removed from a partition."""
 
     def reconnected(self) -> None:
@@ -56,7 +57,7 @@ class Observer:
 
 
 class OffsetsLog(Protocol):
-    """The offsets log by partition. An epoch is one node's time as leader of a partition; newer ones fence older."""
+    """Logs by topic partition. An epoch is one node's time as leader of a partition; newer ones fence older."""
 
     async def start(self) -> None:
         """Be ready for everything below. Raises :class:`StoreProblem` where the store cannot be used."""
@@ -64,18 +65,18 @@ class OffsetsLog(Protocol):
     async def close(self) -> None:
         """Finish what was begun."""
 
-    def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         """Write records, all or none, behind everything appended before. No records: tell when all before is stored.
 
         An older epoch than the newest elected is refused with ``NOT_LEADER_OR_FOLLOWER``.
         """
 
-    def read(self, partition: int, epoch: int, piece: Piece) -> None:
+    def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
         """Read a partition from its start. A reader of an older epoch may be left without an end."""
 
 
 class SoleLog(OffsetsLog, Protocol):
     """A log that nobody else writes to, and that therefore makes the epochs. Where several nodes write, leases do."""
 
-    def elect(self, partition: int) -> int:
+    def elect(self, partition: TopicPartition) -> int:
         """Make this node the leader of a partition and return its epoch, newer than all before."""

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, TransactionMarker
 from rejoin.protocol.records.table import RECORD_TYPES
+from rejoin.protocol.types import TopicPartition
 
 _NOTHING: Final = "\0"
 _VERSION: Final = re.compile(r'\{"version":(\d+),')
@@ -70,19 +71,24 @@ def decode(entries: Iterable[tuple[int, str | None, str | None]], topic: str = O
     return tuple(found)
 
 
-def checksum(partition: int, position: int, entry: Sequence[Any]) -> int:
-    """A CRC-32 of an entry and its place; of a row's last three after the position."""
+def checksum(partition: TopicPartition, position: int, entry: Sequence[Any]) -> int:
+    """A CRC-32 of an entry and its place; of a row's last three after the position.
+
+    The offsets topic goes without its name, as when it was the only one.
+    """
     producer_id, key, value = entry
+    topic, index = partition
+    place = index if topic == OFFSETS_TOPIC else f"{topic}-{index}"
     # A value that is missing must not look like one that is empty.
-    text = f"{partition} {position} {producer_id}{'' if key is None else key}{_NOTHING if value is None else value}"
+    text = f"{place} {position} {producer_id}{'' if key is None else key}{_NOTHING if value is None else value}"
     return zlib.crc32(text.encode())
 
 
-def check(partition: int, rows: Iterable[Row]) -> None:
+def check(partition: TopicPartition, rows: Iterable[Row]) -> None:
     """Raise :class:`Unreadable` at the first row that is not what was written."""
     for position, producer_id, kept, key, value in rows:
         if checksum(partition, position, (producer_id, key, value)) != kept:
-            raise Unreadable(f"partition {partition}, position {position}: the checksum does not fit the record")
+            raise Unreadable(f"{partition}, position {position}: the checksum does not fit the record")
 
 
 def _version(key: str) -> int:

@@ -21,17 +21,16 @@ from typing import Final
 from rejoin.protocol.records.consumer_offsets import OffsetRecord, Record, TransactionMarker
 
 _DOOMED_PLAIN: Final = """
-SELECT position, partition, checksum FROM (
-    SELECT position, partition, checksum, value IS NULL AS is_tombstone,
-        max(position) OVER (PARTITION BY partition, key) AS newest
-    FROM log WHERE partition = {partition}
+SELECT position FROM (
+    SELECT position, value IS NULL AS is_tombstone, max(position) OVER (PARTITION BY key) AS newest
+    FROM log WHERE {of}
 ) AS each WHERE position < newest OR is_tombstone ORDER BY position
 """
 
 _DOOMED_PLAIN_SQLITE: Final = """
-SELECT position, partition, checksum FROM {log} WHERE partition IN ({partitions}) AND (
+SELECT position, partition_id, checksum FROM {log} WHERE partition_id IN ({ids}) AND (
     value IS NULL
-    OR position NOT IN (SELECT max(position) FROM {log} WHERE partition IN ({partitions}) GROUP BY partition, key)
+    OR position NOT IN (SELECT max(position) FROM {log} WHERE partition_id IN ({ids}) GROUP BY partition_id, key)
 ) ORDER BY position
 """
 
@@ -41,16 +40,16 @@ WITH ends AS (
         min(CASE WHEN key IS NULL THEN position END) OVER (
             PARTITION BY producer_id ORDER BY position ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         ) AS ended_at
-    FROM {log} WHERE partition = {partition} AND producer_id >= 0
+    FROM {log} WHERE {of} AND producer_id >= 0
 ), fates AS (
     SELECT e.position, e.producer_id, e.key, e.value, e.ended_at,
         CASE WHEN e.ended_at IS NULL THEN 'open' WHEN m.value LIKE '%"committed":true%' THEN 'counts' ELSE 'aborted' END
             AS fate
-    FROM ends e LEFT JOIN log m ON m.partition = {partition} AND m.position = e.ended_at
+    FROM ends e LEFT JOIN log m ON {of} AND m.position = e.ended_at
     WHERE e.key IS NOT NULL
     UNION ALL
     SELECT position, producer_id, key, value, NULL, 'counts' FROM {log}
-    WHERE partition = {partition} AND producer_id < 0
+    WHERE {of} AND producer_id < 0
 ), ranked AS (
     SELECT position, ended_at, fate, value,
         max(CASE WHEN fate = 'counts' THEN position END) OVER (PARTITION BY key) AS newest,
@@ -67,44 +66,46 @@ WITH ends AS (
         END AS is_doomed
     FROM ranked
 )
-SELECT position, partition, checksum FROM log WHERE position IN (
+SELECT {columns} FROM log WHERE position IN (
     SELECT position FROM doomed WHERE is_doomed
     UNION ALL
     SELECT position FROM ends e WHERE key IS NULL AND NOT EXISTS (
         SELECT 1 FROM doomed d WHERE d.ended_at = e.position AND NOT d.is_doomed
     )
-) AND partition = {partition} ORDER BY position
+) AND {of} ORDER BY position
 """
 
-HAS_TRANSACTIONS: Final = "SELECT EXISTS (SELECT 1 FROM log WHERE partition = {partition} AND producer_id >= 0)"
-"""Whether a transaction ever wrote to a partition, as far as its log still knows. Fill in ``partition``."""
+
+def has_transactions_query(of: str) -> str:
+    """SQL for whether a transaction ever wrote to a partition, as far as its log still knows."""
+    return f"SELECT EXISTS (SELECT 1 FROM log WHERE {of} AND producer_id >= 0)"
 
 
-def listed(partitions: Sequence[int]) -> str:
-    """Partitions as they stand behind SQL's ``IN``."""
-    return ", ".join(str(int(each)) for each in partitions)
+def listed(numbers: Sequence[int]) -> str:
+    """Numbers as they stand behind SQL's ``IN``."""
+    return ", ".join(str(int(each)) for each in numbers)
 
 
-def doomed_query(partition: int) -> str:
-    """SQL for position, partition and checksum of what does not count, oldest first: for PostgreSQL.
+def doomed_query(of: str) -> str:
+    """SQL for the positions of what does not count, oldest first: for PostgreSQL.
 
-    For a partition without transactions.
+    ``of`` is the condition for a partition, one without transactions.
     """
-    return _DOOMED_PLAIN.format(partition=int(partition))
+    return _DOOMED_PLAIN.format(of=of)
 
 
-def doomed_query_sqlite(partitions: Sequence[int], log: str = "log") -> str:
-    """The same for SQLite, where positions count through all partitions, and several can be looked at together.
+def doomed_query_sqlite(ids: Sequence[int], log: str = "log") -> str:
+    """The same for SQLite, with partition and checksum; positions count through all partitions there.
 
-    It is faster there than that for PostgreSQL, which in turn may plan this one as a loop in a loop. ``log`` is the
-    table, or a view of it that finds partitions sooner.
+    So several can be looked at together. It is faster there than that for PostgreSQL, which in turn may plan this one
+    as a loop in a loop. ``log`` is the table, or a view of it that finds partitions sooner.
     """
-    return _DOOMED_PLAIN_SQLITE.format(partitions=listed(partitions), log=log)
+    return _DOOMED_PLAIN_SQLITE.format(ids=listed(ids), log=log)
 
 
-def doomed_with_transactions_query(partition: int, log: str = "log") -> str:
-    """The same for a partition that transactions have written to, too."""
-    return _DOOMED.format(partition=int(partition), log=log)
+def doomed_with_transactions_query(of: str, columns: str, log: str = "log") -> str:
+    """The same, with the columns that are asked for, for a partition that transactions have written to, too."""
+    return _DOOMED.format(of=of, columns=columns, log=log)
 
 
 def doomed(records: Sequence[Record]) -> set[int]:

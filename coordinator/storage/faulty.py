@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rejoin.coordinator.storage.base import Piece, SoleLog, Stored
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import TopicPartition
 
 
 class FaultyLog:
@@ -34,16 +35,16 @@ class FaultyLog:
     async def close(self) -> None:
         await self._log.close()
 
-    def elect(self, partition: int) -> int:
+    def elect(self, partition: TopicPartition) -> int:
         return self._log.elect(partition)
 
-    def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         if self.hold_appends:
             self._held.append(lambda: self._append(partition, epoch, records, stored))
         else:
             self._append(partition, epoch, records, stored)
 
-    def read(self, partition: int, epoch: int, piece: Piece) -> None:
+    def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
         if self.hold_reads:
             self._held.append(lambda: self._log.read(partition, epoch, piece))
         else:
@@ -56,7 +57,7 @@ class FaultyLog:
         for go_on in held:
             go_on()
 
-    def _append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def _append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         if self.fail_appends is not None and records:
             stored(self.fail_appends)
         else:

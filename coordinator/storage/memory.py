@@ -1,4 +1,4 @@
-"""An offsets log that lives as long as the process."""
+"""Logs that live as long as the process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from rejoin.coordinator.storage.base import Piece, Stored
 from rejoin.coordinator.storage.compaction import compacted as compacted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import TopicPartition
 
 _COMPACT_FROM: Final = 1_000
 
@@ -15,17 +16,17 @@ _COMPACT_FROM: Final = 1_000
 class Contents(NamedTuple):
     """A whole log: the epoch and the records of each partition."""
 
-    epochs: dict[int, int]
-    records: dict[int, tuple[Record, ...]]
+    epochs: dict[TopicPartition, int]
+    records: dict[TopicPartition, tuple[Record, ...]]
 
 
 class MemoryLog:
     """Appends at once. Compacted now and then, as Kafka's topic is, so that it grows with keys and not with commits."""
 
     def __init__(self) -> None:
-        self._epochs: dict[int, int] = {}
-        self._records: dict[int, list[Record]] = {}
-        self._compact_at: dict[int, int] = {}
+        self._epochs: dict[TopicPartition, int] = {}
+        self._records: dict[TopicPartition, list[Record]] = {}
+        self._compact_at: dict[TopicPartition, int] = {}
 
     async def start(self) -> None:
         """Nothing to do."""
@@ -33,12 +34,12 @@ class MemoryLog:
     async def close(self) -> None:
         """Nothing to do."""
 
-    def elect(self, partition: int) -> int:
+    def elect(self, partition: TopicPartition) -> int:
         epoch = self._epochs.get(partition, -1) + 1
         self._epochs[partition] = epoch
         return epoch
 
-    def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         if epoch < self._epochs.get(partition, 0):
             stored(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
@@ -49,7 +50,7 @@ class MemoryLog:
             self._compact_at[partition] = max(_COMPACT_FROM, 2 * len(kept))
         stored(ErrorCode.NONE)
 
-    def read(self, partition: int, epoch: int, piece: Piece) -> None:
+    def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
         piece(tuple(self._records.get(partition, ())), True)
 
     def contents(self) -> Contents:

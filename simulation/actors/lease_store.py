@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.leadership.leases import Beat, Beaten, GiveBack, Given, Happening, Refused, Request, Take, Taken
 from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
+from rejoin.protocol.types import TopicPartition
 
 
 @dataclass
@@ -23,12 +24,12 @@ class LeaseRow:
 class MemoryLeaseStore:
     """Nodes and leases. ``now`` is given with each request, in ms."""
 
-    def __init__(self, partitions: int, lease_ms: int, broker_of: Callable[[int], Broker]) -> None:
+    def __init__(self, partitions: Sequence[TopicPartition], lease_ms: int, broker_of: Callable[[int], Broker]) -> None:
         self.lease_ms = lease_ms
         self.partitions = partitions
         self.broker_of = broker_of
         self.nodes: dict[int, LeaseRow] = {}
-        self.leases: dict[int, LeaseRow] = {}
+        self.leases: dict[TopicPartition, LeaseRow] = {}
 
     def carry_out(self, request: Request, node_id: int, incarnation: str, now: float) -> Happening:
         match request:
@@ -89,7 +90,7 @@ class MemoryLeaseStore:
             ),
         )
 
-    def leader(self, partition: int, now: float) -> int | None:
+    def leader(self, partition: TopicPartition, now: float) -> int | None:
         """The id of the node that has a partition, if any has."""
         lease = self.leases.get(partition)
         return lease.node_id if lease is not None and self._live(lease, now) else None

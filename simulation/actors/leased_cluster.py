@@ -59,8 +59,7 @@ class LeaseHolder:
         self.node = node
         self.life = node.life
         self.incarnation = f"{node.name}/{node.life}"
-        partitions = cluster.settings.offsets_topic_num_partitions
-        self.leases = Leases(node.broker.node_id, self.incarnation, partitions, cluster.lease_ms)
+        self.leases = Leases(node.broker.node_id, self.incarnation, cluster.store.partitions, cluster.lease_ms)
         self._request = 0
         self._told: ClusterSeen | None = None
         self._rings_at: Millis | None = None
@@ -84,9 +83,9 @@ class LeaseHolder:
                 case Beat() | Take() | GiveBack():
                     self._ask(effect)
                 case Lead():
-                    self.node.hand_in(Elected(offsets_partition(effect.partition), effect.epoch))
+                    self.node.hand_in(Elected(effect.partition, effect.epoch))
                 case StopLeading():
-                    self.node.hand_in(Resigned(offsets_partition(effect.partition)))
+                    self.node.hand_in(Resigned(effect.partition))
                 case _:
                     pass
         told = leases.known(self.node.broker, leases.view)
@@ -148,14 +147,16 @@ class LeasedCluster(Cluster):
         super().__init__(world, disk, nodes, settings, notice_ms=0, gossip_ms=gossip_ms)
         self.lease_ms = lease_ms
         self.store = MemoryLeaseStore(
-            settings.offsets_topic_num_partitions, lease_ms, lambda node_id: self.nodes[node_id - 1].broker
+            [offsets_partition(index) for index in range(settings.offsets_topic_num_partitions)],
+            lease_ms,
+            lambda node_id: self.nodes[node_id - 1].broker,
         )
         self._paths_to_store = {node: _StorePath() for node in self.nodes}
 
     # -- who leads
 
     def leader_of(self, group_id: str) -> NodeActor | None:
-        node_id = self.store.leader(self.partition_of(group_id).partition, self.world.now)
+        node_id = self.store.leader(self.partition_of(group_id), self.world.now)
         return None if node_id is None else self.nodes[node_id - 1]
 
     def begin(self) -> None:
@@ -171,9 +172,9 @@ class LeasedCluster(Cluster):
 
     def move(self, partition: TopicPartition, zombie_ms: Millis) -> None:
         """Whoever leads gives it up, and another takes it."""
-        node_id = self.store.leader(partition.partition, self.world.now)
+        node_id = self.store.leader(partition, self.world.now)
         if node_id is not None and (tenure := self.nodes[node_id - 1].tenure) is not None:
-            tenure.hand_in(Resign(partition.partition))
+            tenure.hand_in(Resign(partition))
 
     def _take_part(self, node: NodeActor) -> None:
         node.step(ClusterSeen((node.broker,), {}))
@@ -193,7 +194,7 @@ class LeasedCluster(Cluster):
         answer = self.store.carry_out(request, by.node.broker.node_id, by.incarnation, self.world.now)
         if isinstance(answer, Taken):
             for partition, epoch in answer.epochs.items():
-                self.disk.log(offsets_partition(partition)).epoch = epoch
+                self.disk.log(partition).epoch = epoch
         if not isinstance(request, Beat):
             for node in self.nodes:
                 if node.tenure is not None and self.reaches_store(node):

@@ -15,11 +15,15 @@ from cyclopts import Parameter
 
 from rejoin.coordinator.commands.log import files
 from rejoin.coordinator.commands.log.contents import LogProblem
+from rejoin.coordinator.commands.log.directory import SqliteSource
 from rejoin.coordinator.commands.log.files import TextLog
-from rejoin.coordinator.commands.log.stores import PostgresSource, SqliteSource, fill_database, fill_directory
+from rejoin.coordinator.commands.log.filling import fill_database, fill_directory
+from rejoin.coordinator.commands.log.tables import PostgresSource
 from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.sqlite.check import DatabaseLost
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 
 STORE_VARIABLE: Final = "REJOIN_STORE"
 _PARTITIONS: Final = 50
@@ -57,15 +61,15 @@ def dump(
     """
 
     def run() -> int:
-        missing = dict.fromkeys(partition)
+        missing = dict.fromkeys(map(offsets_partition, partition))
         marks = {"offsets": ('{"version":0,', '{"version":1,'), "group-metadata": ('{"version":2,',), None: ("{",)}
         with _source(file, data, store, partitions) as source:
-            for kept in source.records(frozenset(partition) or None):
+            for kept in source.records(frozenset(missing) or None):
                 missing.pop(kept.partition, None)
                 if kept.entry.key is not None and kept.entry.key.startswith(marks[only]):
                     sys.stdout.write(kept.as_kafka_prints_it() + "\n")
             for each in missing:
-                print(f"rejoin: {source.name} has no records of partition {each}", file=sys.stderr)
+                print(f"rejoin: {source.name} has no records of {each}", file=sys.stderr)
         return 0
 
     return _reported(run)
@@ -99,7 +103,7 @@ def verify(
                 if found:
                     print(f"{source.name}: {_counted(found, 'problem')}{source.advice}")
                     return 1
-                by_partition: dict[int, int] = {}
+                by_partition: dict[TopicPartition, int] = {}
                 for kept in source.records():
                     by_partition[kept.partition] = by_partition.get(kept.partition, 0) + 1
         except DatabaseLost as problem:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from rejoin.coordinator.storage.codec import PLAIN, Entry, Unreadable, decode
+import orjson
+
+from rejoin.coordinator.storage.codec import PLAIN, Entry, Unreadable, checksum, decode
 from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import TopicPartition
 
 
 class LogProblem(Exception):
@@ -17,7 +20,7 @@ class LogProblem(Exception):
 class Kept(NamedTuple):
     """A record in its place."""
 
-    partition: int
+    partition: TopicPartition
     epoch: int
     entry: Entry
 
@@ -50,7 +53,7 @@ class TopicChange(NamedTuple):
 class Contents:
     """Everything but the records, which are read one by one."""
 
-    epochs: dict[int, int] = field(default_factory=dict)
+    epochs: dict[TopicPartition, int] = field(default_factory=dict)
     topics: list[TopicChange] = field(default_factory=list)
 
 
@@ -62,5 +65,39 @@ def problem_of(kept: Kept) -> str | None:
     try:
         kept.record()
     except Unreadable as problem:
-        return f"partition {kept.partition}: {problem}"
+        return f"{kept.partition}: {problem}"
     return None
+
+
+def unreadable(records: Iterator[Kept]) -> Iterator[str]:
+    """What is wrong with those that cannot be read."""
+    for kept in records:
+        found = problem_of(kept)
+        if found is not None:
+            yield found
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """The record of a row's last four columns: producer id, checksum, key, value."""
+    producer_id, _, key, value = row
+    return Entry(producer_id, key, value)
+
+
+def is_whole(partition: TopicPartition, position: int, row: Sequence[Any]) -> bool:
+    """Whether such a row has its checksum. In a damaged file a column may hold anything."""
+    producer_id, kept, key, value = row
+    if not isinstance(producer_id, int) or not isinstance(kept, int):
+        return False
+    if not isinstance(key, str | None) or not isinstance(value, str | None):
+        return False
+    return checksum(partition, position, (producer_id, key, value)) == kept
+
+
+def compact(record: str) -> str:
+    """JSON without blanks."""
+    return orjson.dumps(orjson.loads(record)).decode()
+
+
+def said(problem: BaseException) -> str:
+    """What a server says takes several lines."""
+    return " ".join(str(problem).split()) or type(problem).__name__

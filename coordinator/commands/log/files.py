@@ -20,11 +20,13 @@ import orjson
 from rejoin.coordinator.commands.log.contents import Contents, Kept, LogProblem, TopicChange, problem_of
 from rejoin.coordinator.storage.codec import PLAIN, Entry
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.records.table import RECORD_TYPES
+from rejoin.protocol.types import TopicPartition
 
 FORMAT: Final = "rejoin-offsets-log"
-VERSION: Final = 1
+VERSION: Final = 2
+"""The first version named no topics: all was the offsets topic's."""
 
 
 def write(out: TextIO, contents: Contents, records: Iterable[Kept]) -> int:
@@ -38,7 +40,7 @@ def write(out: TextIO, contents: Contents, records: Iterable[Kept]) -> int:
 
     line(_dumped({"format": FORMAT, "version": VERSION}))
     for partition, epoch in sorted(contents.epochs.items()):
-        line(_dumped({"partition": partition, "newestEpoch": epoch}))
+        line(_dumped({"topic": partition.topic, "partition": partition.partition, "newestEpoch": epoch}))
     for change in contents.topics:
         line(f'{{"topicsVersion":{change.version},"topics":{change.record}}}')
     for kept in records:
@@ -51,7 +53,8 @@ def write(out: TextIO, contents: Contents, records: Iterable[Kept]) -> int:
 def _line(kept: Kept) -> str:
     key, value = kept.entry.key or "null", kept.entry.value or "null"
     producer = f',"producerId":{kept.entry.producer_id}' if kept.is_transactional else ""
-    return f'{{"partition":{kept.partition},"epoch":{kept.epoch}{producer},"key":{key},"value":{value}}}'
+    where = f'"topic":{_dumped(kept.partition.topic)},"partition":{kept.partition.partition}'
+    return f'{{{where},"epoch":{kept.epoch}{producer},"key":{key},"value":{value}}}'
 
 
 class TextLog:
@@ -70,7 +73,7 @@ class TextLog:
         is_export = f'"format":"{FORMAT}"' in first
         self._records = list(self._export(text) if is_export else self._printed(text, partitions))
 
-    def records(self, wanted: frozenset[int] | None = None) -> Iterator[Kept]:
+    def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
         """The records, of some partitions or of all."""
         return (kept for kept in self._records if wanted is None or kept.partition in wanted)
 
@@ -90,10 +93,10 @@ class TextLog:
                 continue
             crc = zlib.crc32(line.encode(), crc)
             if "format" in fields:
-                if fields.get("version") != VERSION:
-                    raise self._wrong(number, f"expected version {VERSION}, found {fields.get('version')}")
+                if fields.get("version") not in range(1, VERSION + 1):
+                    raise self._wrong(number, f"expected version {VERSION} or older, found {fields.get('version')}")
             elif "newestEpoch" in fields:
-                self.contents.epochs[fields["partition"]] = fields["newestEpoch"]
+                self.contents.epochs[_partition(fields)] = fields["newestEpoch"]
             elif "topics" in fields:
                 self.contents.topics.append(TopicChange(fields["topicsVersion"], _dumped(fields["topics"])))
             else:
@@ -105,7 +108,7 @@ class TextLog:
     def _kept(self, fields: dict[str, Any], number: int) -> Kept:
         try:
             key, value = (None if fields[name] is None else _dumped(fields[name]) for name in ("key", "value"))
-            kept = Kept(fields["partition"], fields["epoch"], Entry(fields.get("producerId", PLAIN), key, value))
+            kept = Kept(_partition(fields), fields["epoch"], Entry(fields.get("producerId", PLAIN), key, value))
         except KeyError as problem:
             raise self._wrong(number, f"{problem} is missing") from None
         found = problem_of(kept)
@@ -115,7 +118,7 @@ class TextLog:
 
     def _printed(self, text: str, partitions: int) -> Iterator[Kept]:
         # It does not say so, but there were as many; a cluster is not started with fewer than it is told to have.
-        self.contents.epochs = dict.fromkeys(range(partitions), 0)
+        self.contents.epochs = dict.fromkeys(map(offsets_partition, range(partitions)), 0)
         decoder = json.JSONDecoder()
         at = 0
         while (at := _next(text, at)) < len(text):
@@ -149,6 +152,10 @@ class TextLog:
 
     def _wrong(self, number: int, text: str) -> LogProblem:
         return LogProblem(f"{self.name}, line {number}: {text}")
+
+
+def _partition(fields: dict[str, Any]) -> TopicPartition:
+    return TopicPartition(fields.get("topic", OFFSETS_TOPIC), fields["partition"])
 
 
 def _next(text: str, at: int) -> int:

@@ -22,10 +22,11 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
     view = leadership.view()
     leaders = runtime.node.leaders
     partitions = []
-    for partition in range(runtime.node.settings.offsets_topic_num_partitions):
+    for index in range(runtime.node.settings.offsets_topic_num_partitions):
+        partition = offsets_partition(index)
         lease = view.by_partition.get(partition)
-        mine = own.get(partition)
-        leader = leaders.get(offsets_partition(partition))
+        mine = own.get(index)
+        leader = leaders.get(partition)
         if mine is not None:
             state, epoch, load_ms = mine.state.lower(), mine.epoch, runtime.load_ms.get(partition)
         else:
@@ -37,7 +38,8 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
             expires = max(0, lease.ms_left)
         partitions.append(
             {
-                "partition": partition,
+                "topic": partition.topic,
+                "partition": partition.partition,
                 "leader": leader,
                 "epoch": epoch,
                 "state": state,
@@ -88,9 +90,10 @@ def resign(runtime: Runtime, partition: int) -> dict[str, Any]:
     count = runtime.node.settings.offsets_topic_num_partitions
     if not 0 <= partition < count:
         raise Problem(404, "unknown-partition", f"there is no offsets partition {partition}; expected 0 to {count - 1}")
-    if not runtime.resign(partition):
-        leader = runtime.node.leaders.get(offsets_partition(partition))
+    led = offsets_partition(partition)
+    if not runtime.resign(led):
+        leader = runtime.node.leaders.get(led)
         where = "nobody leads it now" if leader is None else f"node {leader} does, ask there"
         raise Problem(409, "not-leading", f"this node does not lead offsets partition {partition}: {where}")
-    alone = runtime.leadership.lease_ms is None and runtime.elect(partition)
-    return {"partition": partition, "leading": alone}
+    alone = runtime.leadership.lease_ms is None and runtime.elect(led)
+    return {"topic": led.topic, "partition": partition, "leading": alone}

@@ -1,4 +1,4 @@
-"""The offsets log in PostgreSQL, for several nodes.
+"""The logs in PostgreSQL, for several nodes.
 
 Everything that waits to be written goes in one statement, in one round trip: it looks at the lease of each partition,
 locks it against a take-over until the records are durable, and writes the records of those whose epoch and node are
@@ -15,19 +15,20 @@ import asyncio
 import time
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import structlog
 
 from rejoin.coordinator.storage.base import Observer, Piece, Stored
 from rejoin.coordinator.storage.codec import Entry, Row, Unreadable, check, checksum, decode, encode
-from rejoin.coordinator.storage.compaction import HAS_TRANSACTIONS, doomed_query, doomed_with_transactions_query
+from rejoin.coordinator.storage.compaction import doomed_query, doomed_with_transactions_query, has_transactions_query
 from rejoin.coordinator.storage.log_throttle import Complaints
 from rejoin.coordinator.storage.postgres.database import LOST, Connection, Database, PostgresError
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import TopicPartition
 
 PIECE_RECORDS: Final = 1_000
 APPEND_SECONDS: Final = 15.0
@@ -41,53 +42,76 @@ _AGAIN: Final = ("40", "55P03", "57014")
 """Beginnings of SQLSTATE: nothing was written, and it may go better the next time."""
 _READ_ONLY: Final = "25006"
 
-_APPEND: Final = """
+_WANTED: Final = "(SELECT * FROM unnest({0}::text[], {1}::integer[]))"
+"""Topic partitions, as an array of topics and one of numbers."""
+
+_APPEND: Final = f"""
 WITH session AS (
     UPDATE writers SET batch = $3, seen_at = now() WHERE writer = $1 AND session = $2 RETURNING batch
 ), held AS MATERIALIZED (
-    SELECT partition, epoch, node_id FROM leases WHERE partition = ANY($4::integer[]) ORDER BY partition FOR SHARE
+    SELECT topic, partition, epoch, node_id FROM leases WHERE (topic, partition) IN {_WANTED.format("$4", "$5")}
+    ORDER BY topic, partition FOR SHARE
 ), written AS (
-    INSERT INTO log (partition, position, epoch, producer_id, checksum, key, value)
+    INSERT INTO log (topic, partition, position, epoch, producer_id, checksum, key, value)
     SELECT r.* FROM unnest(
-        $6::integer[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::text[]
-    ) AS r (partition, position, epoch, producer_id, checksum, key, value)
-    JOIN held ON held.partition = r.partition AND held.epoch = r.epoch AND held.node_id = $5
+        $7::text[], $8::integer[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[]
+    ) AS r (topic, partition, position, epoch, producer_id, checksum, key, value)
+    JOIN held ON held.topic = r.topic AND held.partition = r.partition AND held.epoch = r.epoch AND held.node_id = $6
     WHERE EXISTS (SELECT FROM session)
 )
-SELECT partition, epoch, node_id FROM held
-UNION ALL SELECT -1, count(*), NULL FROM session
+SELECT topic, partition, epoch, node_id FROM held
+UNION ALL SELECT '', -1, count(*), NULL FROM session
 """
 _SESSION: Final = """
 INSERT INTO writers AS w (writer, session, batch) VALUES ($1, $2, 0)
 ON CONFLICT (writer) DO UPDATE SET session = greatest(w.session, excluded.session), seen_at = now()
 RETURNING session, batch
 """
-_LEASES: Final = "SELECT partition, epoch, node_id FROM leases WHERE partition = ANY($1::integer[])"
-_ENDS: Final = "SELECT partition, max(position) FROM log WHERE partition = ANY($1::integer[]) GROUP BY partition"
+_LEASES: Final = f"""
+SELECT topic, partition, epoch, node_id FROM leases WHERE (topic, partition) IN {_WANTED.format("$1", "$2")}
+"""
+_ENDS: Final = """
+SELECT w.topic, w.partition, l.position FROM unnest($1::text[], $2::integer[]) AS w (topic, partition)
+CROSS JOIN LATERAL (
+    SELECT position FROM log WHERE log.topic = w.topic AND log.partition = w.partition ORDER BY position DESC LIMIT 1
+) AS l
+"""
 _READ: Final = """
 SELECT position, producer_id, checksum, key, value FROM log
-WHERE partition = $1 AND position > $2 ORDER BY position LIMIT $3
+WHERE topic = $1 AND partition = $2 AND position > $3 ORDER BY position LIMIT $4
 """
+_PARTITION: Final = "topic = $1 AND partition = $2"
+_HAS_TRANSACTIONS: Final = has_transactions_query(_PARTITION)
+_DOOMED: Final = doomed_query(_PARTITION)
+_DOOMED_WITH_TRANSACTIONS: Final = doomed_with_transactions_query(_PARTITION, "position")
+_COUNT: Final = "SELECT count(*) FROM log WHERE topic = $1 AND partition = $2"
+_ALIVE: Final = "SELECT alive FROM compactions WHERE topic = $1 AND partition = $2"
 _REMOVE: Final = """
 WITH held AS (
-    SELECT partition FROM leases WHERE partition = $1 AND epoch = $2 AND node_id = $3 FOR SHARE
+    SELECT partition FROM leases
+    WHERE topic = $1 AND partition = $2 AND epoch = $3 AND node_id = $4 FOR SHARE
 ), removed AS (
-    DELETE FROM log WHERE partition = $1 AND position = ANY($4::bigint[]) AND EXISTS (SELECT FROM held)
+    DELETE FROM log
+    WHERE topic = $1 AND partition = $2 AND position = ANY($5::bigint[]) AND EXISTS (SELECT FROM held)
 )
 SELECT count(*) FROM held
 """
 _LEFT: Final = """
-INSERT INTO compactions (partition, alive) VALUES ($1, $2)
-ON CONFLICT (partition) DO UPDATE SET alive = excluded.alive
+INSERT INTO compactions (topic, partition, alive) VALUES ($1, $2, $3)
+ON CONFLICT (topic, partition) DO UPDATE SET alive = excluded.alive
 """
 _FORGET_WRITERS: Final = "DELETE FROM writers WHERE seen_at < now() - interval '7 days'"
+
+
+_Leases: TypeAlias = dict[TopicPartition, tuple[int, int]]
+"""Epoch and node of each partition's lease."""
 
 
 @dataclass(slots=True)
 class _Append:
     """An append that waits, or is on its way."""
 
-    partition: int
+    partition: TopicPartition
     epoch: int
     entries: Sequence[Entry]
     stored: Stored
@@ -124,7 +148,7 @@ class _Line:
 
 
 class PostgresLog:
-    """The offsets log of one node. The epochs are those of the table ``leases``, which others write."""
+    """The logs of one node. The epochs are those of the table ``leases``, which others write."""
 
     def __init__(self, database: Database, node_id: int, observer: Observer | None = None) -> None:
         self.database = database
@@ -137,8 +161,8 @@ class PostgresLog:
         self._waiting: deque[_Append] = deque()
         self._something = asyncio.Event()
         self._closing = False
-        self._led: dict[int, _Led] = {}
-        self._compacting: set[int] = set()
+        self._led: dict[TopicPartition, _Led] = {}
+        self._compacting: set[TopicPartition] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading = asyncio.Semaphore(_READERS)
         self._writing: asyncio.Task[None] | None = None
@@ -172,7 +196,7 @@ class PostgresLog:
 
     # --- appending
 
-    def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         append = _Append(partition, epoch, (), stored, time.perf_counter())
         try:
             append.entries = [encode(record) for record in records]
@@ -281,24 +305,25 @@ class PostgresLog:
         )
         if not unknown:
             return
-        ends = dict(await self._line.connection.fetch(_ENDS, unknown, timeout=APPEND_SECONDS))
+        found = await self._line.connection.fetch(_ENDS, *columns(unknown), timeout=APPEND_SECONDS)
+        ends = {TopicPartition(topic, partition): end for topic, partition, end in found}
         for each in batch.appends:
             if each.partition in unknown:
                 self._lead(each.partition, each.epoch, ends.get(each.partition, 0) + 1)
 
-    def _lead(self, partition: int, epoch: int, next_position: int) -> None:
+    def _lead(self, partition: TopicPartition, epoch: int, next_position: int) -> None:
         led = self._led.get(partition)
         if led is None or led.epoch < epoch:
             self._led[partition] = _Led(epoch, next_position, readers=0 if led is None else led.readers)
         else:
             led.next_position = next_position
 
-    async def _send(self, batch: _Batch) -> dict[int, tuple[int, int]] | None:
+    async def _send(self, batch: _Batch) -> _Leases | None:
         """Write what may be written; returns the lease of each partition, or none when the session is not ours."""
         line = self._line
         assert line is not None, "there is a connection"
-        rows: list[tuple[int, int, int, int, int, str | None, str | None]] = []
-        ends: dict[int, int] = {}
+        rows: list[tuple[str, int, int, int, int, int, str | None, str | None]] = []
+        ends: dict[TopicPartition, int] = {}
         for each in batch.appends:
             led = self._led[each.partition]
             if each.epoch != led.epoch:
@@ -306,32 +331,32 @@ class PostgresLog:
             position = ends.get(each.partition, led.next_position)
             for entry in each.entries:
                 crc = checksum(each.partition, 0, entry)
-                rows.append((each.partition, position, each.epoch, entry.producer_id, crc, entry.key, entry.value))
+                rows.append((*each.partition, position, each.epoch, entry.producer_id, crc, entry.key, entry.value))
                 position += 1
             ends[each.partition] = position
         partitions = sorted({each.partition for each in batch.appends})
-        columns = list(zip(*rows, strict=True)) if rows else [()] * 7
+        values = list(zip(*rows, strict=True)) if rows else [()] * 8
         found = await line.connection.fetch(
             _APPEND,
             self._writer,
             line.session,
             batch.number,
-            partitions,
+            *columns(partitions),
             self.node_id,
-            *columns,
+            *values,
             timeout=APPEND_SECONDS,
         )
-        held = {partition: (epoch, node_id) for partition, epoch, node_id in found}
-        return held if held.pop(-1)[0] else None
+        held = {TopicPartition(topic, partition): (epoch, node_id) for topic, partition, epoch, node_id in found}
+        return held if held.pop(TopicPartition("", -1))[0] else None
 
-    async def _leases(self, batch: _Batch) -> dict[int, tuple[int, int]]:
+    async def _leases(self, batch: _Batch) -> _Leases:
         """The leases as they are now. A lease that still has an append's epoch had it all the time."""
         assert self._line is not None, "there is a connection"
         partitions = sorted({each.partition for each in batch.appends})
-        found = await self._line.connection.fetch(_LEASES, partitions, timeout=APPEND_SECONDS)
-        return {partition: (epoch, node_id) for partition, epoch, node_id in found}
+        found = await self._line.connection.fetch(_LEASES, *columns(partitions), timeout=APPEND_SECONDS)
+        return {TopicPartition(topic, partition): (epoch, node_id) for topic, partition, epoch, node_id in found}
 
-    def _end(self, batch: _Batch, held: dict[int, tuple[int, int]]) -> None:
+    def _end(self, batch: _Batch, held: _Leases) -> None:
         """Tell everybody, in order, and go on from where the records ended."""
         now = time.perf_counter()
         self._complaints.over("append_failed", "appends_stored_again")
@@ -373,7 +398,7 @@ class PostgresLog:
 
     # --- reading
 
-    def read(self, partition: int, epoch: int, piece: Piece) -> None:
+    def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
         began = time.perf_counter()
 
         def begin(error: ErrorCode) -> None:
@@ -383,7 +408,7 @@ class PostgresLog:
         # Behind all that was appended before, so that it is either read or refused.
         self.append(partition, epoch, (), begin)
 
-    async def _read(self, partition: int, epoch: int, piece: Piece, began: float) -> None:
+    async def _read(self, partition: TopicPartition, epoch: int, piece: Piece, began: float) -> None:
         led = self._led[partition]
         led.readers += 1
         try:
@@ -395,7 +420,7 @@ class PostgresLog:
         finally:
             led.readers -= 1
 
-    async def _read_pieces(self, partition: int, epoch: int, piece: Piece, began: float, led: _Led) -> None:
+    async def _read_pieces(self, partition: TopicPartition, epoch: int, piece: Piece, began: float, led: _Led) -> None:
         after = records = 0
         pause = _FIRST_PAUSE
         alive: int | None = None
@@ -403,10 +428,9 @@ class PostgresLog:
             try:
                 async with self.database.acquire() as connection:
                     if alive is None:
-                        query = "SELECT alive FROM compactions WHERE partition = $1"
-                        alive = await connection.fetchval(query, partition) or 0
+                        alive = await connection.fetchval(_ALIVE, *partition) or 0
                     rows: list[Row] = [
-                        tuple(row) for row in await connection.fetch(_READ, partition, after, PIECE_RECORDS)
+                        tuple(row) for row in await connection.fetch(_READ, *partition, after, PIECE_RECORDS)
                     ]
             except (*LOST, PostgresError) as problem:
                 self._complain("read_failed", problem)
@@ -431,26 +455,27 @@ class PostgresLog:
 
     # --- compaction
 
-    def _compact(self, partition: int, led: _Led) -> None:
+    def _compact(self, partition: TopicPartition, led: _Led) -> None:
         """Not while the partition is read: whoever has taken in a record must see the tombstone that ends it."""
         if partition not in self._compacting and not led.readers and not self._closing:
             self._compacting.add(partition)
             self._spawn(self._compact_now(partition, led))
 
-    async def _compact_now(self, partition: int, led: _Led) -> None:
+    async def _compact_now(self, partition: TopicPartition, led: _Led) -> None:
         try:
             async with self.database.acquire() as connection:
-                records = await connection.fetchval("SELECT count(*) FROM log WHERE partition = $1", partition)
-                has_transactions = await connection.fetchval(HAS_TRANSACTIONS.format(partition=partition))
-                query = doomed_with_transactions_query(partition) if has_transactions else doomed_query(partition)
-                doomed = [position for position, *_ in await connection.fetch(query)]
+                records = await connection.fetchval(_COUNT, *partition)
+                has_transactions = await connection.fetchval(_HAS_TRANSACTIONS, *partition)
+                query = _DOOMED_WITH_TRANSACTIONS if has_transactions else _DOOMED
+                doomed = [position for (position,) in await connection.fetch(query, *partition)]
                 for begin in range(0, len(doomed), _SLICE_RECORDS):
                     some = doomed[begin : begin + _SLICE_RECORDS]
-                    if led.readers or not await connection.fetchval(_REMOVE, partition, led.epoch, self.node_id, some):
+                    leads = (led.epoch, self.node_id)
+                    if led.readers or not await connection.fetchval(_REMOVE, *partition, *leads, some):
                         return
                     led.records -= len(some)
                 alive = max(0, records - len(doomed))
-                await connection.execute(_LEFT, partition, alive)
+                await connection.execute(_LEFT, *partition, alive)
             led.compact_at = max(_COMPACT_FROM, 2 * alive)
             self.observer.compacted(partition, len(doomed))
         except (*LOST, PostgresError) as problem:
@@ -467,3 +492,9 @@ class PostgresLog:
 
     def _complain(self, what: str, problem: BaseException) -> None:
         self._complaints.say(what, problem, level="warning")
+
+
+def columns(partitions: Iterable[TopicPartition]) -> tuple[list[str], list[int]]:
+    """Topics and numbers, as two arrays."""
+    pairs = list(partitions)
+    return [topic for topic, _ in pairs], [partition for _, partition in pairs]

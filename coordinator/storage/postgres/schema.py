@@ -5,8 +5,8 @@ step of :data:`STEPS` is carried out once, in order, in one transaction with tho
 out is the schema's version.
 
 Who writes what: ``nodes`` and ``leases`` are the cluster's (an epoch goes up by one whenever a partition changes
-hands), ``topics_log`` the topics', all others the offsets log's. The offsets log reads ``leases`` for fencing, with row
-locks: whoever changes several leases in one transaction does so in the order of their partitions.
+hands), ``topics_log`` the topics', all others the logs'. The logs read ``leases`` for fencing, with row locks: whoever
+changes several leases in one transaction does so in the order of their topic partitions.
 """
 
 from __future__ import annotations
@@ -73,5 +73,16 @@ _LOADS: Final = """
 ALTER TABLE leases ADD COLUMN load_ms integer;
 """
 
-STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _LOADS)
+_TOPIC_PARTITIONS: Final = """
+-- Logs are those of topic partitions; all that there were before are the offsets topic's. The default is for nodes of
+-- an older program, which go on beside newer ones until they are replaced, and name no topic.
+ALTER TABLE leases ADD COLUMN topic text COLLATE "C" NOT NULL DEFAULT '__consumer_offsets';
+ALTER TABLE leases DROP CONSTRAINT leases_pkey, ADD PRIMARY KEY (topic, partition);
+ALTER TABLE log ADD COLUMN topic text COLLATE "C" NOT NULL DEFAULT '__consumer_offsets';
+ALTER TABLE log DROP CONSTRAINT log_pkey, ADD PRIMARY KEY (topic, partition, position);
+ALTER TABLE compactions ADD COLUMN topic text COLLATE "C" NOT NULL DEFAULT '__consumer_offsets';
+ALTER TABLE compactions DROP CONSTRAINT compactions_pkey, ADD PRIMARY KEY (topic, partition);
+"""
+
+STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _LOADS, _TOPIC_PARTITIONS)
 """What makes the schema of version ``n`` out of that of version ``n - 1``, for each ``n`` from 1 on."""

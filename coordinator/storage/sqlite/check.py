@@ -18,12 +18,15 @@ from typing import Any, Final, NamedTuple
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import Row, checksum
 from rejoin.coordinator.storage.sqlite.files import Marked, advice
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
+from rejoin.protocol.types import TopicPartition
 
 PARTITION_LOG: Final = "partition_log"
 """The log for whoever wants one partition of it."""
 
 _HAS_PARTITION_LOG: Final = f"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '{PARTITION_LOG}')"
 _HAS_TAIL: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('store') WHERE name = 'tail_checksums')"
+_HAS_TOPICS: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('partitions') WHERE name = 'topic')"
 _SHOWN: Final = 3
 _NO_DATABASE: Final = 1
 """Up to so many bytes SQLite takes a file for one that is still to be filled."""
@@ -34,9 +37,9 @@ class DatabaseLost(StoreProblem):
 
 
 class Finding(NamedTuple):
-    """Something wrong with a partition, or with the whole file (-1)."""
+    """Something wrong with a partition, or with the whole file."""
 
-    partition: int
+    partition: TopicPartition | None
     text: str
 
 
@@ -113,48 +116,75 @@ def check_records(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreProblem(f"{path} is damaged: " + "; ".join(finding.text for finding in found) + advice(path.parent))
 
 
+def has_topics(connection: sqlite3.Connection) -> bool:
+    """Whether the tables name the topics of their partitions; those of an older version have the offsets topic only."""
+    return bool(connection.execute(_HAS_TOPICS).fetchone()[0])
+
+
 def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
     """All that is wrong with the records."""
-    expected = {
-        partition: (records, checksums)
-        for partition, records, checksums in connection.execute("SELECT partition, records, checksums FROM partitions")
-    }
-    caught_up, tail_records, tail_checksums = _tail(connection)
+    with_topics = has_topics(connection)
+    names, expected = expected_records(connection)
+    tail = _tail(connection)
+    if not all(isinstance(each, int) for each in tail):
+        yield Finding(None, f"the table store: expected numbers for where the log ends, found {tail}")
+        return
+    caught_up, tail_records, tail_checksums = tail
     counts: Counter[int] = Counter()
     sums: Counter[int] = Counter()
     in_tail: Counter[int] = Counter()
-    query = "SELECT partition, position, producer_id, checksum, key, value FROM log ORDER BY position"
-    for partition, position, producer_id, kept, key, value in connection.execute(query):
-        if not isinstance(partition, int) or not isinstance(kept, int):
-            yield Finding(-1, f"position {position}: there is no record in its place")
+    number_column = "partition_id" if with_topics else "partition"
+    query = f"SELECT {number_column}, position, producer_id, checksum, key, value FROM log ORDER BY position"
+    for number, position, producer_id, kept, key, value in connection.execute(query):
+        if not isinstance(number, int) or not isinstance(kept, int):
+            yield Finding(None, f"position {position}: there is no record in its place")
             continue
+        if with_topics and number not in names:
+            yield Finding(None, f"position {position}: expected a partition of the table, found id {number}")
+            continue
+        partition = names.setdefault(number, offsets_partition(number))
         if position <= caught_up:
-            counts[partition] += 1
-            sums[partition] += kept
+            counts[number] += 1
+            sums[number] += kept
         else:
-            in_tail[partition] += 1
+            in_tail[number] += 1
             tail_checksums -= kept
         if not _fits(partition, position, (producer_id, key, value), kept):
-            where = f"partition {partition}, position {position}"
-            yield Finding(partition, f"{where}: the checksum does not fit the record")
+            yield Finding(partition, f"{partition}, position {position}: the checksum does not fit the record")
     by_partition = PARTITION_LOG if connection.execute(_HAS_PARTITION_LOG).fetchone()[0] else "log"
-    listed = dict(connection.execute(f"SELECT partition, count(*) FROM {by_partition} GROUP BY partition"))
+    listed = dict(connection.execute(f"SELECT {number_column}, count(*) FROM {by_partition} GROUP BY 1"))
     if in_tail.total() != tail_records:
         found = f"expected {tail_records} records, found {in_tail.total()}"
-        yield Finding(-1, f"after position {caught_up}: {found}")
+        yield Finding(None, f"after position {caught_up}: {found}")
     elif tail_checksums:
-        yield Finding(-1, f"after position {caught_up}: the records are not those that were stored")
-    for partition in sorted(expected.keys() | counts.keys() | in_tail.keys()):
-        records, checksums = expected.get(partition, (0, 0))
-        count = counts[partition]
+        yield Finding(None, f"after position {caught_up}: the records are not those that were stored")
+    for number in sorted(expected.keys() | counts.keys() | in_tail.keys()):
+        partition = names[number]
+        records, checksums = expected.get(number, (0, 0))
+        count = counts[number]
         if count != records:
-            yield Finding(partition, f"partition {partition}: expected {records} records, found {count}")
-        elif sums[partition] != checksums:
-            yield Finding(partition, f"partition {partition}: its records are not those that were stored")
-        count += in_tail[partition]
-        if listed.get(partition, 0) != count:
-            text = f"partition {partition}: its index has {listed.get(partition, 0)} records, its table {count}"
+            yield Finding(partition, f"{partition}: expected {records} records, found {count}")
+        elif sums[number] != checksums:
+            yield Finding(partition, f"{partition}: its records are not those that were stored")
+        count += in_tail[number]
+        if listed.get(number, 0) != count:
+            text = f"{partition}: its index has {listed.get(number, 0)} records, its table {count}"
             yield Finding(partition, text)
+
+
+def expected_records(
+    connection: sqlite3.Connection,
+) -> tuple[dict[int, TopicPartition], dict[int, tuple[int, int]]]:
+    """Which partition each id is, and how many records it has, with the sum of their checksums."""
+    columns = "id, topic, partition" if has_topics(connection) else f"partition, '{OFFSETS_TOPIC}', partition"
+    names: dict[int, TopicPartition] = {}
+    expected: dict[int, tuple[int, int]] = {}
+    for number, topic, partition, records, checksums in connection.execute(
+        f"SELECT {columns}, records, checksums FROM partitions"
+    ):
+        names[number] = TopicPartition(topic, partition)
+        expected[number] = (records, checksums)
+    return names, expected
 
 
 def _tail(connection: sqlite3.Connection) -> tuple[int, int, int]:
@@ -166,7 +196,7 @@ def _tail(connection: sqlite3.Connection) -> tuple[int, int, int]:
     return found or (0, 0, 0)
 
 
-def _fits(partition: int, position: int, entry: tuple[Any, Any, Any], kept: int) -> bool:
+def _fits(partition: TopicPartition, position: int, entry: tuple[Any, Any, Any], kept: int) -> bool:
     """Whether an entry has its checksum. In a damaged file a column may hold anything."""
     producer_id, key, value = entry
     if not isinstance(producer_id, int) or not isinstance(key, str | None) or not isinstance(value, str | None):
@@ -174,10 +204,10 @@ def _fits(partition: int, position: int, entry: tuple[Any, Any, Any], kept: int)
     return checksum(partition, position, entry) == kept
 
 
-def rows(connection: sqlite3.Connection, partition: int, after: int, until: int, limit: int) -> list[Row]:
-    """A piece of a partition: what comes after a position, up to and including another."""
+def rows(connection: sqlite3.Connection, number: int, after: int, until: int, limit: int) -> list[Row]:
+    """A piece of the partition with this id: what comes after a position, up to and including another."""
     return connection.execute(
         f"SELECT position, producer_id, checksum, key, value FROM {PARTITION_LOG} "
-        "WHERE partition = ? AND position > ? AND position <= ? ORDER BY position LIMIT ?",
-        (partition, after, until, limit),
+        "WHERE partition_id = ? AND position > ? AND position <= ? ORDER BY position LIMIT ?",
+        (number, after, until, limit),
     ).fetchall()

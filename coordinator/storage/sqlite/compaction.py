@@ -22,18 +22,20 @@ from rejoin.coordinator.storage.base import Observer
 from rejoin.coordinator.storage.compaction import doomed_query_sqlite, doomed_with_transactions_query, listed
 from rejoin.coordinator.storage.sqlite.check import PARTITION_LOG
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
-from rejoin.coordinator.storage.sqlite.partition_index import Books, Doomed, PartitionBooks
+from rejoin.coordinator.storage.sqlite.partition_index import Doomed, PartitionIndex, PartitionStats
+from rejoin.protocol.types import TopicPartition
 
 _SLICE_RECORDS: Final = 500
 _LARGEST_SLICE: Final = 5_000
 _SLICES: Final = 16
 _VACUUM_PAGES: Final = 100
 _FEW: Final = 4
+_COLUMNS: Final = "position, partition_id, checksum"
 
 
 @dataclass(slots=True)
 class _Run:
-    """Partitions that are compacted together, with the records that each will have about.
+    """Partitions that are compacted together, by id, with the records that each will have about.
 
     ``doomed`` has the others.
     """
@@ -51,15 +53,19 @@ class Compactor:
     """
 
     def __init__(
-        self, database: SqliteDatabase, books: Books, observer: Observer, is_read: Callable[[int], bool]
+        self,
+        database: SqliteDatabase,
+        index: PartitionIndex,
+        observer: Observer,
+        is_read: Callable[[TopicPartition], bool],
     ) -> None:
         self.is_busy = False
         self._database = database
-        self._books = books
+        self._index = index
         self._observer = observer
         self._is_read = is_read
         self._stopped = False
-        self._looked_at: Mapping[int, PartitionBooks] | None = None
+        self._looked_at: Mapping[TopicPartition, PartitionStats] | None = None
         self._logger: Any = structlog.get_logger("coordinator").bind()
 
     def stop(self) -> None:
@@ -68,25 +74,26 @@ class Compactor:
 
     def look_after(self) -> None:
         """Compact when it is time to. To be asked after each write: what is being read now is looked at again then."""
-        known = self._books.durable
+        known = self._index.durable
         if known is self._looked_at or self.is_busy or self._stopped:
             return
         due = [partition for partition, kept in known.items() if kept.is_due]
         if any(not self._is_read(partition) for partition in due):
             self.is_busy = True
-            self._database.submit(self._books.catch_up, self._look)
+            self._database.submit(self._index.catch_up, self._look)
         if not due:
             self._looked_at = known
 
     def _look(self, outcome: object) -> None:
         """Find out what does not count."""
-        known = self._books.durable
-        run = _Run({each: kept.records for each, kept in known.items() if kept.is_half_due and not self._is_read(each)})
+        known = self._index.durable
+        is_due = {each: kept for each, kept in known.items() if kept.is_half_due and not self._is_read(each)}
+        run = _Run({kept.id: kept.records for kept in is_due.values()})
         if isinstance(outcome, BaseException):
             self._failed(run, outcome)
             return
         is_few = sum(run.alive.values()) * _FEW < sum(kept.records for kept in known.values())
-        assert isinstance(outcome, int), "the books say how far they go"
+        assert isinstance(outcome, int), "the index says how far it goes"
         work = partial(_find_doomed, list(run.alive), outcome, PARTITION_LOG if is_few else "log")
         self._database.read(work, partial(self._doomed_found, run))
 
@@ -95,8 +102,8 @@ class Compactor:
             self._failed(run, outcome)
             return
         run.doomed = outcome
-        for partition, doomed in Counter(partition for _, partition, _ in run.doomed).items():
-            run.alive[partition] = max(0, run.alive[partition] - doomed)
+        for number, doomed in Counter(number for _, number, _ in run.doomed).items():
+            run.alive[number] = max(0, run.alive[number] - doomed)
         self._remove_slice(run, None)
 
     def _remove_slice(self, run: _Run, outcome: object) -> None:
@@ -104,21 +111,21 @@ class Compactor:
         if isinstance(outcome, BaseException):
             self._failed(run, outcome)
             return
-        for partition in [each for each in run.alive if self._is_read(each)]:
-            del run.alive[partition]
+        for number in [each for each in run.alive if self._is_read(self._index.by_id[each])]:
+            del run.alive[number]
         if self._stopped:
             self.is_busy = False
             return
         end = run.begin + min(max(_SLICE_RECORDS, len(run.doomed) // _SLICES), _LARGEST_SLICE)
         some = [each for each in run.doomed[run.begin : end] if each[1] in run.alive]
         run.begin = end
-        run.removed.update(partition for _, partition, _ in some)
+        run.removed.update(number for _, number, _ in some)
         is_last = end >= len(run.doomed)
         alive = run.alive if is_last else {}
 
         def remove(connection: sqlite3.Connection) -> None:
-            self._books.remove(connection, some)
-            self._books.compacted(connection, alive)
+            self._index.remove(connection, some)
+            self._index.compacted(connection, alive)
             give_back_pages(connection, _VACUUM_PAGES + len(some) // 10)
 
         self._database.submit(remove, partial(self._ended if is_last else self._remove_slice, run))
@@ -128,15 +135,16 @@ class Compactor:
             self._failed(run, outcome)
             return
         self.is_busy = False
-        for partition in run.alive.keys() | run.removed.keys():
-            self._observer.compacted(partition, run.removed[partition])
+        for number in run.alive.keys() | run.removed.keys():
+            self._observer.compacted(self._index.by_id[number], run.removed[number])
         self.look_after()
 
     def _failed(self, run: _Run, problem: BaseException) -> None:
         self.is_busy = False
-        self._looked_at = self._books.durable
+        self._looked_at = self._index.durable
         problem_text = f"{type(problem).__name__}: {problem}"
-        self._logger.error("compaction_failed", partitions=list(run.alive), problem=problem_text)
+        partitions = [str(self._index.by_id[number]) for number in run.alive]
+        self._logger.error("compaction_failed", partitions=partitions, problem=problem_text)
 
 
 def give_back_pages(connection: sqlite3.Connection, most: int) -> None:
@@ -146,19 +154,20 @@ def give_back_pages(connection: sqlite3.Connection, most: int) -> None:
         connection.execute("PRAGMA incremental_vacuum(1)")
 
 
-def _find_doomed(partitions: list[int], until: int, log: str, connection: sqlite3.Connection) -> list[Doomed]:
+def _find_doomed(ids: list[int], until: int, log: str, connection: sqlite3.Connection) -> list[Doomed]:
     """The records up to a position that do not count, oldest first.
 
-    Those behind it are not in the books yet, and may be gone before they ever are.
+    Those behind it are not in the index yet, and may be gone before they ever are.
     """
     connection.execute("BEGIN")
     try:
-        wrote = f"SELECT DISTINCT partition FROM {log} WHERE producer_id >= 0 AND partition IN ({listed(partitions)})"
-        with_transactions = {partition for (partition,) in connection.execute(wrote)}
-        plain = [partition for partition in partitions if partition not in with_transactions]
+        wrote = f"SELECT DISTINCT partition_id FROM {log} WHERE producer_id >= 0 AND partition_id IN ({listed(ids)})"
+        with_transactions = {number for (number,) in connection.execute(wrote)}
+        plain = [number for number in ids if number not in with_transactions]
         doomed = _all_at_once(connection, doomed_query_sqlite(plain, log))
-        for partition in sorted(with_transactions):
-            doomed += _all_at_once(connection, doomed_with_transactions_query(partition, PARTITION_LOG))
+        for number in sorted(with_transactions):
+            query = doomed_with_transactions_query(f"partition_id = {int(number)}", _COLUMNS, PARTITION_LOG)
+            doomed += _all_at_once(connection, query)
         return sorted(each for each in doomed if each[0] <= until)
     finally:
         connection.execute("ROLLBACK")
@@ -166,6 +175,6 @@ def _find_doomed(partitions: list[int], until: int, log: str, connection: sqlite
 
 def _all_at_once(connection: sqlite3.Connection, query: str) -> list[Doomed]:
     """The rows of a query, fetched as one. Row by row, threads that have better things to do would wait for each."""
-    as_one = f"SELECT json_group_array(json_array(position, partition, checksum)) FROM ({query})"
+    as_one = f"SELECT json_group_array(json_array({_COLUMNS})) FROM ({query})"
     found: list[Doomed] = orjson.loads(connection.execute(as_one).fetchone()[0])
     return found

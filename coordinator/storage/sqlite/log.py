@@ -24,14 +24,17 @@ from rejoin.coordinator.storage.log_throttle import Complaints
 from rejoin.coordinator.storage.sqlite.check import rows
 from rejoin.coordinator.storage.sqlite.compaction import Compactor
 from rejoin.coordinator.storage.sqlite.database import Bulk, SqliteDatabase
-from rejoin.coordinator.storage.sqlite.partition_index import Books
+from rejoin.coordinator.storage.sqlite.partition_index import PartitionIndex
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import TopicPartition
 
 PIECE_RECORDS: Final = 1_000
 _RETRY_SECONDS: Final = 1.0
+_NO_ID: Final = -1
+"""Of a partition to which nothing could be written yet."""
 
-_Append: TypeAlias = tuple[int, int, list[Entry] | None, Stored, float]
+_Append: TypeAlias = tuple[TopicPartition, int, list[Entry] | None, Stored, float]
 """Partition, epoch, entries (none: they cannot be stored), whom to tell, and when it was asked for."""
 
 
@@ -41,25 +44,25 @@ class SqliteLog:
     def __init__(self, database: SqliteDatabase, observer: Observer | None = None) -> None:
         self.database = database
         self.observer = observer or Observer()
-        self._books = Books(is_any_read=lambda: self._readers > 0)
-        self._epochs: dict[int, int] = {}
-        self._reading: Counter[int] = Counter()
+        self._index = PartitionIndex(is_any_read=lambda: self._readers > 0)
+        self._epochs: dict[TopicPartition, int] = {}
+        self._reading: Counter[TopicPartition] = Counter()
         self._readers = 0  # the sum of these, for the writer's thread, which cannot look through them meanwhile
         self._closing = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
         self._complaints = Complaints(self._logger)
         self._compactor = Compactor(
-            database, self._books, self.observer, lambda partition: self._reading[partition] > 0
+            database, self._index, self.observer, lambda partition: self._reading[partition] > 0
         )
         self._appends = Bulk(self._write, self._written)
-        database.join(self._books)
+        database.join(self._index)
         database.on_batch = self._transaction_ended
         self._together = 0
         self._transaction_ms = 0.0
 
     async def start(self) -> None:
         await self.database.start()
-        self._epochs = {number: partition.epoch for number, partition in self._books.durable.items()}
+        self._epochs = {partition: stats.epoch for partition, stats in self._index.durable.items()}
 
     async def close(self) -> None:
         self._closing = True
@@ -68,24 +71,24 @@ class SqliteLog:
 
     # --- appending
 
-    def elect(self, partition: int) -> int:
+    def elect(self, partition: TopicPartition) -> int:
         epoch = self._epochs.get(partition, -1) + 1
         self._epochs[partition] = epoch
 
         def keep(connection: sqlite3.Connection) -> None:
-            self._books.elect(connection, partition, epoch)
+            self._index.elect(connection, partition, epoch)
 
         self.database.submit(keep, partial(self._kept, partition))
         return epoch
 
-    def _kept(self, partition: int, outcome: object) -> None:
+    def _kept(self, partition: TopicPartition, outcome: object) -> None:
         """An epoch that could not be written is written with the next append."""
         if isinstance(outcome, BaseException):
             self._complaints.say("election_not_stored", outcome, partition=partition)
         else:
             self._complaints.over("election_not_stored", "elections_stored_again")
 
-    def append(self, partition: int, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
+    def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         began = time.perf_counter()
         if not records:
             self._pass(partition, epoch, stored)
@@ -100,7 +103,7 @@ class SqliteLog:
             entries = None
         self.database.submit_item(self._appends, (partition, epoch, entries, stored, began))
 
-    def _pass(self, partition: int, epoch: int, stored: Stored) -> None:
+    def _pass(self, partition: TopicPartition, epoch: int, stored: Stored) -> None:
         """Tell when all before is stored."""
         is_fenced = epoch < self._epochs.get(partition, epoch)
 
@@ -113,7 +116,7 @@ class SqliteLog:
 
     def _write(self, appends: list[_Append], connection: sqlite3.Connection) -> list[ErrorCode]:
         """Write what may be written; how each ends, once the transaction is durable. On the writer's thread."""
-        books, epochs = self._books, self._epochs
+        index, epochs = self._index, self._epochs
         ends: list[ErrorCode] = []
         for partition, epoch, entries, _, _ in appends:
             if epoch < epochs.get(partition, -1):
@@ -121,7 +124,7 @@ class SqliteLog:
             elif entries is None:
                 ends.append(ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
-                books.write(connection, partition, epoch, entries)
+                index.write(connection, partition, epoch, entries)
                 ends.append(ErrorCode.NONE)
         return ends
 
@@ -160,16 +163,16 @@ class SqliteLog:
             except Exception as problem:
                 # The others are told all the same.
                 self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
-        while self._books.removed:
-            for partition, removed in self._books.removed.popleft().items():
-                self.observer.compacted(partition, removed)
+        while self._index.removed:
+            for number, removed in self._index.removed.popleft().items():
+                self.observer.compacted(self._index.by_id[number], removed)
         self._compactor.look_after()
 
     def holds_anything(self) -> bool:
         """Whether there is a record, or ever was a leader, of any partition."""
-        return bool(self._books.durable)
+        return bool(self._index.durable)
 
-    def fill(self, entries: Iterable[tuple[int, int, Entry | None]], connection: sqlite3.Connection) -> int:
+    def fill(self, entries: Iterable[tuple[TopicPartition, int, Entry | None]], connection: sqlite3.Connection) -> int:
         """Put partition, epoch and entry of another log's records into an empty one; without an entry, the epoch alone.
 
         For ``SqliteDatabase.submit``. Returns how many records there were.
@@ -177,15 +180,15 @@ class SqliteLog:
         count = 0
         for partition, epoch, entry in entries:
             if entry is None:
-                self._books.elect(connection, partition, epoch)
+                self._index.elect(connection, partition, epoch)
             else:
-                self._books.write(connection, partition, epoch, (entry,))
+                self._index.write(connection, partition, epoch, (entry,))
                 count += 1
         return count
 
     # --- reading
 
-    def read(self, partition: int, epoch: int, piece: Piece) -> None:
+    def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
         self._reading[partition] += 1
         self._readers += 1
         reading = _Reading(partition, epoch, piece, time.perf_counter())
@@ -193,11 +196,12 @@ class SqliteLog:
         self.database.submit(None, lambda _: self._begin_to_read(reading))
 
     def _begin_to_read(self, reading: _Reading) -> None:
-        reading.until = self._books.next_position - 1
+        reading.until = self._index.next_position - 1
         self._read_on(reading)
 
     def _read_on(self, reading: _Reading) -> None:
-        work = partial(_read_piece, reading.partition, reading.last, reading.until)
+        number = self._index.ids.get(reading.partition, _NO_ID)
+        work = partial(_read_piece, reading.partition, number, reading.last, reading.until)
         self.database.read(work, partial(self._piece_read, reading))
 
     def _piece_read(self, reading: _Reading, outcome: Any) -> None:
@@ -235,7 +239,7 @@ class SqliteLog:
 class _Reading:
     """A partition that is being read."""
 
-    partition: int
+    partition: TopicPartition
     epoch: int
     piece: Piece
     began: float
@@ -245,13 +249,13 @@ class _Reading:
 
 
 def _read_piece(
-    partition: int, after: int, until: int, connection: sqlite3.Connection
+    partition: TopicPartition, number: int, after: int, until: int, connection: sqlite3.Connection
 ) -> tuple[tuple[Record, ...], int, bool]:
     """Records, the position of the last one, and whether it is the last of all."""
-    found = rows(connection, partition, after, until, PIECE_RECORDS)
+    found = rows(connection, number, after, until, PIECE_RECORDS)
     try:
         check(partition, found)
         records = decode((producer_id, key, value) for _, producer_id, _, key, value in found)
     except Unreadable as problem:
-        raise Unreadable(f"partition {partition}: {problem}") from problem
+        raise Unreadable(f"{partition}: {problem}") from problem
     return records, found[-1][0] if found else until, len(found) < PIECE_RECORDS

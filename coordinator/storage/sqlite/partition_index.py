@@ -15,42 +15,47 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.storage.codec import PLAIN, Entry, checksum
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.types import TopicPartition
 
 _COMPACT_FROM: Final = 1_000
 _WRITE_ROWS: Final = 10_000
 _CATCH_UP_RECORDS: Final = 1_000
 
 _INSERT: Final = (
-    "INSERT INTO log (position, partition, epoch, producer_id, checksum, key, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO log (position, partition_id, epoch, producer_id, checksum, key, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _INDEX: Final = (
-    "INSERT INTO positions SELECT partition, position FROM log WHERE position > ? ORDER BY partition, position"
+    "INSERT INTO positions SELECT partition_id, position FROM log WHERE position > ? ORDER BY partition_id, position"
 )
 _COUNT: Final = """
-INSERT INTO partitions (partition, epoch, records, checksums, alive)
-SELECT partition, max(epoch), count(*), sum(checksum), 0 FROM log WHERE position > ? GROUP BY partition
-ON CONFLICT (partition) DO UPDATE SET epoch = max(epoch, excluded.epoch), records = records + excluded.records,
+INSERT INTO partitions (id, epoch, records, checksums, alive)
+SELECT partition_id, max(epoch), count(*), sum(checksum), 0 FROM log WHERE position > ? GROUP BY partition_id
+ON CONFLICT (id) DO UPDATE SET epoch = max(epoch, excluded.epoch), records = records + excluded.records,
     checksums = checksums + excluded.checksums
 """
-_ELECT: Final = """
-INSERT INTO partitions (partition, epoch, records, checksums, alive) VALUES (?, ?, 0, 0, 0)
-ON CONFLICT (partition) DO UPDATE SET epoch = excluded.epoch
+_ADD: Final = """
+INSERT INTO partitions (id, topic, partition, epoch, records, checksums, alive) VALUES (?, ?, ?, ?, 0, 0, 0)
 """
+_NEXT_ID: Final = "SELECT max(coalesce(max(id), 0), ?) + 1 FROM partitions"
+_LAST_OFFSETS_ID: Final = 2**31 - 1
+_ELECT: Final = "UPDATE partitions SET epoch = ? WHERE id = ?"
 _DELETE: Final = "DELETE FROM log WHERE position BETWEEN ? AND ?"
-_TAKE_OUT: Final = "UPDATE partitions SET records = records - ?, checksums = checksums - ? WHERE partition = ?"
-_COMPACTED: Final = "UPDATE partitions SET alive = ? WHERE partition = ?"
+_TAKE_OUT: Final = "UPDATE partitions SET records = records - ?, checksums = checksums - ? WHERE id = ?"
+_COMPACTED: Final = "UPDATE partitions SET alive = ? WHERE id = ?"
 
 _Written: TypeAlias = tuple[int, int, int, int, int, str | None, str | None]
-"""Position, partition, epoch, producer id, checksum, key, value."""
+"""Position, partition id, epoch, producer id, checksum, key, value."""
 
 Doomed: TypeAlias = list[int]
-"""Position, partition and checksum of a record that is to be removed."""
+"""Position, partition id and checksum of a record that is to be removed."""
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionBooks:
+class PartitionStats:
     """A partition as the table ``partitions`` has it."""
 
+    id: int
     epoch: int
     records: int
     checksums: int
@@ -67,18 +72,22 @@ class PartitionBooks:
         return 2 * (self.records - self.alive) >= max(_COMPACT_FROM - self.alive, self.alive)
 
 
-class Books:
-    """Takes part in every transaction of the database."""
+class PartitionIndex:
+    """A hook of every transaction of the database."""
 
     def __init__(self, is_any_read: Callable[[], bool]) -> None:
         self._is_any_read = is_any_read
-        self.durable: Mapping[int, PartitionBooks] = {}
+        self.durable: Mapping[TopicPartition, PartitionStats] = {}
         """The partitions as they were when the tables last caught up with the log. Another one after each change."""
+        self.ids: dict[TopicPartition, int] = {}
+        """The id of each partition."""
+        self.by_id: dict[int, TopicPartition] = {}
         self.removed: deque[Mapping[int, int]] = deque()
-        """How many records were removed of which partitions before they were counted, for whoever tells about it."""
+        """How many records were removed before they were counted, by partition id, to be reported."""
         self.next_position = 1
-        self._changed: Mapping[int, PartitionBooks] | None = None
+        self._changed: Mapping[TopicPartition, PartitionStats] | None = None
         self._has_changes = False
+        self._added: list[TopicPartition] = []
         self._rows: list[_Written] = []
         self._newest: dict[tuple[int, str | None], int] = {}
         self._superseded: dict[int, int] = {}
@@ -92,32 +101,52 @@ class Books:
         query = "SELECT next_position, indexed, tail_checksums FROM store"
         self._durable_end = connection.execute(query).fetchone()
         self.next_position, self._indexed, self._tail_checksums = self._durable_end
+        self.by_id = {stats.id: partition for partition, stats in _partitions(connection).items()}
+        self.ids = {partition: number for number, partition in self.by_id.items()}
         connection.execute("BEGIN IMMEDIATE")
         self.catch_up(connection)
         self.before_commit(connection)
         connection.execute("COMMIT")
         self.committed()
 
-    def elect(self, connection: sqlite3.Connection, partition: int, epoch: int) -> None:
+    def elect(self, connection: sqlite3.Connection, partition: TopicPartition, epoch: int) -> None:
         """Keep the newest epoch of a partition."""
         self.catch_up(connection)
-        connection.execute(_ELECT, (partition, epoch))
+        connection.execute(_ELECT, (epoch, self._id(connection, partition, epoch)))
 
-    def write(self, connection: sqlite3.Connection, partition: int, epoch: int, entries: Sequence[Entry]) -> None:
+    def _id(self, connection: sqlite3.Connection, partition: TopicPartition, epoch: int) -> int:
+        """The id of a partition, which gets one now if it has none."""
+        found = self.ids.get(partition)
+        if found is None:
+            if partition.topic == OFFSETS_TOPIC:
+                found = partition.partition
+            else:
+                found = int(connection.execute(_NEXT_ID, (_LAST_OFFSETS_ID,)).fetchone()[0])
+            connection.execute(_ADD, (found, *partition, epoch))
+            self.ids[partition] = found
+            self.by_id[found] = partition
+            self._added.append(partition)
+            self._has_changes = True
+        return found
+
+    def write(
+        self, connection: sqlite3.Connection, partition: TopicPartition, epoch: int, entries: Sequence[Entry]
+    ) -> None:
         """Put entries of an epoch at the end of a partition.
 
         The rows of all partitions go in together: one by one they would cost twice as much.
         """
         rows, position, newest = self._rows, self.next_position, self._newest
+        number = self._id(connection, partition, epoch)
         for entry in entries:
             producer_id, key, value = entry
             crc = checksum(partition, position, entry)
             self._tail_checksums += crc
-            rows.append((position, partition, epoch, producer_id, crc, key, value))
+            rows.append((position, number, epoch, producer_id, crc, key, value))
             if producer_id == PLAIN:
-                place = (partition, key)
+                place = (number, key)
                 if place in newest:
-                    self._superseded[newest.pop(place)] = partition
+                    self._superseded[newest.pop(place)] = number
                 if value is not None:  # a tombstone also ends what open transactions hold
                     newest[place] = position
             position += 1
@@ -138,22 +167,22 @@ class Books:
         for begin, end in _without_gaps([position for position, *_ in records]):
             first, last = records[begin][0], records[end - 1][0]
             ranges.append((first, last))
-            partitions = dict.fromkeys([partition for _, partition, _ in records[begin:end]])
-            indexed += [(partition, first, last) for partition in partitions]
+            numbers = dict.fromkeys([number for _, number, _ in records[begin:end]])
+            indexed += [(number, first, last) for number in numbers]
         indexed.sort()
         connection.executemany(_DELETE, ranges)
-        connection.executemany("DELETE FROM positions WHERE partition = ? AND position BETWEEN ? AND ?", indexed)
+        connection.executemany("DELETE FROM positions WHERE partition_id = ? AND position BETWEEN ? AND ?", indexed)
         counts: Counter[int] = Counter()
         checksums: Counter[int] = Counter()
-        for _, partition, crc in records:
-            counts[partition] += 1
-            checksums[partition] += crc
+        for _, number, crc in records:
+            counts[number] += 1
+            checksums[number] += crc
         connection.executemany(_TAKE_OUT, [(counts[each], checksums[each], each) for each in counts])
 
     def compacted(self, connection: sqlite3.Connection, alive: Mapping[int, int]) -> None:
-        """Keep how many records the compaction has left of each partition."""
+        """Keep how many records the compaction has left of each partition, by its id."""
         self.catch_up(connection)
-        connection.executemany(_COMPACTED, [(records, partition) for partition, records in alive.items()])
+        connection.executemany(_COMPACTED, [(records, number) for number, records in alive.items()])
 
     def catch_up(self, connection: sqlite3.Connection) -> int:
         """Write down, for each of the newest records, to which partition it belongs, and what the partitions have.
@@ -205,6 +234,8 @@ class Books:
 
     def rolled_back(self) -> None:
         """Nothing was changed."""
+        for partition in self._added:
+            del self.by_id[self.ids.pop(partition)]
         self._rows.clear()
         self._forget_tail()
         self._forget_changes()
@@ -218,12 +249,14 @@ class Books:
     def _forget_changes(self) -> None:
         self._changed = None
         self._has_changes = False
+        self._added = []
         self._taken_out = Counter()
 
 
-def _partitions(connection: sqlite3.Connection) -> dict[int, PartitionBooks]:
-    query = "SELECT partition, epoch, records, checksums, alive FROM partitions"
-    return {partition: PartitionBooks(*rest) for partition, *rest in connection.execute(query)}
+def _partitions(connection: sqlite3.Connection) -> dict[TopicPartition, PartitionStats]:
+    query = "SELECT topic, partition, id, epoch, records, checksums, alive FROM partitions"
+    rows = connection.execute(query)
+    return {TopicPartition(topic, partition): PartitionStats(*stats) for topic, partition, *stats in rows}
 
 
 def _without_gaps(positions: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -77,5 +77,25 @@ UPDATE store SET indexed = next_position - 1;
 ALTER TABLE store ADD COLUMN tail_checksums INTEGER NOT NULL DEFAULT 0;
 """
 
-STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS, _TAIL)
+_TOPIC_PARTITIONS: Final = """
+-- Logs are those of topic partitions. Each has an id, by which the other tables know it. Those that were there before
+-- are the offsets topic's, whose partitions have their numbers as ids: so a record can be saved without this table.
+INSERT OR IGNORE INTO partitions (partition, epoch, records, checksums, alive)
+    SELECT partition, max(epoch), 0, 0, 0 FROM log WHERE position > (SELECT indexed FROM store) GROUP BY partition;
+DROP VIEW partition_log;
+ALTER TABLE partitions RENAME COLUMN partition TO id;
+ALTER TABLE partitions ADD COLUMN topic TEXT NOT NULL DEFAULT '__consumer_offsets';
+ALTER TABLE partitions ADD COLUMN partition INTEGER NOT NULL DEFAULT -1;
+UPDATE partitions SET partition = id;
+ALTER TABLE log RENAME COLUMN partition TO partition_id;
+ALTER TABLE positions RENAME COLUMN partition TO partition_id;
+CREATE VIEW partition_log AS
+SELECT p.partition_id, p.position, l.epoch, l.producer_id, l.checksum, l.key, l.value
+FROM positions p CROSS JOIN log l ON l.position = p.position AND l.partition_id = p.partition_id
+UNION ALL
+SELECT partition_id, position, epoch, producer_id, checksum, key, value
+FROM log WHERE position > (SELECT indexed FROM store);
+"""
+
+STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS, _TAIL, _TOPIC_PARTITIONS)
 """What makes the tables of version ``n`` out of those of version ``n - 1``, for each ``n`` from 1 on."""

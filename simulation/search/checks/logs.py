@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.search.observations import Observations
 
 
@@ -37,7 +38,7 @@ def the_log_differs_from_memory(observed: Observations) -> Iterator[str]:
 
 def an_offsets_partition_has_two_leaders(observed: Observations) -> Iterator[str]:
     now = observed.lab.world.now
-    leaders: dict[int, str] = {}
+    leaders: dict[TopicPartition, str] = {}
     for node in observed.lab.cluster.nodes:
         tenure = node.tenure
         if tenure is None or node.paused_until > now or (tenure.leases.valid_until() or now) <= now:

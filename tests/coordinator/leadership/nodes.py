@@ -18,7 +18,9 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.app import App, Options, Topic
 from rejoin.protocol.message import Request
 from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.registry import BY_NAME
+from rejoin.protocol.types import TopicPartition
 
 PATIENCE_SECONDS = 90.0
 LEASE_MS = 2_000
@@ -33,6 +35,11 @@ def settings(node_id: int, **more: Any) -> Settings:
         "group_initial_rebalance_delay_ms": 0,
     }
     return Settings(**(given | more))
+
+
+def partition_of(group: str) -> TopicPartition:
+    """The offsets partition of a group."""
+    return offsets_partition(partition_for(group, PARTITIONS))
 
 
 class Nodes:
@@ -58,9 +65,9 @@ class Nodes:
         for node_id in list(self.apps):
             await self.stop(node_id)
 
-    def leading(self) -> dict[int, int]:
+    def leading(self) -> dict[TopicPartition, int]:
         """Partition to the node that leads it; nobody else may."""
-        found: dict[int, int] = {}
+        found: dict[TopicPartition, int] = {}
         for node_id, app in self.apps.items():
             for partition in app.runtime.leading:
                 assert partition not in found, f"partition {partition} is led by {found[partition]} and {node_id}"
@@ -86,7 +93,7 @@ class Nodes:
         await until(reached, "the offsets partitions are not shared")
 
     def leader(self, group: str) -> App:
-        return self.apps[self.leading()[partition_for(group, PARTITIONS)]]
+        return self.apps[self.leading()[partition_of(group)]]
 
     async def ask(self, app: App, request: Request, version: int) -> Any:
         return await app.runtime.submit(request, Context(version, "client")).answer()

@@ -32,10 +32,16 @@ from rejoin.coordinator.leadership.leases import (
 )
 from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
 from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.lease_store import MemoryLeaseStore
 
 LEASE_MS = 2_000
 TIMEOUT_MS = 700
+
+
+def some(count: int) -> list[TopicPartition]:
+    """The first partitions."""
+    return [offsets_partition(index) for index in range(count)]
 
 
 @dataclass
@@ -61,7 +67,7 @@ class Process:
     incarnation: str
     clock: Clock
     leases: Leases = field(init=False)
-    leading: dict[int, int] = field(default_factory=dict)
+    leading: dict[TopicPartition, int] = field(default_factory=dict)
     paused_until: float = 0.0
     cut_until: float = 0.0
     back_ms: float = 30.0
@@ -122,7 +128,7 @@ class Process:
 
         world.at(world.now + there, arrive)
 
-    def believes(self) -> list[int]:
+    def believes(self) -> list[TopicPartition]:
         """What it would answer for, looking at its clock first."""
         if self.dead or self.world.now < self.paused_until:
             return []
@@ -135,7 +141,7 @@ class World:
     def __init__(self, seed: int, partitions: int) -> None:
         self.random = Random(seed)
         self.store = MemoryLeaseStore(
-            partitions, LEASE_MS, lambda node_id: Broker(node_id, "127.0.0.1", 9_000 + node_id)
+            some(partitions), LEASE_MS, lambda node_id: Broker(node_id, "127.0.0.1", 9_000 + node_id)
         )
         self.now = 0.0
         self.loss = 0.0
@@ -167,7 +173,7 @@ class World:
         self.now = until
 
     def check(self) -> None:
-        led: dict[int, Process] = {}
+        led: dict[TopicPartition, Process] = {}
         for process in self.processes:
             for partition in process.believes():
                 assert partition not in led, f"{partition} is led twice at {self.now}"
@@ -236,10 +242,10 @@ def test_a_lone_node_that_resigns_leads_again_in_a_new_epoch() -> None:
     world = World(5, 4)
     alone = world.start(1)
     world.run(1_000)
-    epoch = alone.leading[2]
-    alone.hand_in(Resign(2))
+    epoch = alone.leading[offsets_partition(2)]
+    alone.hand_in(Resign(offsets_partition(2)))
     world.run(2_000)
-    assert alone.leading[2] == epoch + 1
+    assert alone.leading[offsets_partition(2)] == epoch + 1
 
 
 def test_a_node_that_wakes_after_its_leases_have_run_out_leads_nothing_from_the_first_instant() -> None:
@@ -368,10 +374,13 @@ def test_never_two_leaders_and_in_the_end_all_is_led_and_evenly(
 
 
 def test_what_was_seen_of_others_runs_out_unless_it_is_seen_again() -> None:
-    leases = Leases(1, "mine", 2, LEASE_MS)
+    leases = Leases(1, "mine", some(2), LEASE_MS)
     view = View(
         (NodeSeen(1, "mine", "a", 1, LEASE_MS), NodeSeen(2, "other", "b", 2, 900)),
-        (LeaseSeen(0, 3, 2, "other", 900), LeaseSeen(1, 5, 2, "other", None)),
+        (
+            LeaseSeen(offsets_partition(0), 3, 2, "other", 900),
+            LeaseSeen(offsets_partition(1), 5, 2, "other", None),
+        ),
     )
     leases.step(Tick(), 1_000)
     leases.step(Beaten((), view), 1_100)

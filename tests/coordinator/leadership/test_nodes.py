@@ -20,9 +20,9 @@ from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.registry import BY_NAME
-from tests.coordinator.leadership.nodes import LEASE_MS, PARTITIONS, Nodes, cluster, settings, until
+from tests.coordinator.leadership.nodes import LEASE_MS, PARTITIONS, Nodes, cluster, partition_of, settings, until
 from tests.coordinator.leadership.processes import Cluster, NodeProcess
 from tests.coordinator.service.helpers import join, sync
 from tests.coordinator.storage.proxy import Wire
@@ -130,11 +130,11 @@ async def test_a_node_that_stops_sends_everybody_elsewhere_and_not_into_a_timeou
 
 async def test_a_partition_that_is_resigned_is_led_by_another_node(three: Nodes) -> None:
     app = three.leader(GROUP)
-    partition = partition_for(GROUP, PARTITIONS)
-    status, answer = await three.look(app, f"/cluster/partitions/{partition}/resign", "POST")
-    assert (status, answer) == (200, {"partition": partition, "leading": False})
+    partition = partition_of(GROUP)
+    status, answer = await three.look(app, f"/cluster/partitions/{partition.partition}/resign", "POST")
+    assert (status, answer) == (200, {"topic": OFFSETS_TOPIC, "partition": partition.partition, "leading": False})
     await until(lambda: three.leading().get(partition) not in (None, app.runtime.broker.node_id), "nobody takes it")
-    status, answer = await three.look(app, f"/cluster/partitions/{partition}/resign", "POST")
+    status, answer = await three.look(app, f"/cluster/partitions/{partition.partition}/resign", "POST")
     assert status == 409
     assert "ask there" in answer["detail"] or "nobody leads" in answer["detail"]
     assert (await three.look(app, f"/cluster/partitions/{PARTITIONS}/resign", "POST"))[0] == 404
@@ -242,8 +242,8 @@ async def test_a_static_member_and_a_commit_without_an_answer_survive_a_failover
     asked = asyncio.ensure_future(three.call(app, "OffsetCommit", commit(GROUP, member_id, generation, 5, **who), 8))
     await until(lambda: bool(app.runtime.node.describe_offsets(GROUP, 0)), "the commit is not stored")
     asked.cancel()
-    app.runtime.resign(partition_for(GROUP, PARTITIONS))
-    await until(lambda: three.leading().get(partition_for(GROUP, PARTITIONS)) is not None, "nobody takes over")
+    app.runtime.resign(partition_of(GROUP))
+    await until(lambda: three.leading().get(partition_of(GROUP)) is not None, "nobody takes over")
     await three.settled()
     heir = three.leader(GROUP)
     assert await committed(three, heir, GROUP) == 5, "applied, though not answered"
@@ -448,7 +448,9 @@ async def test_topics_in_a_data_directory_are_there_after_a_restart(tmp_path: Pa
             status, shown = await nodes.look(app, "/cluster")
             assert (status, shown["leaseMs"], shown["nodes"][0]["leads"]) == (200, None, PARTITIONS)
             status, answer = await nodes.look(app, "/cluster/partitions/2/resign", "POST")
-            assert (status, answer) == (200, {"partition": 2, "leading": True}), "alone, it loads it anew"
-            assert app.runtime.leading[2] > app.runtime.leading[1]
+            assert (status, answer) == (200, {"topic": OFFSETS_TOPIC, "partition": 2, "leading": True}), (
+                "alone, it loads it anew"
+            )
+            assert app.runtime.leading[offsets_partition(2)] > app.runtime.leading[offsets_partition(1)]
     finally:
         await nodes.close()

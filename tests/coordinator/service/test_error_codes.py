@@ -13,6 +13,8 @@ import pytest
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness, create_topics, join, sync
 
@@ -59,8 +61,8 @@ async def node(serve: Serve) -> Harness:
 # --- the coordinator is not there, or not yet, or not any more
 
 
-def partition_of(group: str) -> int:
-    return partition_for(group, 50)
+def partition_of(group: str) -> TopicPartition:
+    return offsets_partition(partition_for(group, 50))
 
 
 @gets(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -292,7 +294,7 @@ async def fetching_stable_offsets_during_a_transaction(node: Harness) -> Any:
     await node.topic("orders", 1)
     assert set(codes_in(await node.call("TxnOffsetCommit", transaction("g")))) == {0}
     unstable = await node.call("OffsetFetch", fetch("g", requireStable=True))
-    marked = [{"name": "__consumer_offsets", "partitionIndexes": [partition_of("g")]}]
+    marked = [{"name": "__consumer_offsets", "partitionIndexes": [partition_of("g").partition]}]
     marker = {"producerId": 9, "producerEpoch": 0, "transactionResult": True, "topics": marked, "coordinatorEpoch": 0}
     assert set(codes_in(await node.call("WriteTxnMarkers", {"markers": [marker]}))) == {0}
     stable = await node.call("OffsetFetch", fetch("g", requireStable=True))
@@ -303,7 +305,7 @@ async def fetching_stable_offsets_during_a_transaction(node: Harness) -> Any:
 
 @gets(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 async def a_marker_for_a_partition_that_was_given_up(node: Harness) -> Any:
-    node.app.runtime.resign(3)
+    node.app.runtime.resign(offsets_partition(3))
     marked = [{"name": "__consumer_offsets", "partitionIndexes": [3]}]
     marker = {"producerId": 9, "producerEpoch": 0, "transactionResult": True, "topics": marked, "coordinatorEpoch": 0}
     return await node.call("WriteTxnMarkers", {"markers": [marker]})

@@ -36,6 +36,7 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 
 MANY = [f"member-{number}" for number in range(100)]
 COMPLETED = RebalanceCompleted(
@@ -134,8 +135,8 @@ async def test_what_is_loaded_at_the_start_is_one_line_and_every_event(tmp_path:
     logs.configure("info", out := io.StringIO())
     async with App(options) as app:
         await loaded(app)
-        app.runtime.resign(7)
-        app.runtime.elect(7)
+        app.runtime.resign(offsets_partition(7))
+        app.runtime.elect(offsets_partition(7))
         await loaded(app)
     said = lines_of(out)
     (line,) = [line for line in said if line["event"] == "partitions_loaded"]

@@ -16,6 +16,7 @@ from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.coordinator import GroupCreated
 from rejoin.journal.reader import read_journal
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Answered, Harness, join
 
@@ -77,7 +78,7 @@ async def test_topics_are_listed_and_shown(node: Harness) -> None:
 async def test_health_is_ok_when_every_partition_is_served(node: Harness) -> None:
     assert await node.get("/healthz") == {"status": "ok", "nodeId": 1, "partitions": {"active": 50}}
     node.log.hold_reads = True
-    node.app.runtime.elect(7)
+    node.app.runtime.elect(offsets_partition(7))
     answered = await node.request("GET", "/healthz")
     assert (answered.status, answered.json["partitions"]) == (200, {"active": 49, "loading": 1})
     ready = await node.request("GET", "/readyz")

@@ -8,14 +8,17 @@ from rejoin.coordinator.service.clock import SystemClock
 from rejoin.coordinator.storage.faulty import FaultyLog
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, Record, offset_record
+from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, Record, offset_record, offsets_partition
+from rejoin.protocol.types import TopicPartition
+
+PARTITION = offsets_partition(0)
 
 
 def offset(number: int, group: str = "g", partition: int = 0, producer_id: int = -1) -> Record:
     return offset_record(group, "orders", partition, OffsetCommitValue(offset=number, commit_timestamp=1), producer_id)
 
 
-def read(log: MemoryLog | FaultyLog, partition: int = 0) -> list[Record]:
+def read(log: MemoryLog | FaultyLog, partition: TopicPartition = PARTITION) -> list[Record]:
     found: list[Record] = []
     ends: list[bool] = []
 
@@ -30,10 +33,10 @@ def read(log: MemoryLog | FaultyLog, partition: int = 0) -> list[Record]:
 
 def test_a_faulty_log_holds_and_lets_go_in_order() -> None:
     log, ends = FaultyLog(MemoryLog()), []
-    epoch = log.elect(0)
+    epoch = log.elect(PARTITION)
     log.hold_appends = log.hold_reads = True
-    log.append(0, epoch, (offset(1),), lambda error: ends.append(("append", error)))
-    log.read(0, epoch, lambda records, end: ends.append(("read", len(records))))
+    log.append(PARTITION, epoch, (offset(1),), lambda error: ends.append(("append", error)))
+    log.read(PARTITION, epoch, lambda records, end: ends.append(("read", len(records))))
     assert (ends, log.held) == ([], 2)
     log.release()
     assert ends == [("append", ErrorCode.NONE), ("read", 1)]
@@ -42,10 +45,10 @@ def test_a_faulty_log_holds_and_lets_go_in_order() -> None:
 
 def test_a_faulty_log_fails_what_carries_records() -> None:
     log, ends = FaultyLog(MemoryLog()), []
-    epoch = log.elect(0)
+    epoch = log.elect(PARTITION)
     log.fail_appends = ErrorCode.KAFKA_STORAGE_ERROR
-    log.append(0, epoch, (offset(1),), ends.append)
-    log.append(0, epoch, (), ends.append)
+    log.append(PARTITION, epoch, (offset(1),), ends.append)
+    log.append(PARTITION, epoch, (), ends.append)
     assert ends == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
     assert read(log) == []
 

@@ -13,12 +13,14 @@ import pytest
 from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.journal.reader import read_journal
 from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import START, Harness, join
 
 
-def partition_of(group: str) -> int:
-    return partition_for(group, 50)
+def partition_of(group: str) -> TopicPartition:
+    return offsets_partition(partition_for(group, 50))
 
 
 async def events(node: Harness, group: str) -> list[str]:

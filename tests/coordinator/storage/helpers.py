@@ -14,6 +14,7 @@ from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import (
+    OFFSETS_TOPIC,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitValue,
@@ -21,7 +22,9 @@ from rejoin.protocol.records.consumer_offsets import (
     TransactionMarker,
     group_record,
     offset_record,
+    offsets_partition,
 )
+from rejoin.protocol.types import TopicPartition
 
 PATIENCE = 120.0
 
@@ -78,16 +81,16 @@ class Watching(Observer):
     def batch(self, appends: int, millis: float) -> None:
         self.batches.append(appends)
 
-    def fenced(self, partition: int) -> None:
-        self.fenced_at.append(partition)
+    def fenced(self, partition: TopicPartition) -> None:
+        self.fenced_at.append(partition.partition)
 
     def failed(self, error: ErrorCode) -> None:
         self.failures.append(error)
 
-    def compacted(self, partition: int, removed: int) -> None:
+    def compacted(self, partition: TopicPartition, removed: int) -> None:
         self.removed += removed
 
-    def damaged(self, partition: int, text: str) -> None:
+    def damaged(self, partition: TopicPartition, text: str) -> None:
         self.damages.append(text)
 
     def reconnected(self) -> None:
@@ -137,7 +140,7 @@ class Store:
     def begin(self, partition: int, epoch: int, *records: Record) -> asyncio.Future[ErrorCode]:
         """Begin to append; awaiting gives how it ended."""
         end: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-        self.log.append(partition, epoch, records, end.set_result)
+        self.log.append(offsets_partition(partition), epoch, records, end.set_result)
         return end
 
     async def read(self, partition: int = 0, epoch: int | None = None) -> list[Record]:
@@ -155,7 +158,7 @@ class Store:
             if is_last:
                 end.set_result(None)
 
-        self.log.read(partition, epoch, piece)
+        self.log.read(offsets_partition(partition), epoch, piece)
         await asyncio.wait_for(end, PATIENCE)
         return found
 
@@ -171,7 +174,7 @@ class Sole(Store):
 
     async def elect(self, partition: int) -> int:
         assert isinstance(self.log, (MemoryLog, SqliteLog))
-        return self.log.elect(partition)
+        return self.log.elect(offsets_partition(partition))
 
 
 class Memory(Sole):
@@ -194,8 +197,8 @@ class Sqlite(Sole):
 
 
 TAKE_OVER = """
-INSERT INTO leases AS l (partition, epoch, node_id) VALUES ($1, 0, $2)
-ON CONFLICT (partition) DO UPDATE SET epoch = l.epoch + 1, node_id = excluded.node_id RETURNING epoch
+INSERT INTO leases AS l (topic, partition, epoch, node_id) VALUES ($1, $2, 0, $3)
+ON CONFLICT (topic, partition) DO UPDATE SET epoch = l.epoch + 1, node_id = excluded.node_id RETURNING epoch
 """
 
 
@@ -216,5 +219,5 @@ class Postgres(Store):
 
     async def elect(self, partition: int) -> int:
         async with self.database.acquire() as connection:
-            epoch: int = await connection.fetchval(TAKE_OVER, partition, self.node_id)
+            epoch: int = await connection.fetchval(TAKE_OVER, OFFSETS_TOPIC, partition, self.node_id)
         return epoch

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from rejoin.coordinator.storage.codec import checksum, decode, encode
 from rejoin.coordinator.storage.compaction import (
-    HAS_TRANSACTIONS,
     compacted,
     doomed,
     doomed_query,
     doomed_query_sqlite,
     doomed_with_transactions_query,
+    has_transactions_query,
 )
-from rejoin.coordinator.storage.sqlite import partition_index as sqlite_books
+from rejoin.coordinator.storage.sqlite import partition_index
 from rejoin.coordinator.storage.sqlite.check import findings
 from rejoin.coordinator.storage.sqlite.database import migrate
-from rejoin.coordinator.storage.sqlite.partition_index import Books
+from rejoin.coordinator.storage.sqlite.partition_index import PartitionIndex
 from rejoin.coordinator.storage.sqlite.schema import STEPS
-from rejoin.protocol.records.consumer_offsets import Record, TransactionMarker
+from rejoin.protocol.records.consumer_offsets import Record, TransactionMarker, offsets_partition
 from tests.coordinator.storage.helpers import gone, group, marker, offset
 from tests.coordinator.storage.histories import history, replayed
 
@@ -41,11 +41,20 @@ def doomed_in_sql(records: Sequence[Record]) -> list[int]:
         connection.executescript(step)
     for position, record in enumerate(records):
         entry = encode(record)
-        row = (position, 0, 0, entry.producer_id, checksum(0, position, entry), entry.key, entry.value)
+        row = (
+            position,
+            0,
+            0,
+            entry.producer_id,
+            checksum(offsets_partition(0), position, entry),
+            entry.key,
+            entry.value,
+        )
         connection.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    has_transactions = bool(connection.execute(HAS_TRANSACTIONS.format(partition=0)).fetchone()[0])
-    query = doomed_with_transactions_query(0) if has_transactions else doomed_query(0)
-    found = [position for position, *_ in connection.execute(query)]
+    of = "partition_id = 0"
+    has_transactions = bool(connection.execute(has_transactions_query(of)).fetchone()[0])
+    query = doomed_with_transactions_query(of, "position") if has_transactions else doomed_query(of)
+    found = [position for (position,) in connection.execute(query)]
     if not has_transactions:
         assert [position for position, *_ in connection.execute(doomed_query_sqlite([0]))] == found
     connection.close()
@@ -71,19 +80,21 @@ def test_what_a_database_would_remove_is_the_same(records: list[Record]) -> None
 
 @given(HISTORIES, st.integers(1, 30))
 def test_what_goes_before_it_is_counted_is_never_missed(records: list[Record], size: int) -> None:
-    """The books catch up after each few records."""
+    """The index catches up after each few records."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     migrate(connection, Path("memory"), STEPS)
-    books = Books(is_any_read=lambda: False)
-    books.opened(connection)
+    index = PartitionIndex(is_any_read=lambda: False)
+    index.opened(connection)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 8)
+        patch.setattr(partition_index, "_CATCH_UP_RECORDS", 8)
         for begin in range(0, len(records), size):
             connection.execute("BEGIN")
-            books.write(connection, 0, 0, [encode(record) for record in records[begin : begin + size]])
-            books.before_commit(connection)
+            index.write(
+                connection, offsets_partition(0), 0, [encode(record) for record in records[begin : begin + size]]
+            )
+            index.before_commit(connection)
             connection.execute("COMMIT")
-            books.committed()
+            index.committed()
     assert list(findings(connection)) == []
     found = decode(connection.execute("SELECT producer_id, key, value FROM log ORDER BY position"))
     connection.close()

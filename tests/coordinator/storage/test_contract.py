@@ -7,9 +7,10 @@ import asyncio
 from rejoin.coordinator.storage.faulty import FaultyLog
 from rejoin.coordinator.storage.memory import MemoryLog, compacted
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from tests.coordinator.storage.helpers import PATIENCE, Store, gone, group, marker, offset
 
+PARTITION = offsets_partition(0)
 NONE, FENCED = ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -101,8 +102,8 @@ async def test_an_append_without_records_waits_for_all_before_it(store: Store) -
     told: list[int] = []
     last = asyncio.get_running_loop().create_future()
     for number in range(20):
-        store.log.append(0, epoch, (offset(number),), lambda _, number=number: told.append(number))
-    store.log.append(0, epoch, (), last.set_result)
+        store.log.append(PARTITION, epoch, (offset(number),), lambda _, number=number: told.append(number))
+    store.log.append(PARTITION, epoch, (), last.set_result)
     assert await asyncio.wait_for(last, 60) is NONE
     assert told == list(range(20))
     newer = await store.elect(0)
@@ -118,7 +119,12 @@ async def test_ends_come_in_order_and_once(store: Store) -> None:
         partition = number % 4
         epoch = epochs[partition] - (number % 7 == 0)
         records = (offset(number),) if number % 5 else ()
-        store.log.append(partition, epoch, records, lambda error, p=partition, n=number: ends.append((p, n, error)))
+        store.log.append(
+            offsets_partition(partition),
+            epoch,
+            records,
+            lambda error, p=partition, n=number: ends.append((p, n, error)),
+        )
         if number % 50 == 0:
             await asyncio.sleep(0)
     await asyncio.gather(*(store.begin(partition, epochs[partition]) for partition in range(4)))
@@ -202,10 +208,10 @@ async def test_the_log_grows_with_its_keys_and_not_with_its_commits(store: Store
 
 async def test_a_held_log_lets_go_in_order() -> None:
     log, ends = FaultyLog(MemoryLog()), []
-    epoch = log.elect(0)
+    epoch = log.elect(PARTITION)
     log.hold_appends = log.hold_reads = True
-    log.append(0, epoch, (offset(1),), lambda error: ends.append(("append", error)))
-    log.read(0, epoch, lambda records, end: ends.append(("read", len(records))))
+    log.append(PARTITION, epoch, (offset(1),), lambda error: ends.append(("append", error)))
+    log.read(PARTITION, epoch, lambda records, end: ends.append(("read", len(records))))
     assert (ends, log.held) == ([], 2)
     log.release()
     assert ends == [("append", NONE), ("read", 1)]

@@ -18,7 +18,7 @@ import asyncpg
 import pytest
 
 from rejoin.coordinator.commands.log.command import dump, export, import_, verify
-from rejoin.coordinator.commands.log.stores import PostgresSource
+from rejoin.coordinator.commands.log.tables import PostgresSource
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import checksum, encode
 from rejoin.coordinator.storage.postgres.database import Database
@@ -26,7 +26,7 @@ from rejoin.coordinator.storage.postgres.schema import STEPS
 from rejoin.coordinator.storage.sqlite.files import DATABASE, MARK
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from tests.coordinator.storage.helpers import Postgres, Sqlite, Store, gone, group, marker, offset
 from tests.coordinator.storage.histories import history
 
@@ -119,7 +119,7 @@ def test_each_formatter_has_its_records_and_neither_has_the_ends_of_transactions
     assert len(some) == 5
     code, out, err = run(dump, data=data, partition=(77, 0, 78))
     assert (code, out.count("\n")) == (0, 3)
-    assert err == "".join(f"rejoin: {data} has no records of partition {number}\n" for number in (77, 78))
+    assert err == "".join(f"rejoin: {data} has no records of __consumer_offsets-{number}\n" for number in (77, 78))
     assert both[:5] == some
 
 
@@ -152,7 +152,7 @@ def test_a_log_that_is_as_it_was_written(data: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("DELETE FROM log WHERE position = 2", "partition 0: expected 3 records, found 2"),
+        ("DELETE FROM log WHERE position = 2", "__consumer_offsets-0: expected 3 records, found 2"),
         ("UPDATE log SET key = replace(key, 'group-id', 'group-ix') WHERE position = 1", "position 1: the checksum"),
         ("UPDATE store SET batch = 1", "ends with batch 1, but batch"),
         ("UPDATE log SET value = 'nonsense' WHERE position = 2", "position 2: the checksum"),
@@ -357,9 +357,9 @@ def test_tables_are_verified_as_well(postgres: str, run: Run) -> None:
     asyncio.run(damage())
     code, out, _ = run(verify, store=postgres)
     assert code == 1
-    assert "partition 0, position 1: the checksum does not fit the record" in out
-    assert "partition 5, position 1: of epoch 99, which nobody ever had: the lease has 2" in out
-    assert "partition 5, position 2: of epoch 2, behind one of epoch 99" in out
+    assert "__consumer_offsets-0, position 1: the checksum does not fit the record" in out
+    assert "__consumer_offsets-5, position 1: of epoch 99, which nobody ever had: the lease has 2" in out
+    assert "__consumer_offsets-5, position 2: of epoch 2, behind one of epoch 99" in out
 
 
 async def asked(url: str, *statements: str) -> list[object]:
@@ -396,7 +396,7 @@ def test_older_tables_are_read_as_they_are(postgres: str, run: Run, version: int
         async with old.acquire() as connection:
             await connection.execute("INSERT INTO leases VALUES (3, 5, 1)")
             entry = encode(offset(1))
-            row = (3, 1, 5, entry.producer_id, checksum(3, 0, entry), entry.key, entry.value)
+            row = (3, 1, 5, entry.producer_id, checksum(offsets_partition(3), 0, entry), entry.key, entry.value)
             await connection.execute("INSERT INTO log VALUES ($1, $2, $3, $4, $5, $6, $7)", *row)
         await old.close()
 
@@ -510,7 +510,7 @@ def test_an_import_that_is_refused_leaves_an_empty_store(data: Path, tmp_path: P
         ("".join(lines[:-1]), "is cut off: its last line is missing"),
         ("".join([*lines[:-2], lines[-1]]), "the lines before are not those that were written"),
         ("".join(lines).replace('"offset":100', '"offset":"x"'), "it is no record"),
-        ("".join(lines).replace('"version":1}', '"version":2}', 1), "expected version 1, found 2"),
+        ("".join(lines).replace('"version":2}', '"version":3}', 1), "expected version 2 or older, found 3"),
         ("nonsense", "line 1: this is not JSON"),
     ):
         path.write_text(text)

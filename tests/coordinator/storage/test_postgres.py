@@ -10,12 +10,17 @@ from urllib.parse import urlsplit
 import pytest
 
 from rejoin.coordinator.storage.base import StoreProblem
-from rejoin.coordinator.storage.compaction import HAS_TRANSACTIONS, doomed, doomed_query, doomed_with_transactions_query
+from rejoin.coordinator.storage.compaction import (
+    doomed,
+    doomed_query,
+    doomed_with_transactions_query,
+    has_transactions_query,
+)
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
 from rejoin.coordinator.storage.postgres.schema import STEPS
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, offsets_partition
 from tests.coordinator.storage.helpers import PATIENCE, Postgres, offset
 from tests.coordinator.storage.histories import history
 from tests.coordinator.storage.proxy import Cut, Wire
@@ -347,10 +352,11 @@ async def test_what_it_removes_is_what_everybody_would(one: Postgres) -> None:
         assert await one.append(partition, epoch, *records) is NONE
     async with one.database.acquire() as connection:
         for partition, records in enumerate(histories):
-            has_transactions = await connection.fetchval(HAS_TRANSACTIONS.format(partition=partition))
-            query = doomed_with_transactions_query(partition) if has_transactions else doomed_query(partition)
+            of = f"topic = '{OFFSETS_TOPIC}' AND partition = {partition}"
+            has_transactions = await connection.fetchval(has_transactions_query(of))
+            query = doomed_with_transactions_query(of, "position") if has_transactions else doomed_query(of)
             found = await connection.fetch(query)
-            assert [position - 1 for position, *_ in found] == sorted(doomed(records))
+            assert [position - 1 for (position,) in found] == sorted(doomed(records))
 
 
 async def test_only_the_leader_removes(one: Postgres, two: Postgres) -> None:
@@ -359,7 +365,7 @@ async def test_only_the_leader_removes(one: Postgres, two: Postgres) -> None:
     newer = await two.elect(0)
     log = one.log
     assert isinstance(log, PostgresLog)
-    log._compact(0, log._led[0])
+    log._compact(offsets_partition(0), log._led[offsets_partition(0)])
     await one.settled(lambda: not log._compacting)
     assert one.watching.removed == 0
     assert len(await two.read(0, newer)) == 900

@@ -17,13 +17,13 @@ from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import Entry, checksum, encode
 from rejoin.coordinator.storage.memory import compacted
 from rejoin.coordinator.storage.sqlite import log as sqlite
-from rejoin.coordinator.storage.sqlite import partition_index as sqlite_books
+from rejoin.coordinator.storage.sqlite import partition_index
 from rejoin.coordinator.storage.sqlite import schema as sqlite_schema
 from rejoin.coordinator.storage.sqlite.database import Done, Work
 from rejoin.coordinator.storage.sqlite.files import DATABASE, MARK
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from tests.coordinator.storage.helpers import PATIENCE, Sqlite, gone, group, marker, offset
 
 NONE, BROKEN, UNKNOWN = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR
@@ -106,15 +106,18 @@ def made_long_ago(folder: Path, version: int) -> Sqlite:
     checksums = 0
     for position, record in enumerate(RECORDS, 1):
         entry = encode(record)
-        crc = checksum(position % 2, position, entry)
+        crc = checksum(offsets_partition(position % 2), position, entry)
         checksums += crc * (position % 2)
         row = (position, position % 2, 4, entry.producer_id, crc, entry.key, entry.value)
         connection.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     (all_checksums,) = connection.execute("SELECT sum(checksum) FROM log").fetchone()
     for partition, each in ((0, all_checksums - checksums), (1, checksums)):
-        connection.execute("INSERT INTO partitions VALUES (?, 4, 150, ?, 0)", (partition, each))
+        counted = (150, each) if version < 4 else (0, 0)
+        connection.execute("INSERT INTO partitions VALUES (?, 4, ?, ?, 0)", (partition, *counted))
     store = "INSERT INTO store (id, name, batch, next_position, in_use) VALUES (1, 'old', 30, 301, 0)"
     connection.execute(store)
+    if version >= 4:
+        connection.execute("UPDATE store SET tail_checksums = ?", (all_checksums,))
     connection.execute(f"PRAGMA user_version = {version}")
     connection.commit()
     connection.close()
@@ -145,7 +148,7 @@ async def test_an_older_directory_that_lost_something_is_refused_as_it_is(tmp_pa
     connection.execute("DELETE FROM log WHERE position = 17")
     connection.commit()
     connection.close()
-    assert "partition 1: expected 150 records, found 149" in await refused(store)
+    assert "__consumer_offsets-1: expected 150 records, found 149" in await refused(store)
 
 
 async def test_a_newer_directory_is_refused(store: Sqlite) -> None:
@@ -415,14 +418,14 @@ async def test_an_empty_file_that_nobody_wrote_to_becomes_a_store(tmp_path: Path
 async def test_records_that_vanish_or_change_are_noticed(
     store: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catch_up: int
 ) -> None:
-    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", catch_up)
+    monkeypatch.setattr(partition_index, "_CATCH_UP_RECORDS", catch_up)
     await fill(store)
     await store.close()
     for name, statement, said in (
         ("gone", "DELETE FROM log WHERE position = 17", "expected 300 records, found 299"),
         ("changed", "UPDATE log SET value = replace(value, 'm', 'n') WHERE position = 17", "position 17: the checksum"),
         ("moved", "UPDATE log SET position = 999 WHERE position = 17", "position 999: the checksum"),
-        ("doubled", "INSERT INTO log SELECT 999, partition, epoch, producer_id, checksum, key, value FROM log "
+        ("doubled", "INSERT INTO log SELECT 999, partition_id, epoch, producer_id, checksum, key, value FROM log "
          "WHERE position = 17", "position 999: the checksum"),
     ):  # fmt: skip
         copy = copied(store, tmp_path / name)
@@ -438,14 +441,14 @@ async def test_one_record_in_place_of_another_is_noticed(
     store: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catch_up: int
 ) -> None:
     """With a checksum that fits, even: the sum over all of them does not."""
-    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", catch_up)
+    monkeypatch.setattr(partition_index, "_CATCH_UP_RECORDS", catch_up)
     await fill(store)
     await store.close()
     entry = encode(offset(4_711))
     connection = sqlite3.connect(store.folder / DATABASE)
     connection.execute(
         "UPDATE log SET checksum = ?, key = ?, value = ? WHERE position = 17",
-        (checksum(0, 17, entry), entry.key, entry.value),
+        (checksum(offsets_partition(0), 17, entry), entry.key, entry.value),
     )
     connection.commit()
     connection.close()
@@ -539,7 +542,7 @@ async def test_a_record_that_cannot_be_stored_fails_alone(store: Sqlite, monkeyp
 async def test_a_partition_is_found_among_many_whether_it_is_indexed_yet_or_not(
     store: Sqlite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 25)
+    monkeypatch.setattr(partition_index, "_CATCH_UP_RECORDS", 25)
     epochs = [await store.elect(partition) for partition in range(3)]
     expected: list[list[Record]] = [[], [], []]
     for number in range(120):
@@ -556,12 +559,16 @@ async def test_a_partition_is_found_among_many_whether_it_is_indexed_yet_or_not(
 async def test_an_index_that_misses_a_record_or_has_it_elsewhere_is_noticed(
     store: Sqlite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 25)
+    monkeypatch.setattr(partition_index, "_CATCH_UP_RECORDS", 25)
     await fill(store)
     await store.close()
     for name, statement, said in (
         ("gone", "DELETE FROM positions WHERE position = 17", "its index has 299 records, its table 300"),
-        ("moved", "UPDATE positions SET partition = 1 WHERE position = 17", "its index has 299 records, its table 300"),
+        (
+            "moved",
+            "UPDATE positions SET partition_id = 1 WHERE position = 17",
+            "its index has 299 records, its table 300",
+        ),
     ):
         copy = copied(store, tmp_path / name)
         connection = sqlite3.connect(copy.folder / DATABASE)
@@ -573,7 +580,7 @@ async def test_an_index_that_misses_a_record_or_has_it_elsewhere_is_noticed(
 
 async def test_partitions_are_compacted_together(store: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are due, and those that are halfway there; the rest, and what transactions need, stays as it is."""
-    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 100)
+    monkeypatch.setattr(partition_index, "_CATCH_UP_RECORDS", 100)
     epochs = [await store.elect(partition) for partition in range(4)]
 
     async def write(partition: int, records: int) -> None:
@@ -598,7 +605,7 @@ async def test_partitions_are_compacted_together(store: Sqlite, monkeypatch: pyt
 async def test_what_is_soon_written_over_is_gone_before_it_is_counted(
     store: Sqlite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 100)
+    monkeypatch.setattr(partition_index, "_CATCH_UP_RECORDS", 100)
     epoch = await store.elect(0)
     plain = [offset(number, partition=number % 3) for number in range(96)]
     open_ones = [offset(0, producer_id=9), offset(1, producer_id=9)]
@@ -615,8 +622,8 @@ async def test_what_a_compaction_finds_may_be_gone_when_it_comes_to_remove_it(
     store: Sqlite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is counted once, and the directory is as whole as it was."""
-    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 50)
-    monkeypatch.setattr(sqlite_books, "_COMPACT_FROM", 100)
+    monkeypatch.setattr(partition_index, "_CATCH_UP_RECORDS", 50)
+    monkeypatch.setattr(partition_index, "_COMPACT_FROM", 100)
     log = store.log
     assert isinstance(log, SqliteLog)
     read = log.database.read
@@ -641,7 +648,7 @@ async def test_what_a_compaction_finds_may_be_gone_when_it_comes_to_remove_it(
 async def test_what_is_about_to_be_read_is_not_removed_meanwhile(
     store: Sqlite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_books, "_CATCH_UP_RECORDS", 100)
+    monkeypatch.setattr(partition_index, "_CATCH_UP_RECORDS", 100)
     epoch = await store.elect(0)
     records = [offset(number) for number in range(100)]
     reading = asyncio.create_task(store.read(0, epoch))

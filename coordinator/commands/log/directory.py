@@ -1,0 +1,264 @@
+"""The logs of a data directory: read as they are at one moment, and checked."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from rejoin.coordinator.commands.log.contents import (
+    Contents,
+    Kept,
+    LogProblem,
+    TopicChange,
+    compact,
+    entry_of,
+    is_whole,
+    problem_of,
+    unreadable,
+)
+from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.coordinator.storage.sqlite.check import (
+    DatabaseLost,
+    ahead_of,
+    check_there,
+    expected_records,
+    findings,
+    has_topics,
+    lost,
+    mark_problem,
+)
+from rejoin.coordinator.storage.sqlite.database import known_version, migrate, opened
+from rejoin.coordinator.storage.sqlite.files import DATABASE, MARK, InUse, Lock, Mark, Marked, MarkUnreadable, advice
+from rejoin.coordinator.storage.sqlite.schema import STEPS
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
+from rejoin.protocol.types import TopicPartition
+
+
+class SqliteSource:
+    """A data directory, read without the right to write. A coordinator may be using it, but not while it is checked.
+
+    One that has less than was said to be stored is refused, as at a start: ``salvage`` makes a note of it instead, and
+    whoever is to ``verify`` it finds it among the problems.
+    """
+
+    def __init__(self, folder: Path, *, salvage: bool = False, verify: bool = False) -> None:
+        self.folder = folder
+        self._salvage = salvage
+        self._verify = verify
+        self._incomplete: str | None = None
+        self._lock: Lock | None = None
+        self._aside: tempfile.TemporaryDirectory[str] | None = None
+        self.path = folder / DATABASE
+        self.name = str(folder)
+        self.notes: list[str] = []
+
+    def __enter__(self) -> Self:
+        try:
+            check_there(self.path, self._mark_of_lost())
+        except DatabaseLost as problem:
+            if not self._salvage or ahead_of(self.path) is None:
+                raise
+            self._open(self._stand_in(), problem)
+            return self
+        if not self.path.exists():
+            raise LogProblem(f"{self.folder} has no {DATABASE}: expected a directory that --data named")
+        try:
+            if self._verify:
+                self._lock = self._locked()
+            self._open_whole()
+        except BaseException:
+            self._clear()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        self._clear()
+
+    def _locked(self) -> Lock:
+        try:
+            return Lock(self.folder)
+        except InUse as problem:
+            raise LogProblem(
+                f"{problem.by}: expected one that nobody writes to; stop that one, or verify an export: rejoin "
+                f"log export --data {self.folder} --out FILE, and then log verify FILE"
+            ) from None
+
+    def _open_whole(self) -> None:
+        """Open it, and compare where it ends with the mark."""
+        if not self._open_with_mark() and self._incomplete is not None and (self.folder / MARK).exists():
+            # A coordinator has been started here for the first time, after the mark was looked for.
+            self._connection.close()
+            self._open_with_mark()
+        if self._incomplete is None or self._verify:
+            return
+        if not self._salvage:
+            self._connection.close()
+            raise StoreProblem(self._incomplete + advice(self.folder))
+        self.notes.append(f"{self._incomplete}; what is not there any more is not in what was saved")
+
+    def _open_with_mark(self) -> bool:
+        """Look at the mark, and then at the database, which a coordinator at work only brings further. Is there one?"""
+        marked, self._incomplete = None, None
+        try:
+            marked = Mark(self.folder).read()
+        except MarkUnreadable as problem:
+            self._incomplete = problem.what
+        self._open(self.path)
+        if self._incomplete is not None:
+            return True
+        try:
+            self._incomplete = mark_problem(self._connection, self.path, marked)
+        except sqlite3.Error as problem:
+            self._incomplete = f"{self.path}: {problem}"
+        return marked is not None
+
+    def _mark_of_lost(self) -> Marked | None:
+        """What the mark says, where there is no database to say more."""
+        if self.path.exists() and self.path.stat().st_size > 1:
+            return None
+        try:
+            return Mark(self.folder).read()
+        except MarkUnreadable:
+            if self._salvage:
+                return None
+            raise
+
+    def _open(self, path: Path, problem: DatabaseLost | None = None) -> None:
+        try:
+            with opened(path, read_only=True) as connection:
+                self._connection = connection
+                if not known_version(connection, path, len(STEPS)):
+                    marked = Mark(self.folder).read()
+                    if marked is not None:
+                        raise lost(self.path, "has no tables", marked)
+                    raise LogProblem(f"{self.path} is still empty")
+                # What is read from here on is what is there now.
+                connection.execute("BEGIN")
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+                if problem is not None and connection.execute("SELECT name FROM store").fetchone() == ("",):
+                    raise problem
+        except BaseException as other:
+            self._clear()
+            if problem is not None and isinstance(other, StoreProblem):
+                raise LogProblem(f"{problem}. There is nothing in that log that can be read") from other
+            raise
+
+    def _stand_in(self) -> Path:
+        """A copy of the write-ahead log beside a new store, since SQLite takes one beside an empty file for nothing.
+
+        It has all pages that were written since the coordinator started, each as a whole. Those that never change are
+        the same in every store, and of the others a record must have its checksum.
+        """
+        ahead = ahead_of(self.path)
+        assert ahead is not None, "there is something to save"
+        self._aside = tempfile.TemporaryDirectory(prefix="coordinator-")
+        path = Path(self._aside.name) / DATABASE
+        with opened(path) as connection:
+            migrate(connection, path, STEPS)
+            connection.execute("UPDATE store SET name = ''")
+            connection.close()
+        shutil.copy(ahead, path.with_name(ahead.name))
+        self.notes.append(f"{self.path} is lost; what could be read is from {ahead}, and may not be all")
+        return path
+
+    def _clear(self) -> None:
+        if self._aside is not None:
+            self._aside.cleanup()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def contents(self) -> Contents:
+        epochs: dict[TopicPartition, int] = {}
+        columns = "topic, partition, epoch" if has_topics(self._connection) else f"'{OFFSETS_TOPIC}', partition, epoch"
+        try:
+            for topic, partition, epoch in self._connection.execute(f"SELECT {columns} FROM partitions ORDER BY 1, 2"):
+                epochs[TopicPartition(topic, partition)] = epoch
+        except sqlite3.Error as problem:
+            said = f"{self.path}: the epochs cannot be read: {problem}"
+            if not self._salvage:
+                raise LogProblem(f"{said}; expected a whole file, or --salvage") from None
+            self.notes.append(said)
+        topics: list[TopicChange] = []
+        try:
+            found = self._connection.execute("SELECT version, record FROM topics_log ORDER BY version")
+            topics = [TopicChange(version, compact(record)) for version, record in found]
+        except sqlite3.OperationalError:
+            pass  # a version without topics
+        except sqlite3.Error as problem:
+            said = f"{self.path}: the topics cannot be read: {problem}"
+            if not self._salvage:
+                raise LogProblem(f"{said}; expected a whole file, or --salvage") from None
+            self.notes.append(said)
+        return Contents(epochs, topics)
+
+    def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
+        """By partition, in order."""
+        try:
+            for partition, _, epoch, *row in self._select("1, 2", wanted):
+                yield Kept(partition, epoch, entry_of(row))
+        except sqlite3.Error as problem:
+            raise LogProblem(
+                f"{self.path} cannot be read further: {problem}; expected a whole file, or --salvage"
+            ) from None
+
+    def salvaged(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
+        """Whatever can be read and has its checksum: from the front until it breaks, and from the end."""
+        found: dict[int, Kept] = {}
+        lost = 0
+        for order in ("2", "2 DESC"):
+            try:
+                for partition, position, epoch, *row in self._select(order, wanted):
+                    if position in found:
+                        break
+                    kept = Kept(partition, epoch, entry_of(row)) if is_whole(partition, position, row) else None
+                    if kept is None or problem_of(kept) is not None:
+                        lost += 1
+                    else:
+                        found[position] = kept
+            except sqlite3.Error as problem:
+                self.notes.append(f"{self.path} cannot be read as a whole: {problem}")
+            else:
+                if order == "2":
+                    break
+        if lost:
+            self.notes.append(f"{lost} damaged records were left out")
+        in_order = [kept for _, kept in sorted(found.items())]
+        return iter(sorted(in_order, key=lambda kept: kept.partition))
+
+    def problems(self) -> Iterator[str]:
+        """All that is wrong with it."""
+        if self._incomplete is not None:
+            yield self._incomplete
+        try:
+            for (said,) in self._connection.execute("PRAGMA integrity_check(20)").fetchall():
+                if said != "ok":
+                    yield f"{self.path}: {said}"
+            for finding in findings(self._connection):
+                yield finding.text
+            yield from unreadable(self.records())
+        except (sqlite3.Error, LogProblem) as broken:
+            yield f"{self.path}: {broken}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about the problems."""
+        return advice(self.folder)
+
+    def _select(self, order: str, wanted: frozenset[TopicPartition] | None) -> Iterator[Any]:
+        """Partition, position, epoch, producer id, checksum, key and value of each record."""
+        number = "partition_id" if has_topics(self._connection) else "partition"
+        query = f"SELECT {number}, position, epoch, producer_id, checksum, key, value FROM log ORDER BY {order}"
+        try:
+            names, _ = expected_records(self._connection)
+        except sqlite3.Error:
+            names = {}
+        for found, *row in self._connection.execute(query):
+            partition = names.get(found) or offsets_partition(found)
+            if wanted is None or partition in wanted:
+                yield partition, *row

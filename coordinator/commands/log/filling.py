@@ -1,0 +1,141 @@
+"""Stores that are empty, filled with the logs of others."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from rejoin.coordinator.commands.log.contents import Contents, Kept, LogProblem, said
+from rejoin.coordinator.storage.codec import Entry, checksum
+from rejoin.coordinator.storage.postgres.database import LOST, Database, PostgresError
+from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
+from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.protocol.types import TopicPartition
+
+_ROWS: Final = 5_000
+_ALIVE: Final = """
+SELECT node_id, host, port, ceil(extract(epoch FROM expires_at - clock_timestamp()))::bigint FROM nodes
+WHERE expires_at > clock_timestamp() ORDER BY node_id
+"""
+
+
+def fill_directory(folder: Path, contents: Contents, records: Iterable[Kept]) -> int:
+    """Put a log into a data directory that has none. Returns how many records; all are there or none."""
+
+    async def fill() -> int:
+        log = SqliteLog(SqliteDatabase(folder))
+        await log.start()
+        try:
+            if log.holds_anything():
+                raise LogProblem(
+                    f"{folder} has a log already: expected an empty directory, or one that is not there yet"
+                )
+            entries = list(_entries(contents, records))
+
+            def write(connection: sqlite3.Connection) -> int:
+                connection.executemany("INSERT INTO topics_log VALUES (?, ?)", contents.topics)
+                return log.fill(entries, connection)
+
+            done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            log.database.submit(write, done.set_result)
+            written = await done
+            if isinstance(written, sqlite3.Error):
+                raise LogProblem(
+                    f"{folder} cannot be filled: {written}; nothing of the log is in it, expected room and the right "
+                    "to write"
+                ) from written
+            if isinstance(written, BaseException):
+                raise written
+            return int(written)
+        finally:
+            await log.close()
+
+    return asyncio.run(fill())
+
+
+def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> int:
+    """The same for the tables of a cluster."""
+
+    async def fill() -> int:
+        database = Database(url)
+        await database.start()
+        try:
+            async with database.acquire() as connection, connection.transaction():
+                await _refuse_used(connection, database.shown)
+                # So that nobody comes before this is done. Who is there already must not be held up for a refusal.
+                await connection.execute("LOCK TABLE nodes, leases IN EXCLUSIVE MODE")
+                await _refuse_used(connection, database.shown)
+                there = await connection.fetchval("SELECT count(*) FROM leases")
+                count, partitions = await _copy(connection, contents, records)
+                if there not in (0, partitions):
+                    raise LogProblem(
+                        f"{database.shown} was made for {there} offsets partitions, and this log has {partitions}: "
+                        "expected as many, or another search_path, whose tables are made"
+                    )
+                return count
+        except (*LOST, PostgresError) as problem:
+            raise LogProblem(
+                f"{database.shown} cannot be filled: {said(problem)}; nothing of the log is in it, "
+                "expected a server that stays and tables of this program"
+            ) from problem
+        finally:
+            await database.close()
+
+    return asyncio.run(fill())
+
+
+async def _refuse_used(connection: Any, shown: str) -> None:
+    """Nobody may use the tables: nodes that have loaded them would go on with what was there before."""
+    alive = await connection.fetch(_ALIVE)
+    if alive:
+        nodes = ", ".join(f"node {node_id} ({host}:{port}, for {left} s)" for node_id, host, port, left in alive)
+        raise LogProblem(
+            f"{shown} is in use: {nodes}. Expected no node that is alive: stop them first; one that was killed counts "
+            "until its time has run out"
+        )
+    for table, what in (("log", "a log"), ("topics_log", "topics")):
+        if await connection.fetchval(f"SELECT EXISTS (SELECT FROM {table})"):
+            raise LogProblem(
+                f"{shown} has {what} already: expected tables without records and topics, or another search_path, "
+                "whose tables are made"
+            )
+
+
+async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) -> tuple[int, int]:
+    """How many records there are now, and how many partitions the log has."""
+    count = 0
+    ends: dict[TopicPartition, int] = {}
+    epochs = dict(contents.epochs)
+    rows: list[tuple[Any, ...]] = []
+    columns = ["topic", "partition", "position", "epoch", "producer_id", "checksum", "key", "value"]
+    for kept in records:
+        position = ends[kept.partition] = ends.get(kept.partition, 0) + 1
+        epochs[kept.partition] = max(epochs.get(kept.partition, 0), kept.epoch)
+        crc = checksum(kept.partition, 0, kept.entry)
+        producer_id, key, value = kept.entry
+        rows.append((*kept.partition, position, kept.epoch, producer_id, crc, key, value))
+        if len(rows) == _ROWS:
+            await connection.copy_records_to_table("log", records=rows, columns=columns)
+            count += len(rows)
+            rows.clear()
+    if rows:
+        await connection.copy_records_to_table("log", records=rows, columns=columns)
+    # Whoever had a lease, and does not know that it has run out, must not write with an epoch that the log had, too.
+    await connection.execute("UPDATE leases SET node_id = NULL, incarnation = NULL, expires_at = NULL")
+    await connection.executemany(
+        "INSERT INTO leases AS l (topic, partition, epoch) VALUES ($1, $2, $3) "
+        "ON CONFLICT (topic, partition) DO UPDATE SET epoch = greatest(l.epoch, excluded.epoch)",
+        [(*partition, epoch) for partition, epoch in sorted(epochs.items())],
+    )
+    await connection.executemany("INSERT INTO topics_log VALUES ($1, $2::jsonb)", contents.topics)
+    return count + len(rows), len(epochs)
+
+
+def _entries(contents: Contents, records: Iterable[Kept]) -> Iterator[tuple[TopicPartition, int, Entry | None]]:
+    for partition, epoch in sorted(contents.epochs.items()):
+        yield partition, epoch, None
+    for kept in records:
+        yield kept.partition, kept.epoch, kept.entry

@@ -1,0 +1,149 @@
+"""The logs of a cluster's tables: read as they are at one moment, and checked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final, Self
+
+from rejoin.coordinator.commands.log.contents import (
+    Contents,
+    Kept,
+    LogProblem,
+    TopicChange,
+    compact,
+    entry_of,
+    is_whole,
+    problem_of,
+    said,
+)
+from rejoin.coordinator.storage.postgres.database import CONNECT_SECONDS, LOST, Database, PostgresError
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.types import TopicPartition
+
+_ROWS: Final = 5_000
+_WITH_TOPICS: Final = 2
+"""The first version of a cluster's tables that has one for topics."""
+_WITH_TOPIC_PARTITIONS: Final = 4
+"""The first version that names the topics of its logs."""
+
+
+class PostgresSource:
+    """The tables of a cluster, as they are in one transaction; older ones stay so. Nothing is made or changed."""
+
+    def __init__(self, url: str) -> None:
+        self._database = Database(url)
+        self.name = self._database.shown
+        self.notes: list[str] = []
+        self.advice = ""
+        self._connection: Any = None
+        self._version = 0
+        self._loop = asyncio.new_event_loop()
+
+    def __enter__(self) -> Self:
+        try:
+            self._loop.run_until_complete(self._begin())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(*LOST):
+            self._loop.run_until_complete(self._end())
+        self._loop.close()
+
+    async def _begin(self) -> None:
+        self._connection = await self._database.reach()
+        try:
+            await self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            # It has no locks that anybody waits for, and what it says may go to somebody who reads page by page.
+            await self._connection.execute("SET LOCAL idle_in_transaction_session_timeout = '1h'")
+            self._version = await self._database.version(self._connection)
+        except (*LOST, PostgresError) as problem:
+            raise LogProblem(
+                f"{self.name} cannot be read: {said(problem)}; expected tables that this user may read"
+            ) from problem
+        if not self._version:
+            raise LogProblem(
+                f"{self.name} has no tables of a coordinator; expected a database, and in its URL a search_path, that "
+                "a coordinator's --store named"
+            )
+
+    async def _end(self) -> None:
+        if self._connection is not None:
+            await self._connection.close(timeout=CONNECT_SECONDS)
+
+    def _fetch(self, query: str, *arguments: object) -> list[Any]:
+        try:
+            found: list[Any] = self._loop.run_until_complete(self._connection.fetch(query, *arguments))
+        except (*LOST, PostgresError) as problem:
+            raise LogProblem(
+                f"{self.name} cannot be read further: {said(problem)}; expected a server that stays"
+            ) from problem
+        return found
+
+    @property
+    def _topic(self) -> str:
+        """The column with the topic, or the one that all logs are of."""
+        return "topic" if self._version >= _WITH_TOPIC_PARTITIONS else f"'{OFFSETS_TOPIC}'"
+
+    def contents(self) -> Contents:
+        leases = self._fetch(f"SELECT {self._topic}, partition, epoch FROM leases ORDER BY 1, 2")
+        epochs = {TopicPartition(topic, partition): int(epoch) for topic, partition, epoch in leases}
+        found = []
+        if self._version >= _WITH_TOPICS:
+            found = self._fetch("SELECT version, record::text FROM topics_log ORDER BY version")
+        return Contents(epochs, [TopicChange(version, compact(record)) for version, record in found])
+
+    def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
+        """By partition, in order."""
+        for partition, _, epoch, *row in self._rows(wanted):
+            yield Kept(partition, epoch, entry_of(row))
+
+    def salvaged(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
+        """Whatever has its checksum."""
+        lost = 0
+        for partition, _, epoch, *row in self._rows(wanted):
+            kept = Kept(partition, epoch, entry_of(row))
+            if is_whole(partition, 0, row) and problem_of(kept) is None:
+                yield kept
+            else:
+                lost += 1
+        if lost:
+            self.notes.append(f"{lost} damaged records were left out")
+
+    def problems(self) -> Iterator[str]:
+        """All that is wrong with it."""
+        newest = self.contents().epochs
+        last: tuple[TopicPartition | None, int] = (None, -1)
+        for partition, position, epoch, *row in self._rows(None):
+            where = f"{partition}, position {position}"
+            if not is_whole(partition, 0, row):
+                yield f"{where}: the checksum does not fit the record"
+            else:
+                found = problem_of(Kept(partition, epoch, entry_of(row)))
+                if found is not None:
+                    yield found
+            if last[0] == partition and epoch < last[1]:
+                yield f"{where}: of epoch {epoch}, behind one of epoch {last[1]}"
+            if epoch > newest.get(partition, -1):
+                yield f"{where}: of epoch {epoch}, which nobody ever had: the lease has {newest.get(partition, 'none')}"
+            last = (partition, epoch)
+
+    def _rows(self, wanted: frozenset[TopicPartition] | None) -> Iterator[Any]:
+        """Partition, position, epoch, producer id, checksum, key and value of each record."""
+        for topic, index in self._fetch(f"SELECT DISTINCT {self._topic}, partition FROM log ORDER BY 1, 2"):
+            partition = TopicPartition(topic, index)
+            if wanted is not None and partition not in wanted:
+                continue
+            query = (
+                "SELECT position, epoch, producer_id, checksum, key, value FROM log "
+                f"WHERE {self._topic} = $1 AND partition = $2 AND position > $3 ORDER BY position LIMIT {_ROWS}"
+            )
+            after = 0
+            while rows := self._fetch(query, *partition, after):
+                for row in rows:
+                    yield partition, *row
+                after = rows[-1][0]
