@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from rejoin.client.assignors import Assignor, assignor_named
 from rejoin.client.config import ConsumerConfig
-from rejoin.client.core.consumer import ConsumerCore
+from rejoin.client.core.consumer import CLOSED, ConsumerCore
 from rejoin.client.core.effects import CallListener, OffsetsFound
 from rejoin.client.core.errors import IllegalStateError, KafkaError
 from rejoin.client.core.inputs import (
@@ -205,7 +205,15 @@ class Consumer:
         )
 
     def enforce_rebalance(self, reason: str = "") -> None:
-        """Join again at the next poll; the coordinator is told why (KIP-800)."""
+        """Join again at the next poll, and give the coordinator this reason (KIP-800).
+
+        Raises IllegalStateError without a group, and once the consumer is closed.
+        """
+        # Kafka: ClassicKafkaConsumer.enforceRebalance.
+        if self._closed:
+            raise IllegalStateError(CLOSED)
+        if self.config.group_id is None:
+            raise IllegalStateError("this consumer has no group.id")
         self._driver.step(RebalanceEnforced(reason))
 
     # -- records

@@ -29,7 +29,7 @@ from rejoin.client import (
 from rejoin.client.transports.http import base_url
 from rejoin.coordinator.service.app import App
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.client import CoordinatorFound
+from rejoin.journal.events.client import CoordinatorFound, JoinSent
 from tests.client.conftest import Serve
 
 ALL = [TopicPartition("orders", index) for index in range(4)]
@@ -168,6 +168,53 @@ async def test_seek_pause_and_resume(serve: Serve) -> None:
             reader.seek(place, -1)
         with pytest.raises(IllegalStateError):
             reader.seek(TopicPartition("orders", 9), 1)
+
+
+async def test_seek_to_end_skips_what_was_not_read(serve: Serve) -> None:
+    app = await serve({"orders": 2}, rate=100_000.0)
+    first, second = ALL[:2]
+    async with consumer(app, max_poll_records=5) as reader:
+        await until(lambda: reader.assignment() == [first, second], reader)
+        ends = {partition: end or 0 for partition, end in (await reader.end_offsets([first, second])).items()}
+        reader.seek_to_end(first)
+        assert await reader.position(first) >= ends[first]
+        assert await reader.position(second) < ends[second], "the others stay where they were"
+        reader.seek_to_end()
+        assert await reader.position(second) >= ends[second]
+        await until(lambda: reader.lag(first) is not None, reader)
+        await reader.commit()
+        committed = await reader.committed(first)
+        assert committed is not None
+        assert committed.offset >= ends[first]
+        with pytest.raises(IllegalStateError):
+            reader.seek_to_end(TopicPartition("orders", 9))
+
+
+async def test_an_enforced_rebalance_takes_the_group_round_once_and_gives_its_reason(serve: Serve) -> None:
+    app = await serve(rate=0.0)
+    events: list[Event] = []
+    async with (
+        consumer(app, on_event=lambda event, at_ms: events.append(event)) as one,
+        consumer(app) as two,
+    ):
+        await until(lambda: len(one.assignment()) == len(two.assignment()) == 2, one, two)
+        before = one.group_metadata().generation_id
+        one.enforce_rebalance("planned maintenance")
+        assert one.group_metadata().generation_id == before, "nothing happens before the next poll"
+        await until(lambda: {each.group_metadata().generation_id for each in (one, two)} == {before + 1}, one, two)
+        assert sorted(one.assignment() + two.assignment()) == ALL
+        assert "planned maintenance" in [event.reason for event in events if isinstance(event, JoinSent)]
+        async with aiohttp.ClientSession() as session, session.get(f"{app.url}/events") as answer:
+            assert "planned maintenance" in await answer.text()
+    with pytest.raises(IllegalStateError, match="closed"):
+        one.enforce_rebalance()
+
+
+async def test_a_rebalance_cannot_be_enforced_without_a_group(serve: Serve) -> None:
+    app = await serve()
+    async with Consumer(bootstrap_servers=app.url) as reader:
+        with pytest.raises(IllegalStateError, match=r"group\.id"):
+            reader.enforce_rebalance()
 
 
 async def test_offsets_by_time_beginning_and_end(serve: Serve) -> None:
