@@ -69,7 +69,7 @@ def test_help_imports_no_subcommand() -> None:
 
 def test_asking_about_groups_loads_no_service_and_no_spark() -> None:
     modules = loaded("groups", "--help")
-    assert "rejoin.client.commands.groups" in modules
+    assert "rejoin.client.commands.groups.command" in modules
     unneeded = (
         "aiohttp.web",
         "pyspark",

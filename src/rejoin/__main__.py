@@ -36,7 +36,7 @@ COMMANDS: Final = {
     "serve": Command("coordinator.commands.serve:run", "Run a coordinator.", "Run"),
     "consume": Command("client.commands.consume:app", "Run the consumers of a group.", "Run"),
     "groups": Command(
-        "client.commands.groups:app",
+        "client.commands.groups.command:app",
         "List, describe, delete and reset groups, as kafka-consumer-groups.sh does.",
         "Run",
     ),

@@ -10,16 +10,10 @@ import pytest
 from rejoin.__main__ import build
 from rejoin.client import Consumer
 from rejoin.client.admin import Group, Member
-from rejoin.client.commands import groups_tables as tables
-from rejoin.client.commands.groups import (
-    UsageError,
-    _run,
-    checked,
-    instant,
-    parser,
-    read_plan,
-    topic_partitions,
-)
+from rejoin.client.commands.groups import tables
+from rejoin.client.commands.groups.command import run_action
+from rejoin.client.commands.groups.options import checked, parser
+from rejoin.client.commands.groups.parsing import UsageError, instant, read_plan, topic_partitions
 from rejoin.client.core.effects import Endpoint
 from rejoin.coordinator.service.app import App
 from rejoin.protocol.errors import ErrorCode
@@ -208,7 +202,7 @@ async def run(app: App, arguments: str) -> None:
     options = parser().parse_args([*arguments.split(), "--bootstrap-server", app.url])
     action = checked(options)
     assert action is not None
-    assert await _run(action, options) == 0
+    assert await run_action(action, options) == 0
 
 
 async def committed_group(app: App, **offsets: int) -> None:
@@ -289,5 +283,5 @@ async def test_a_reset_says_so_when_it_does_nothing(serve: Serve, capsys: pytest
 
 async def test_a_node_that_is_not_there_is_reported(unused_tcp_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     options = parser().parse_args(["--list", "--bootstrap-server", f"127.0.0.1:{unused_tcp_port}", "--timeout", "300"])
-    assert await _run("--list", options) == 1
+    assert await run_action("--list", options) == 1
     assert "Executing consumer group command failed due to" in capsys.readouterr().out

@@ -1,0 +1,1 @@
+"""`rejoin groups`: kafka-consumer-groups.sh, over Kafka's own requests."""

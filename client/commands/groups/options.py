@@ -1,0 +1,99 @@
+"""The options of kafka-consumer-groups.sh, and which of them go together.
+
+Source: Kafka's ConsumerGroupCommandOptions (tools).
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final, NoReturn
+
+from rejoin.client.commands.groups.parsing import UsageError
+
+DESCRIPTION: Final = "List, describe, delete and reset groups, as kafka-consumer-groups.sh does."
+ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of kafka-consumer-groups.sh."""
+    made = _Parser(prog="rejoin groups", description=DESCRIPTION, allow_abbrev=False)
+    add = made.add_argument
+    add("--bootstrap-server", "--bootstrap", default="127.0.0.1:9095", metavar="SERVER", help="The server(s) to ask.")
+    add("--list", action="store_true", help="List all consumer groups.")
+    add("--describe", nargs="*", metavar="GROUP", help="Describe groups and their lag.")
+    add("--delete", nargs="*", metavar="GROUP", help="Delete groups with their offsets.")
+    add("--reset-offsets", nargs="*", metavar="GROUP", help="Set the offsets of inactive groups.")
+    add("--delete-offsets", nargs="*", metavar="GROUP", help="Forget a group's offsets of some topics.")
+    add("--group", action="append", default=[], help="The group to act on; may be given several times.")
+    add("--all-groups", action="store_true", help="Act on all groups.")
+    add("--topic", action="append", default=[], help="A topic, or topic:0,1,2; may be given several times.")
+    add("--all-topics", action="store_true", help="Reset every topic the group has committed.")
+    add("--members", action="store_true", help="With --describe: the members.")
+    add("--offsets", action="store_true", help="With --describe: partitions and lag. This is the default.")
+    add("--state", nargs="?", const="", metavar="STATES", help="With --describe or --list: the state.")
+    add("--type", nargs="?", const="", metavar="TYPES", help="With --list: the type.")
+    add("--verbose", action="store_true", help="With --describe: more, where there is more.")
+    add("--timeout", type=int, default=5_000, metavar="MS", help="How long an answer may take.")
+    add("--command-config", metavar="FILE", help="Taken for compatibility; there is nothing to set.")
+    add("--dry-run", action="store_true", help="Only show what --reset-offsets would do.")
+    add("--execute", action="store_true", help="Do what --reset-offsets shows.")
+    add("--export", action="store_true", help="Print the plan of --reset-offsets as CSV.")
+    add("--to-offset", type=int, metavar="OFFSET", help="Reset to this offset.")
+    add("--to-earliest", action="store_true", help="Reset to the beginning.")
+    add("--to-latest", action="store_true", help="Reset to the end.")
+    add("--to-current", action="store_true", help="Reset to what is committed.")
+    add("--shift-by", type=int, metavar="N", help="Reset by this many records, forwards or backwards.")
+    add("--to-datetime", metavar="TIME", help="Reset to a time: YYYY-MM-DDTHH:mm:SS.sss")
+    add("--by-duration", metavar="DURATION", help="Reset to so long ago: PnDTnHnMnS")
+    add("--from-file", metavar="FILE", help="Reset to what a CSV file says.")
+    return made
+
+
+def checked(options: argparse.Namespace) -> str | None:
+    """The action, with its groups in ``options.group``. Raises UsageError."""
+    # Kafka: ConsumerGroupCommandOptions.checkArgs.
+    given = [action for action in ACTIONS if _given(options, action)]
+    if not given and not any(vars(options)[name] for name in ("group", "topic", "all_groups")):
+        return None
+    if len(given) != 1:
+        raise UsageError(f"Command must include exactly one action: {', '.join(ACTIONS)}")
+    action = given[0]
+    if action != "--list":
+        options.group = [*(getattr(options, _name(action)) or []), *options.group]
+    wants_group = action in {"--describe", "--delete", "--reset-offsets"}
+    if wants_group and not options.group and not options.all_groups:
+        raise UsageError(f"Option {action} takes one of these options: --group, --all-groups")
+    if options.group and options.all_groups:
+        raise UsageError("Option --group can't be used with option --all-groups")
+    if action == "--describe":
+        _check_describe(options)
+    elif options.members or options.offsets or options.verbose:
+        raise UsageError("Options --members, --offsets and --verbose are for --describe")
+    if action == "--delete" and options.topic:
+        raise UsageError("The consumer does not support topic-specific offset deletion from a consumer group.")
+    if action == "--delete-offsets" and not (options.group and options.topic):
+        raise UsageError("Option --delete-offsets takes the following options: --group, --topic")
+    if action == "--reset-offsets" and options.dry_run and options.execute:
+        raise UsageError("Option --reset-offsets only accepts one of --execute and --dry-run")
+    return action
+
+
+def _given(options: argparse.Namespace, action: str) -> bool:
+    value = getattr(options, _name(action))
+    return isinstance(value, list) or value is True
+
+
+def _name(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
+
+
+def _check_describe(options: argparse.Namespace) -> None:
+    if sum([options.members, options.offsets, options.state is not None]) > 1:
+        raise UsageError("Option --describe takes at most one of these options: --members, --offsets, --state")
+    if options.state:
+        raise UsageError("Option --describe does not take a value for --state")
