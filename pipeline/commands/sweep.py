@@ -15,10 +15,11 @@ from rejoin.pipeline.commands.options import BadOption, check_least, check_maste
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session
 from rejoin.pipeline.sweep import answer, results
+from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import MOST_RUNS, Grid, read_grid
 from rejoin.pipeline.sweep.running import LIGHT, run_grid, slots_of, spark_player
 from rejoin.pipeline.sweep.running import Progress as Played
-from rejoin.pipeline.sweep.store import Store, SweepInUse, code_version
+from rejoin.pipeline.sweep.store import Store, SweepInUse
 from rejoin.simulation.scenario.reading import BadScenario
 
 STOPPED: Final = 130

@@ -48,12 +48,6 @@ def findings(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
     return rows.groupBy("run_id", "group_id").applyInArrow(_judge_group, schema=schemas.FINDINGS)
 
 
-def ordered(found: DataFrame) -> DataFrame:
-    """The worst first."""
-    rank = F.when(F.col("severity") == "high", 0).when(F.col("severity") == "medium", 1).otherwise(2)
-    return found.orderBy(rank, F.desc("score"), "run_id", "group_id", "finding", "title")
-
-
 def _part(kind: str, table: DataFrame) -> DataFrame:
     names = [each.name for each in fields(ROWS[kind])]
     return table.select("run_id", "group_id", F.struct(*names).alias(kind))

@@ -57,12 +57,16 @@ def judge(history: History) -> list[Finding]:
     return sorted((_explained(each, found) for each in found), key=lambda each: order(each.row()))
 
 
-def order(row: Mapping[str, Any]) -> tuple[int, float, int, str]:
-    """The key by which rows of findings are in order: severity, costs (roughly), causes before symptoms."""
+def order(row: Mapping[str, Any]) -> tuple[int, float, int, str, str, str]:
+    """The key by which rows of findings are in order, the worst first, of one group or of many.
+
+    Severity, costs (roughly), causes before symptoms, then run, group and title.
+    """
     score = row["score"] or 0.0
     rough = round(score, 1 - floor(log10(score))) if score > 0 else 0.0
     name = row["finding"]
-    return RANK.get(row["severity"], 3), -rough, NAMES.index(name) if name in NAMES else len(NAMES), row["title"]
+    place = NAMES.index(name) if name in NAMES else len(NAMES)
+    return RANK.get(row["severity"], 3), -rough, place, row.get("run_id", ""), row.get("group_id", ""), row["title"]
 
 
 def _explained(finding: Finding, others: list[Finding]) -> Finding:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.pipeline import findings, schemas
+from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live.store import Store, write_json
 from rejoin.pipeline.reading.journals import sort_out
 from rejoin.pipeline.report.run import all_tables
@@ -77,12 +78,12 @@ def read_table(spark: SparkSession, folder: Path) -> DataFrame:
 def _made(spark: SparkSession, folder: Path, batch: int) -> Made:
     if batch < 0:
         return Made(batch, 0, 0, [])
-    found = findings.ordered(read_table(spark, folder / "findings"))
+    found = [row.asDict() for row in read_table(spark, folder / "findings").collect()]
     return Made(
         batch,
         read_table(spark, folder / "rebalances").count(),
         read_table(spark, folder / "quarantine").count(),
-        [row.asDict() for row in found.collect()],
+        sorted(found, key=order),
     )
 
 

@@ -79,7 +79,7 @@ def _head(report: Report) -> str:
 
 def _body(report: Report) -> Iterable[str]:
     found = [(index, group, row) for index, group in enumerate(report.groups) for row in group.findings]
-    found.sort(key=lambda each: (*order(each[2]), each[0]))
+    found.sort(key=lambda each: order(each[2]))
     yield _tiles(
         [
             _counted(len(report.groups) + len(report.others), "group"),

@@ -14,45 +14,18 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import rejoin
 from rejoin.pipeline.sweep.tables import JOURNAL, RUNS, arrow_schema
-
-_ROOT: Final = Path(rejoin.__file__).parent
-_PLAYS: Final = (
-    "protocol",
-    "coordinator/core",
-    "coordinator/config.py",
-    "client/core",
-    "client/assignors",
-    "client/config.py",
-    "client/workload/processing_time.py",
-    "simulation",
-    "pipeline/sweep/playing.py",
-    "pipeline/sweep/tables.py",
-)
-"""What a result depends on, as far as it is ours."""
 
 
 class SweepInUse(Exception):
     """Another sweep writes into this folder."""
-
-
-def code_version() -> str:
-    """Of the code that plays runs: the same text has the same version, wherever it is installed."""
-    told = sha256()
-    for name in _PLAYS:
-        place = _ROOT / name
-        for path in [place] if place.suffix == ".py" else sorted(place.rglob("*.py")):
-            told.update(path.relative_to(_ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return told.hexdigest()[:12]
 
 
 class Store:

@@ -9,9 +9,10 @@ import pytest
 
 from rejoin.pipeline.commands import sweep as sweep_command
 from rejoin.pipeline.sweep.answer import Spread, amount, brackets, name_of, rank, shown, spread_of, tell, words
+from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.page import render
-from rejoin.pipeline.sweep.store import Store, code_version
+from rejoin.pipeline.sweep.store import Store
 from rejoin.pipeline.sweep.tables import COUNTS, MEASURES
 from tests.pipeline.sweep.sweeps import GRID, SCENARIO, grid, swept
 

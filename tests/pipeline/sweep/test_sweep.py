@@ -20,10 +20,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rejoin.pipeline.sweep import running
+from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.playing import Task, play_task
 from rejoin.pipeline.sweep.running import Row, spark_player
-from rejoin.pipeline.sweep.store import Store, SweepInUse, code_version
+from rejoin.pipeline.sweep.store import Store, SweepInUse
 from rejoin.pipeline.sweep.tables import RUNS
 from rejoin.simulation.output.summary import GroupSummary
 from rejoin.simulation.run import play
