@@ -34,16 +34,56 @@ CONSUMER_BASE = (
 )
 """What every room of the consumer's core stands on: its state, its vocabulary, and sending requests."""
 
+SERVICE = (
+    "protocol",
+    "journal",
+    "coordinator.service",
+    "coordinator.core",
+    "coordinator.config",
+    "coordinator.leadership",
+    "coordinator.pending",
+    "coordinator.storage",
+)
+
 MAY_IMPORT = {
     "protocol": ("protocol",),
     "journal": ("protocol", "journal"),
     "transcript": ("protocol", "journal", "transcript", "coordinator.core", "coordinator.config"),
+    "transcript.grammar": ("protocol", "journal.formatting", "transcript.grammar", "transcript.members"),
     "coordinator.config": (),
     "coordinator.core": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
     "coordinator.leadership.view": ("protocol", "coordinator.core.inputs"),
     "coordinator.leadership.leases": ("protocol", "coordinator.leadership.view", "coordinator.core.inputs"),
     "coordinator.storage": ("protocol", "coordinator.storage", "coordinator.core"),
-    "coordinator": ("protocol", "journal", "transcript", "coordinator"),
+    "coordinator.leadership": ("protocol", "coordinator.leadership", "coordinator.core", "coordinator.storage"),
+    "coordinator.pending": ("protocol",),
+    "coordinator.control": (
+        "protocol",
+        "journal",
+        "transcript.recording",
+        "coordinator.control",
+        "coordinator.core",
+        "coordinator.config",
+        "coordinator.pending",
+        "coordinator.storage",
+    ),
+    "coordinator.control.evidence": ("journal", "transcript", "coordinator.control", "coordinator.config"),
+    "coordinator.service": SERVICE,
+    # The service knows the control only where it puts it together and where it serves it.
+    "coordinator.service.app": (*SERVICE, "coordinator.control"),
+    "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
+    "coordinator.testing": (
+        "protocol",
+        "coordinator.testing",
+        "coordinator.control",
+        "coordinator.core",
+        "coordinator.config",
+        "coordinator.pending",
+        "coordinator.service",
+        "coordinator.storage",
+    ),
+    "coordinator.testing.results": ("coordinator.control.errors",),
+    "coordinator": ("protocol", "journal", "coordinator"),
     "client.core": ("protocol", "journal.events", "client.core", "client.assignors", "client.config"),
     "client.core.state": CONSUMER_BASE,
     "client.core.group": (*CONSUMER_BASE, "client.core.group"),
@@ -110,7 +150,7 @@ CORES = (
 ONLY_HERE = {
     "asyncpg": ("coordinator.storage.postgres.database",),
     "sqlite3": ("coordinator.storage", "coordinator.commands.log"),
-    "aiohttp": ("coordinator.service", "coordinator.control.control", "client"),
+    "aiohttp": ("coordinator.service", "client"),
     "pytest": ("coordinator.testing.pytest_plugin",),
     "pyspark": ("pipeline",),
     "uvloop": ("coordinator", "client"),

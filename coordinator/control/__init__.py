@@ -1,5 +1,6 @@
-"""A coordinator in other people's tests: it fails on command, tells when a state is reached, and has a clock to drive.
+"""A coordinator in other people's tests: it fails on command, waits for a state, and has a clock to drive.
 
-Nothing here is imported unless the control API is on. Between the service and the runtime stands the gate, which holds
-up, refuses and loses requests as its rules say; around the node stands a recorder, from which all evidence is written.
+Nothing here is imported unless the control API is on. The fault injector stands between the service and the runtime,
+and holds up, refuses and loses requests as its rules say. Every step of the node is recorded; all evidence is written
+from that.
 """

@@ -1,7 +1,7 @@
-"""Clocks that can be driven: one that stands still until told, and one that runs, at any speed.
+"""Clocks that can be driven: one that stands still until it is advanced, and one that runs, at any speed.
 
-Both ring every alarm at its very instant, even when the process is late, so that what a node does depends on what it is
-told and not on how busy the machine is.
+Both ring every alarm at its very instant, even when the process is late, so that what a node does depends on its inputs
+and not on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from rejoin.coordinator.core.inputs import Millis
 
 START: Final = 1_700_000_000_000
-"""Where virtual time begins unless told otherwise: the same in every run."""
+"""Where virtual time begins unless said otherwise: the same in every run."""
 
 _SHORTEST_DELAY: Final = 0.001
 

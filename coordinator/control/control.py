@@ -1,4 +1,4 @@
-"""All of the control put together around one node. The HTTP routes and the Python kit are two faces of it."""
+"""All of the control, put together around one node. The HTTP routes and the Python kit are made on it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aiohttp import web
-
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.admin_actions import AdminActions
 from rejoin.coordinator.control.clocks import VirtualClock
+from rejoin.coordinator.control.controlled import ControlledRuntime, EventFeed
+from rejoin.coordinator.control.errors import NotFound, NotReached
 from rejoin.coordinator.control.evidence import Evidence
-from rejoin.coordinator.control.fault_injector import Gate
+from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.faults import Fault, FaultRule, Faults
-from rejoin.coordinator.control.timing import Timing
-from rejoin.coordinator.control.waiting import Waiting
-from rejoin.coordinator.control.world import World
+from rejoin.coordinator.control.timing import ClockDriver
+from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service.http.control import Routes
-from rejoin.coordinator.service.http.problems import Problem
-from rejoin.coordinator.service.publisher import Publisher
-from rejoin.coordinator.service.runtime import Runtime, Ticket
+from rejoin.coordinator.pending import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.protocol.message import Request
 from rejoin.transcript.recording import RecordedNode, Recorder
@@ -29,12 +26,11 @@ from rejoin.transcript.recording import RecordedNode, Recorder
 class Control:
     """Made before the runtime, whose node and clock it provides; complete once it is attached to it."""
 
-    waiting: Waiting
-    timing: Timing
-    world: World
-    gate: Gate
+    groups: GroupWaiter
+    clock_driver: ClockDriver
+    actions: AdminActions
+    injector: FaultInjector
     evidence: Evidence
-    routes: Routes
 
     def __init__(self, settings: Settings, clock: VirtualClock, *, topics_logged: bool = False) -> None:
         self._settings = settings
@@ -47,36 +43,38 @@ class Control:
 
     def attach(
         self,
-        runtime: Runtime,
-        publisher: Publisher,
+        runtime: ControlledRuntime,
+        feed: EventFeed,
         log: OffsetsLog,
-        furnish: Callable[[], Awaitable[None]],
-        token: str | None,
+        create_initial_topics: Callable[[], Awaitable[None]],
     ) -> None:
-        """Stand around a runtime. ``furnish`` makes the topics that are there from the start."""
-        self._runtime = runtime
-        self.gate = Gate(runtime, self.clock, self.faults, self.recorder)
-        self.timing = Timing(self.clock, runtime, self.gate, self.recorder)
-        self.waiting = Waiting(runtime, publisher.feed)
-        self.world = World(runtime, self.clock, log, self.gate, self.faults, self.recorder, self._new_node, furnish)
+        """Stand around a runtime."""
+        self.injector = FaultInjector(runtime, self.clock, self.faults, self.recorder)
+        self.clock_driver = ClockDriver(self.clock, runtime, self.injector, self.recorder)
+        self.groups = GroupWaiter(runtime, self.clock, feed)
+        self.actions = AdminActions(
+            runtime,
+            self.clock,
+            log,
+            self.injector,
+            self.faults,
+            self.recorder,
+            self._new_node,
+            create_initial_topics,
+        )
         self.evidence = Evidence(self._settings, runtime, self.recorder)
-        self.routes = Routes(self, token)
 
     def begin(self) -> None:
         """The node leads its partitions: what happens from here on is evidence."""
         self.recorder.begin(self.clock.now())
 
-    def submit(self, request: Request, who: Context) -> Ticket:
-        """Ask, past the rules."""
-        return self.gate.submit(request, who)
-
-    async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.StreamResponse:
-        """Answer a request to the control API."""
-        return await self.routes.serve(request, path, body)
+    def submit(self, request: Request, context: Context) -> PendingReply:
+        """Hand in a request, through the fault rules."""
+        return self.injector.submit(request, context)
 
     def stop(self) -> None:
-        """Let go of everything that is held, and ring nothing any more."""
-        self.gate.stop()
+        """Let go of everything that is held."""
+        self.injector.stop()
         self.faults.clear()
 
     def add_fault(self, rule: FaultRule) -> Fault:
@@ -88,18 +86,18 @@ class Control:
         found = self.faults.find(fault_id)
         if found is None:
             there = ", ".join(each.id for each in self.faults.all()) or "none"
-            raise Problem(404, "unknown-fault", f"there is no fault {fault_id[:64]!r}; there are: {there}")
+            raise NotFound("unknown-fault", f"there is no fault {fault_id[:64]!r}; there are: {there}")
         return found
 
     async def wait_for_fault(self, fault: Fault, hits: int, timeout_ms: int) -> None:
-        """Return when a rule has struck so often. Raises :class:`Problem` when it has not in time."""
+        """Return when a rule has so many hits. Raises :class:`NotReached` when it has not in time."""
         if not await fault.wait(hits, timeout_ms):
-            detail = f"fault {fault.id} struck {fault.hits} times within {timeout_ms} ms, expected {hits}"
-            raise Problem(409, "not-reached", detail, more={"fault": fault.shown()})
+            detail = f"fault {fault.id} was applied {fault.hits} times within {timeout_ms} ms, expected {hits}"
+            raise NotReached(detail, {"fault": fault.shown()})
 
     def status(self) -> dict[str, Any]:
         """Where everything stands."""
-        return {**self.timing.shown(), "mark": self.recorder.mark, "faults": len(self.faults.all())}
+        return {**self.clock_driver.shown(), "mark": self.recorder.mark, "faults": len(self.faults.all())}
 
     def _new_node(self) -> RecordedNode:
         return RecordedNode(self._settings, self._new_id, self.recorder, topics_logged=self._topics_logged)

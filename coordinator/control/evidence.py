@@ -1,13 +1,13 @@
-"""What happened since a mark, for people: as a transcript, and in the forms of Kafka's own logs.
+"""What happened since a mark: as a transcript, and in the forms of Kafka's own logs.
 
-The writers are imported when they are first asked: most tests pass, and should not wait for them when they start.
+The writers are imported when they are first used: most tests pass, and should not wait for them when they start.
 """
 
 from __future__ import annotations
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.http.problems import Problem, one_error
-from rejoin.coordinator.service.runtime import Runtime
+from rejoin.coordinator.control.controlled import ControlledRuntime
+from rejoin.coordinator.control.errors import InvalidArgument, StepsNotKept
 from rejoin.journal.events.base import Event
 from rejoin.transcript.recording import Recorder, Step, StepsGone
 
@@ -15,13 +15,13 @@ from rejoin.transcript.recording import Recorder, Step, StepsGone
 class Evidence:
     """Writes it from the recording."""
 
-    def __init__(self, settings: Settings, runtime: Runtime, recorder: Recorder) -> None:
+    def __init__(self, settings: Settings, runtime: ControlledRuntime, recorder: Recorder) -> None:
         self._settings = settings
         self._runtime = runtime
         self._recorder = recorder
 
     def transcript(self, since: int = 0, group_id: str | None = None, claim: str = "") -> str:
-        """Since a mark; what came before stands there as quiet commands, so that the whole can be replayed."""
+        """Since a mark; what came before stands there as quiet commands, so that the whole can be played."""
         from rejoin.transcript.writer import write_transcript  # noqa: PLC0415
 
         steps = self._all(since)
@@ -57,12 +57,11 @@ class Evidence:
         recorder = self._recorder
         if since > recorder.mark:
             reason = f"expected a mark of this recording, up to {recorder.mark}"
-            raise Problem(400, "invalid-parameter", f"since: {reason}, not {since}", one_error("since", reason, since))
+            raise InvalidArgument("since", reason, since, f"since: {reason}, not {since}")
         try:
             recorder.since(since)
         except StepsGone as problem:
-            expected = f"expected {problem.first} or more"
-            raise Problem(410, "steps-gone", str(problem), one_error("since", expected, since)) from None
+            raise StepsNotKept(f"expected {problem.first} or more", since, str(problem)) from None
         return recorder.since(recorder.first)
 
 

@@ -1,4 +1,4 @@
-"""Stands between whoever asks and the runtime, and does to requests what the rules say."""
+"""Stands between the clients and the runtime, and does to requests what the rules say."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from rejoin.coordinator.control.clocks import VirtualClock
+from rejoin.coordinator.control.controlled import ControlledRuntime
 from rejoin.coordinator.control.faults import Fault, Faults
 from rejoin.coordinator.core.inputs import Context, Millis
-from rejoin.coordinator.service.runtime import Runtime, Ticket, Unanswered
+from rejoin.coordinator.pending import NoReply, PendingReply
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.transcript.recording import Interception, Recorder
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
-    """A latency that is over."""
+class LatencyEnd:
+    """The end of a latency."""
 
     fault_id: str
     at: Millis
 
 
-class HeldTicket(Ticket):
-    """Someone who waits for the gate rather than for the core."""
+class HeldReply(PendingReply):
+    """A reply that a fault holds up."""
 
     __slots__ = ("_serve",)
 
@@ -36,10 +37,10 @@ class HeldTicket(Ticket):
         return await self._serve()
 
 
-class Gate:
-    """Every request comes through here. Without rules it only keeps the clock up to date."""
+class FaultInjector:
+    """Every request passes it. Without rules it only keeps the clock up to date."""
 
-    def __init__(self, runtime: Runtime, clock: VirtualClock, faults: Faults, recorder: Recorder) -> None:
+    def __init__(self, runtime: ControlledRuntime, clock: VirtualClock, faults: Faults, recorder: Recorder) -> None:
         self._runtime = runtime
         self._clock = clock
         self._faults = faults
@@ -47,29 +48,29 @@ class Gate:
         self._holding: set[asyncio.Future[None]] = set()
         self._sleeping = 0
         self._stopped = False
-        self.passed: list[Passed] = []
-        """Latencies that ended since somebody last looked."""
+        self.ended_latencies: list[LatencyEnd] = []
+        """Latencies that ended since they were last looked at and cleared."""
 
-    def submit(self, request: Request, who: Context) -> Ticket:
-        """Hand in a request, unless a rule has other plans for it."""
+    def submit(self, request: Request, context: Context) -> PendingReply:
+        """Hand in a request, unless a rule says otherwise."""
         self._clock.catch_up()
-        fault = self._faults.strike(request, who, self._runtime.broker.node_id)
+        fault = self._faults.match(request, context, self._runtime.broker.node_id)
         if fault is None:
-            return self._runtime.submit(request, who)
+            return self._runtime.submit(request, context)
         rule = fault.rule
         latency_ms = fault.latency_ms()
         if rule.effective_when == "before" and not latency_ms and not self._waits(fault):
-            ticket = Ticket()
-            ticket.response = self._refused(fault, request, who)
-            return ticket
+            pending = PendingReply()
+            pending.response = self._refused(fault, request, context)
+            return pending
         applied = None
         if rule.effective_when in {"after", "drop_response"}:
-            # At once, and whatever becomes of whoever asked: that is what an answer that is lost means.
-            applied = self._runtime.submit(request, who)
-        return HeldTicket(lambda: self._serve(fault, request, who, latency_ms, applied))
+            # At once, even if the client goes away: a lost answer means that the request was applied.
+            applied = self._runtime.submit(request, context)
+        return HeldReply(lambda: self._serve(fault, request, context, latency_ms, applied))
 
     def stop(self) -> None:
-        """Hold nothing and nobody any more; what is held gets no answer."""
+        """Hold nothing any more; what is held gets no answer."""
         self._stopped = True
         self.drop_held()
 
@@ -77,10 +78,10 @@ class Gate:
         """Leave everything that is held without an answer."""
         for future in self._holding:
             if not future.done():
-                future.set_exception(Unanswered())
+                future.set_exception(NoReply())
 
     @property
-    def is_holding_for_a_while(self) -> bool:
+    def is_holding_latencies(self) -> bool:
         """Whether a latency has yet to pass."""
         return self._sleeping > 0
 
@@ -89,36 +90,36 @@ class Gate:
         return fault.rule.pause and not fault.released
 
     async def _serve(
-        self, fault: Fault, request: Request, who: Context, latency_ms: Millis, applied: Ticket | None
+        self, fault: Fault, request: Request, context: Context, latency_ms: Millis, applied: PendingReply | None
     ) -> Response | None:
         when = fault.rule.effective_when
         response = await applied.answer() if applied is not None else None
         await self._hold(fault, latency_ms)
         if when == "delay":
             self._clock.catch_up()
-            return await self._runtime.submit(request, who).answer()
+            return await self._runtime.submit(request, context).answer()
         if when in {"drop_request", "drop_response"}:
-            self._note(fault, request, who, None)
-            raise Unanswered
+            self._note(fault, request, context, None)
+            raise NoReply
         if fault.rule.error is None:
             return response
-        return self._refused(fault, request, who)
+        return self._refused(fault, request, context)
 
-    def _refused(self, fault: Fault, request: Request, who: Context) -> Response:
+    def _refused(self, fault: Fault, request: Request, context: Context) -> Response:
         error = fault.rule.error
         assert error is not None, "only a rule with an error refuses"
-        self._note(fault, request, who, error)
-        return request.error_response(who.api_version, error)
+        self._note(fault, request, context, error)
+        return request.error_response(context.api_version, error)
 
-    def _note(self, fault: Fault, request: Request, who: Context, error: ErrorCode | None) -> None:
+    def _note(self, fault: Fault, request: Request, context: Context, error: ErrorCode | None) -> None:
         when = fault.rule.effective_when.replace("_", " ")
         name = error.name if error is not None else ""
         text = f"{when}, {name}" if name else when
-        self._recorder.add(self._clock.now(), Interception(request, who, name, f"fault {fault.id}: {text}"), [])
+        self._recorder.add(self._clock.now(), Interception(request, context, name, f"fault {fault.id}: {text}"), [])
 
     async def _hold(self, fault: Fault, latency_ms: Millis) -> None:
         if self._stopped:
-            raise Unanswered
+            raise NoReply
         fault.held += 1
         try:
             if self._waits(fault):
@@ -134,7 +135,7 @@ class Gate:
 
         def over() -> None:
             if not future.done():
-                self.passed.append(Passed(fault.id, when))
+                self.ended_latencies.append(LatencyEnd(fault.id, when))
                 future.set_result(None)
 
         alarm = self._clock.call_at(when, over)

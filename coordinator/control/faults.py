@@ -109,7 +109,7 @@ LatencyOrDistribution = Annotated[
 
 
 class FaultRule(Body):
-    """Which requests a fault strikes, and what becomes of them. One value may stand for a list of one."""
+    """Which requests a fault applies to, and what becomes of them. One value may stand for a list of one."""
 
     keys: ApiNames | None = Field(default=None, description="APIs by name or number, as JoinGroup or 11")
     group: Texts | None = Field(default=None, description="group ids")
@@ -158,7 +158,7 @@ class FaultRule(Body):
 
     @property
     def limit(self) -> int | None:
-        """How many requests it strikes at most, or none."""
+        """How many requests it applies to at most, or none."""
         return None if self.count == UNTIL_REMOVED else max(self.count, 1)
 
     def matches(self, request: Request, traits: Traits, context: Context, node_id: int) -> bool:
@@ -184,7 +184,7 @@ class FaultRule(Body):
 
 
 class Fault:
-    """A rule at work. ``hits`` is how many requests it struck; ``held`` how many wait at it now."""
+    """A rule at work. ``hits`` counts the requests it was applied to; ``held`` those that it holds now."""
 
     def __init__(self, fault_id: str, rule: FaultRule) -> None:
         self.id = fault_id
@@ -199,25 +199,25 @@ class Fault:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it strikes nothing any more."""
+        """Whether it applies to nothing any more."""
         return self.removed or (self.rule.limit is not None and self.hits >= self.rule.limit)
 
-    def strike(self) -> None:
-        """Count a request, and tell who waits for that."""
+    def count_hit(self) -> None:
+        """Count a request that matched, and wake the waits for that."""
         self.hits += 1
         for hits, future in self._waiting:
             if self.hits >= hits and not future.done():
                 future.set_result(None)
 
     def latency_ms(self) -> Millis:
-        """How long to hold the request that was struck last."""
+        """How long to hold the request that was counted last."""
         latency = self.rule.latency_ms
         if isinstance(latency, Distribution):
             latency = latency.draw(self._random, self.hits - 1)
         return round(latency or 0.0)
 
     async def wait(self, hits: int, timeout_ms: int) -> bool:
-        """Return when it has struck so often; false when it has not in this (real) time, or was removed."""
+        """Return when it has so many hits; false when it has not in this (real) time, or was removed."""
         future = asyncio.get_running_loop().create_future()
         entry = (hits, future)
         self._waiting.append(entry)
@@ -247,7 +247,7 @@ class Fault:
         return len(waiting)
 
     def remove(self) -> None:
-        """Strike no more, and let go of what is held."""
+        """Apply to nothing any more, and let go of what is held."""
         self.removed = True
         self.release()
         for _, future in self._waiting:
@@ -292,14 +292,14 @@ class Faults:
     def all(self) -> list[Fault]:
         return list(self._faults.values())
 
-    def strike(self, request: Request, context: Context, node_id: int) -> Fault | None:
-        """The first rule that matches a request, which thereby is struck; none for most requests."""
+    def match(self, request: Request, context: Context, node_id: int) -> Fault | None:
+        """The first rule that matches a request, with the hit counted; none for most requests."""
         if not self._active:
             return None
         traits = traits_of(request, context.api_version)
         for fault in self._active:
             if fault.rule.matches(request, traits, context, node_id):
-                fault.strike()
+                fault.count_hit()
                 if fault.is_spent:
                     self._active.remove(fault)
                 return fault

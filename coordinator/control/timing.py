@@ -1,4 +1,4 @@
-"""Driving the clock over the network: on by so much, to the next thing that happens, or until nothing is left to."""
+"""Driving the clock: on by so much, to the next timer, or until none is left."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.fault_injector import Gate
+from rejoin.coordinator.control.controlled import ControlledRuntime
+from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.faults import Body
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.views import TimerView
-from rejoin.coordinator.service.runtime import Runtime
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import format_event
 from rejoin.transcript.recording import Recorder
@@ -21,7 +21,7 @@ LONGEST_MS: Final = 10 * 365 * 86_400_000
 _DAY_MS: Final = 86_400_000
 _BACKGROUND: Final = "expiry"
 """The timer that always comes back: a look at old offsets, every ten minutes, for each offsets partition."""
-_TURNS_OF_THE_LOOP: Final = 3
+_LOOP_PASSES: Final = 3
 
 
 class Advance(Body):
@@ -44,13 +44,15 @@ class Advance(Body):
         return self
 
 
-class Timing:
-    """The clock's driver."""
+class ClockDriver:
+    """Advances the clock, one alarm at a time."""
 
-    def __init__(self, clock: VirtualClock, runtime: Runtime, gate: Gate, recorder: Recorder) -> None:
+    def __init__(
+        self, clock: VirtualClock, runtime: ControlledRuntime, injector: FaultInjector, recorder: Recorder
+    ) -> None:
         self._clock = clock
         self._runtime = runtime
-        self._gate = gate
+        self._injector = injector
         self._recorder = recorder
         self._one_at_a_time = asyncio.Lock()
 
@@ -61,7 +63,7 @@ class Timing:
         return {"clock": self._clock.kind, "now_ms": now, "next_in_ms": None if due is None else max(due - now, 0)}
 
     async def advance(self, how: Advance) -> dict[str, Any]:
-        """Go on; answers which timers fired, and what came of it in plain words."""
+        """Go on; returns which timers fired, and the events that came of it."""
         async with self._one_at_a_time:
             self._clock.catch_up()
             return await self._advance(how)
@@ -78,7 +80,7 @@ class Timing:
                 break
             found = self._ring(max(when, clock.now()), began)
             fired += found
-            if self._gate.passed or found:
+            if self._injector.ended_latencies or found:
                 await self._let_others_run(how.settle_ms)
             fired += self._latencies(began)
             if how.until == "next" and fired:
@@ -89,14 +91,14 @@ class Timing:
         elif how.until == "idle":
             reached = reached or self._is_idle()
         steps = self._recorder.since(max(mark, self._recorder.first))
-        told = [
+        emitted = [
             {"at_ms": step.at, "after_ms": step.at - began, "event": event.name, "text": format_event(event)}
             for step in steps
             for event in step.effects
             if isinstance(event, Event)
         ]
         now = clock.now()
-        return {"now_ms": now, "advanced_ms": now - began, "reached": reached, "fired": fired, "told": told}
+        return {"now_ms": now, "advanced_ms": now - began, "reached": reached, "fired": fired, "events": emitted}
 
     def _ring(self, when: Millis, began: Millis) -> list[dict[str, Any]]:
         """Make it that instant, and ring; returns the timers that fired."""
@@ -113,22 +115,22 @@ class Timing:
         return fired
 
     def _latencies(self, began: Millis) -> list[dict[str, Any]]:
-        passed, self._gate.passed = self._gate.passed, []
+        ended, self._injector.ended_latencies = self._injector.ended_latencies, []
         return [
             {"timer": "latency", "at_ms": each.at, "after_ms": each.at - began, "fault": each.fault_id}
-            for each in passed
+            for each in ended
         ]
 
     def _is_idle(self) -> bool:
         due = self._runtime.node.due(self._clock.now() + LONGEST_MS)
-        return not self._gate.is_holding_for_a_while and all(timer.timer == _BACKGROUND for timer in due)
+        return not self._injector.is_holding_latencies and all(timer.timer == _BACKGROUND for timer in due)
 
     async def _let_others_run(self, settle_ms: int) -> None:
         if settle_ms:
             await asyncio.sleep(settle_ms / 1_000)
-        elif self._gate.passed:
+        elif self._injector.ended_latencies:
             # What a latency held is handed in by a task of its own; let it, at this very instant.
-            for _ in range(_TURNS_OF_THE_LOOP):
+            for _ in range(_LOOP_PASSES):
                 await asyncio.sleep(0)
 
 

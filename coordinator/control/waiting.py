@@ -1,4 +1,4 @@
-"""Waiting until a group is as somebody wants it, and saying how it was when it did not get there."""
+"""Waiting until a group is as wanted, and saying how it was when it did not get there."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
+from rejoin.coordinator.control.clocks import VirtualClock
+from rejoin.coordinator.control.controlled import ControlledRuntime, EventFeed
+from rejoin.coordinator.control.errors import NotReached
 from rejoin.coordinator.control.faults import Body
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.views import GroupView
-from rejoin.coordinator.service.feed import Feed
-from rejoin.coordinator.service.http.problems import Problem
-from rejoin.coordinator.service.runtime import Runtime
 
 DEFAULT_TIMEOUT_MS: Final = 10_000
 LONGEST_TIMEOUT_MS: Final = 600_000
-TIMED_OUT: Final = 409
 
 Timeout = Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT_MS, description="real ms to wait at the most")]
 
@@ -92,15 +91,16 @@ def looks(group_id: str, view: GroupView | None, now: int) -> str:
     return "; ".join(words)
 
 
-class Waiting:
-    """Answers when a group is so."""
+class GroupWaiter:
+    """Returns when a group is as wanted."""
 
-    def __init__(self, runtime: Runtime, feed: Feed) -> None:
+    def __init__(self, runtime: ControlledRuntime, clock: VirtualClock, feed: EventFeed) -> None:
         self._runtime = runtime
+        self._clock = clock
         self._feed = feed
 
     async def wait(self, wanted: GroupWanted) -> GroupView | None:
-        """The group, once it is as wanted. Raises :class:`Problem` with how it was at the end of the time."""
+        """The group, once it is as wanted. Raises :class:`NotReached` with how it was at the end of the time."""
         view = self._view(wanted.group)
         try:
             async with asyncio.timeout(wanted.timeout_ms / 1_000):
@@ -114,14 +114,14 @@ class Waiting:
         return view
 
     def _view(self, group_id: str) -> GroupView | None:
-        return self._runtime.node.describe_group(group_id, self._runtime.clock.now())
+        return self._runtime.node.describe_group(group_id, self._clock.now())
 
-    def _not_reached(self, wanted: GroupWanted, when: str) -> Problem:
+    def _not_reached(self, wanted: GroupWanted, when: str) -> NotReached:
         view = self._view(wanted.group)
-        seen = looks(wanted.group, view, self._runtime.clock.now())
+        seen = looks(wanted.group, view, self._clock.now())
         shown: dict[str, Any] | None = None if view is None else view.model_dump(mode="json")
         detail = f"group {wanted.group!r} was not {wanted.in_words()} {when}; {seen}"
-        return Problem(TIMED_OUT, "not-reached", detail, more={"group": shown})
+        return NotReached(detail, {"group": shown})
 
 
 def _assigned(view: GroupView | None) -> int:

@@ -39,6 +39,7 @@ from rejoin.protocol.registry import CREATE_TOPICS
 
 if TYPE_CHECKING:
     from rejoin.coordinator.control.control import Control
+    from rejoin.coordinator.service.http.control import ControlRoutes
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 9095
@@ -66,7 +67,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ControlOptions:
-    """The control API: who may use it (nobody needs a token unless there is one), and on which clock the node runs.
+    """The control API: who may use it (no token is needed unless there is one), and on which clock the node runs.
 
     ``clock`` is ``real``, ``virtual`` or ``fast:SPEED``.
     """
@@ -125,15 +126,15 @@ class App:
         clock = given or SystemClock(asyncio.get_running_loop())
         self.runtime = Runtime(core, clock, store.log, self.publisher, store.leadership, store.topics_log)
         store.attach(self.runtime)
-        if self.control is not None and options.control is not None:
-            self.control.attach(self.runtime, self.publisher, store.log, self._furnish, options.control.token)
+        if self.control is not None:
+            self.control.attach(self.runtime, self.publisher.feed, store.log, self._create_initial_topics)
         self.service = Service(
             self.runtime,
             Views(self.runtime, self.publisher, self.metrics, store.shown),
             self.metrics,
             max_body_bytes=options.max_body_bytes,
             body_seconds=options.body_seconds,
-            control=self.control,
+            control=_control_routes(self.control, options.control),
         )
         self._stopped = False
         self.host = options.host
@@ -161,7 +162,7 @@ class App:
             await self.runtime.start(options.advertised_host or _reachable(options.host), self.port)
             if self.control is not None:
                 self.control.begin()
-            await self._furnish()
+            await self._create_initial_topics()
             if listener is not None:
                 await self.service.begin(listener)
         except BaseException:
@@ -201,8 +202,8 @@ class App:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    async def _furnish(self) -> None:
-        """Make the topics that are there from the start."""
+    async def _create_initial_topics(self) -> None:
+        """Create the topics that are there from the start."""
         for topic in self._options.topics:
             await self._create(topic)
 
@@ -246,6 +247,14 @@ def _control(options: Options, store: Store) -> Control:
     from rejoin.coordinator.control.control import Control  # noqa: PLC0415
 
     return Control(options.settings, clock_named(options.control.clock), topics_logged=store.is_durable)
+
+
+def _control_routes(control: Control | None, options: ControlOptions | None) -> ControlRoutes | None:
+    if control is None or options is None:
+        return None
+    from rejoin.coordinator.service.http.control import ControlRoutes  # noqa: PLC0415
+
+    return ControlRoutes(control, options.token)
 
 
 def _is_loopback(host: str) -> bool:

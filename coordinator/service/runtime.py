@@ -29,6 +29,7 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.leadership.base import FOREVER, Leadership, SoleLeader, steady_ms
+from rejoin.coordinator.pending import PendingReply
 from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.base import OffsetsLog, StoreProblem
@@ -36,42 +37,12 @@ from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
 from rejoin.coordinator.storage.topics.keeper import TopicsKeeper
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Request, Response
+from rejoin.protocol.message import Request
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.types import TopicPartition
 
 DRAIN_SECONDS: Final = 5.0
 """How long a node that stops may take to hand over what it leads."""
-
-
-class Unanswered(Exception):
-    """An answer will never come: whoever asked is left without one, as by a lost connection."""
-
-
-class Ticket:
-    """Someone who waits for an answer; the token that the core keeps. The future is there only once it is awaited.
-
-    When its requester goes away the future is cancelled, and the answer that comes one day is dropped.
-    """
-
-    __slots__ = ("failed", "future", "response")
-
-    def __init__(self) -> None:
-        self.response: Response | None = None
-        self.future: asyncio.Future[None] | None = None
-        self.failed = False
-
-    async def answer(self) -> Response | None:
-        """The answer, when it comes; none when the core broke over the request."""
-        if self.response is None and not self.failed:
-            self.future = asyncio.get_running_loop().create_future()
-            await self.future
-        return self.response
-
-    def settle(self) -> None:
-        """Let go whoever awaits."""
-        if self.future is not None and not self.future.done():
-            self.future.set_result(None)
 
 
 class Runtime:
@@ -173,11 +144,11 @@ class Runtime:
 
     # --- what happens
 
-    def submit(self, request: Request, context: Context) -> Ticket:
-        """Hand in a request. Its answer may stand on the ticket already when this returns."""
-        ticket = Ticket()
-        self._take_in(Received(ticket, request, context))
-        return ticket
+    def submit(self, request: Request, context: Context) -> PendingReply:
+        """Hand in a request. Its reply may be there already when this returns."""
+        pending = PendingReply()
+        self._take_in(Received(pending, request, context))
+        return pending
 
     def hand_in(self, what: Input) -> None:
         """Hand in anything else that can happen."""
@@ -233,11 +204,11 @@ class Runtime:
             return
         for effect in effects:
             if isinstance(effect, Reply):
-                ticket = effect.token
-                assert isinstance(ticket, Ticket)
-                assert ticket.response is None, "a request is answered once"
-                ticket.response = effect.response
-                ticket.settle()
+                pending = effect.token
+                assert isinstance(pending, PendingReply)
+                assert pending.response is None, "a request is answered once"
+                pending.response = effect.response
+                pending.settle()
             elif isinstance(effect, Append):
                 self._append(effect)
             elif isinstance(effect, ReadLog):
@@ -254,7 +225,7 @@ class Runtime:
         # The core answers for its own shards; what gets here broke outside all of them.
         self.core_failures += 1
         self._logger.error("core_raised", input=type(what).__name__, problem=repr(problem), exc_info=problem)
-        if isinstance(what, Received) and isinstance(what.token, Ticket):
+        if isinstance(what, Received) and isinstance(what.token, PendingReply):
             what.token.failed = True
             what.token.settle()
 

@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rejoin.coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
     from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, running
-    from rejoin.coordinator.testing.results import Advanced, Fired, NoAnswer, NotReached, Refused, Told
+    from rejoin.coordinator.testing.results import Advanced, EmittedEvent, Fired, NoAnswer, NotReached, Refused
 
 __all__ = [
     "Advanced",
     "BlockingFault",
     "BlockingGroupCoordinator",
+    "EmittedEvent",
     "FaultHandle",
     "Fired",
     "GroupCoordinator",
     "NoAnswer",
     "NotReached",
     "Refused",
-    "Told",
     "running",
     "running_in_thread",
 ]
@@ -41,7 +41,7 @@ __all__ = [
 _PARTS: Final = {
     "blocking": ("BlockingFault", "BlockingGroupCoordinator", "running_in_thread"),
     "coordinator": ("FaultHandle", "GroupCoordinator", "running"),
-    "results": ("Advanced", "Fired", "NoAnswer", "NotReached", "Refused", "Told"),
+    "results": ("Advanced", "EmittedEvent", "Fired", "NoAnswer", "NotReached", "Refused"),
 }
 
 

@@ -78,7 +78,7 @@ class BlockingFault:
 
     @property
     def hits(self) -> int:
-        """How many requests it struck."""
+        """How many requests it was applied to."""
         return self._fault.hits
 
     @property
@@ -87,7 +87,7 @@ class BlockingFault:
         return self._fault.held
 
     def wait(self, hits: int = 1, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
-        """Return when it has struck so often. Raises NotReached."""
+        """Return when it has so many hits. Raises NotReached."""
         _wait(self._fault.wait(hits, timeout_ms), self._loop)
 
     def release(self) -> int:
@@ -125,11 +125,11 @@ class BlockingGroupCoordinator:
         return self.behind.now_ms
 
     def call(self, request: Request, version: int | None = None, client_id: str = "test") -> Response:
-        """One of Kafka's requests, past the rules but without HTTP. Raises NoAnswer where it gets none."""
+        """One of Kafka's requests, through the fault rules but without HTTP. Raises NoAnswer where it gets none."""
         return self._wait(self.behind.call(request, version, client_id))
 
     def group(self, group_id: str) -> GroupView | None:
-        """A group as nobody but the coordinator sees it, or none."""
+        """A group as its coordinator sees it, or none."""
         return self._wait(self.behind.group(group_id))
 
     def wait_for_group(

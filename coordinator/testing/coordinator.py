@@ -14,17 +14,17 @@ import structlog
 from pydantic import ValidationError
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.admin_actions import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
 from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.control.errors import ControlError
 from rejoin.coordinator.control.faults import Fault, FaultRule, When
 from rejoin.coordinator.control.timing import Advance
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWanted
-from rejoin.coordinator.control.world import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.views import GroupView, TopicView
+from rejoin.coordinator.pending import NoReply
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, ControlOptions, Options, Topic
-from rejoin.coordinator.service.http.problems import Problem
-from rejoin.coordinator.service.runtime import Unanswered
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.coordinator.testing.results import Advanced, NoAnswer, Refused, raised
 from rejoin.protocol.message import Request, Response
@@ -50,7 +50,7 @@ class FaultHandle:
 
     @property
     def hits(self) -> int:
-        """How many requests it struck."""
+        """How many requests it was applied to."""
         return self._fault.hits
 
     @property
@@ -59,7 +59,7 @@ class FaultHandle:
         return self._fault.held
 
     async def wait(self, hits: int = 1, timeout_ms: int = DEFAULT_TIMEOUT_MS) -> None:
-        """Return when it has struck so often. Raises NotReached."""
+        """Return when it has so many hits. Raises NotReached."""
         await self._coordinator.do(lambda control: control.wait_for_fault(self._fault, hits, timeout_ms))
 
     async def release(self) -> int:
@@ -95,8 +95,8 @@ class GroupCoordinator:
             if asyncio.get_running_loop() is self.loop:
                 return await what(self._control)
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(what(self._control), self.loop))
-        except Problem as problem:
-            raise raised(problem) from None
+        except ControlError as error:
+            raise raised(error) from None
         except ValidationError as problem:
             first = problem.errors(include_url=False)[0]
             place = ".".join(str(part) for part in first["loc"])
@@ -126,7 +126,7 @@ class GroupCoordinator:
     # --- asking
 
     async def call(self, request: Request, version: int | None = None, client_id: str = "test") -> Response:
-        """One of Kafka's requests, past the rules but without HTTP. Raises NoAnswer where it gets none."""
+        """One of Kafka's requests, through the fault rules but without HTTP. Raises NoAnswer where it gets none."""
         api = BY_REQUEST[type(request)]
         wanted = api.max_version if version is None else version
         if not api.supports(wanted):
@@ -136,7 +136,7 @@ class GroupCoordinator:
         async def ask(control: Control) -> Response:
             try:
                 answer = await control.submit(request, Context(wanted, client_id)).answer()
-            except Unanswered:
+            except NoReply:
                 raise NoAnswer(f"{api.name} of {client_id!r} got no answer") from None
             if answer is None:
                 raise NoAnswer(f"the coordinator failed over a {api.name}")
@@ -145,7 +145,7 @@ class GroupCoordinator:
         return await self.do(ask)
 
     async def group(self, group_id: str) -> GroupView | None:
-        """A group as nobody but the coordinator sees it, or none."""
+        """A group as its coordinator sees it, or none."""
 
         async def look(control: Control) -> GroupView | None:
             return self.app.runtime.node.describe_group(group_id, control.clock.now())
@@ -174,7 +174,7 @@ class GroupCoordinator:
                 waiting=waiting,
                 timeout_ms=timeout_ms,
             )
-            return await control.waiting.wait(wanted)
+            return await control.groups.wait(wanted)
 
         return await self.do(wait)
 
@@ -193,7 +193,7 @@ class GroupCoordinator:
         return await self._advance(Advance(until="idle", at_most_ms=at_most_ms, settle_ms=settle_ms))
 
     async def _advance(self, how: Advance) -> Advanced:
-        return Advanced.read(await self.do(lambda control: control.timing.advance(how)))
+        return Advanced.read(await self.do(lambda control: control.clock_driver.advance(how)))
 
     # --- faults
 
@@ -232,7 +232,7 @@ class GroupCoordinator:
 
         await self.do(clear)
 
-    # --- the world
+    # --- what an administrator or a failure does
 
     async def expire(
         self, group_id: str, member: str | None = None, *, instance: str | None = None, client_id: str | None = None
@@ -241,7 +241,7 @@ class GroupCoordinator:
 
         async def expire(control: Control) -> str:
             which = WhichMember(group=group_id, member=member, instance=instance, client_id=client_id)
-            return str(control.world.expire(which)["member"])
+            return str(control.actions.expire(which)["member"])
 
         return await self.do(expire)
 
@@ -252,7 +252,7 @@ class GroupCoordinator:
 
         async def kick(control: Control) -> str:
             which = WhichMember(group=group_id, member=member, instance=instance, client_id=client_id)
-            return str((await control.world.kick(which))["member"])
+            return str((await control.actions.kick(which))["member"])
 
         return await self.do(kick)
 
@@ -260,7 +260,7 @@ class GroupCoordinator:
         """Lose an offsets partition, named by its number or by a group in it; returns its number."""
 
         async def resign(control: Control) -> int:
-            return int(control.world.resign(WhichPartition(partition=partition, group=group))["partition"])
+            return int(control.actions.resign(WhichPartition(partition=partition, group=group))["partition"])
 
         return await self.do(resign)
 
@@ -268,7 +268,7 @@ class GroupCoordinator:
         """Lead an offsets partition, loaded anew from the offsets log; returns its number."""
 
         async def elect(control: Control) -> int:
-            return int(control.world.elect(WhichPartition(partition=partition, group=group))["partition"])
+            return int(control.actions.elect(WhichPartition(partition=partition, group=group))["partition"])
 
         return await self.do(elect)
 
@@ -277,7 +277,7 @@ class GroupCoordinator:
 
         async def set_topic(control: Control) -> TopicView:
             wanted = TopicWanted(topic=topic, partitions=partitions, records_per_second=records_per_second)
-            return TopicView.model_validate(await control.world.set_topic(wanted))
+            return TopicView.model_validate(await control.actions.set_topic(wanted))
 
         return await self.do(set_topic)
 
@@ -286,7 +286,7 @@ class GroupCoordinator:
 
         async def produce(control: Control) -> TopicView:
             produced = Produced(topic=topic, partition=partition, records=records)
-            return TopicView.model_validate(await control.world.produce(produced))
+            return TopicView.model_validate(await control.actions.produce(produced))
 
         return await self.do(produce)
 
@@ -294,7 +294,7 @@ class GroupCoordinator:
         """Keep the whole state; returns the name to restore it by."""
 
         async def snapshot(control: Control) -> str:
-            return str(control.world.snapshot()["snapshot"])
+            return str(control.actions.snapshot()["snapshot"])
 
         return await self.do(snapshot)
 
@@ -302,7 +302,7 @@ class GroupCoordinator:
         """Go back to a snapshot, in time too."""
 
         async def restore(control: Control) -> None:
-            control.world.restore(WhichSnapshot(snapshot=snapshot))
+            control.actions.restore(WhichSnapshot(snapshot=snapshot))
 
         await self.do(restore)
 
@@ -310,7 +310,7 @@ class GroupCoordinator:
         """Begin anew: no groups, no offsets, no rules; topics as at the start."""
 
         async def reset(control: Control) -> None:
-            await control.world.reset()
+            await control.actions.reset()
 
         await self.do(reset)
 
@@ -358,7 +358,7 @@ async def running(
     socket: bool = True,
     port: int = 0,
 ) -> AsyncIterator[GroupCoordinator]:
-    """A coordinator on the running event loop, on a free port unless told otherwise, with no state on disk.
+    """A coordinator on the running event loop, on a free port unless another is given, with no state on disk.
 
     ``settings`` are Kafka's, by their dotted names. Raises ValueError for what makes no sense.
     """

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Self
 
-from rejoin.coordinator.service.http.problems import Problem
-
-NOT_REACHED = "not-reached"
+from rejoin.coordinator.control import errors
 
 
 class Refused(Exception):
@@ -31,8 +29,8 @@ class Fired(NamedTuple):
     fault: str | None = None
 
 
-class Told(NamedTuple):
-    """An event that came about while time passed, and its sentence."""
+class EmittedEvent(NamedTuple):
+    """An event that was emitted while time passed, and its sentence."""
 
     after_ms: int
     event: str
@@ -46,7 +44,7 @@ class Advanced(NamedTuple):
     advanced_ms: int
     reached: bool
     fired: list[Fired]
-    told: list[Told]
+    events: list[EmittedEvent]
 
     @classmethod
     def read(cls, answer: dict[str, Any]) -> Self:
@@ -55,10 +53,10 @@ class Advanced(NamedTuple):
             Fired(each["timer"], each["after_ms"], each.get("group"), each.get("member"), each.get("fault"))
             for each in answer["fired"]
         ]
-        told = [Told(each["after_ms"], each["event"], each["text"]) for each in answer["told"]]
-        return cls(answer["now_ms"], answer["advanced_ms"], answer["reached"], fired, told)
+        events = [EmittedEvent(each["after_ms"], each["event"], each["text"]) for each in answer["events"]]
+        return cls(answer["now_ms"], answer["advanced_ms"], answer["reached"], fired, events)
 
 
-def raised(problem: Problem) -> Exception:
-    """A problem as what the kit raises."""
-    return NotReached(problem.detail) if problem.kind == NOT_REACHED else Refused(problem.detail)
+def raised(error: errors.ControlError) -> Exception:
+    """An error of the control as what the kit raises."""
+    return NotReached(error.detail) if isinstance(error, errors.NotReached) else Refused(error.detail)

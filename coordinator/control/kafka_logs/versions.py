@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
-from rejoin.coordinator.service.http.problems import Problem, one_error
+from rejoin.coordinator.control.errors import InvalidArgument
 
 Version: TypeAlias = tuple[int, int]
 """Major and minor; patch releases did not change these texts."""
@@ -17,12 +17,10 @@ _VERSION: Final = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})(\.[0-9]{1,3})?")
 
 
 def kafka_version(text: str, oldest: Version = OLDEST, why: str = "") -> Version:
-    """``3.9`` or ``3.9.0`` as numbers. Raises :class:`Problem` for what is no known version."""
+    """``3.9`` or ``3.9.0`` as numbers. Raises :class:`InvalidArgument` for what is no known version."""
     found = _VERSION.fullmatch(text)
     version = (int(found[1]), int(found[2])) if found is not None else (0, 0)
     if not oldest <= version <= NEWEST:
         expected = f"expected a version from {'.'.join(map(str, oldest))} to {'.'.join(map(str, NEWEST))}{why}"
-        raise Problem(
-            400, "invalid-parameter", f"kafka: {expected}, not {text[:32]}", one_error("kafka", expected, text)
-        )
+        raise InvalidArgument("kafka", expected, text, f"kafka: {expected}, not {text[:32]}")
     return version

@@ -5,26 +5,45 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 import orjson
 from aiohttp import web
 from pydantic import Field, ValidationError
 
+from rejoin.coordinator.control.admin_actions import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
+from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.control.errors import (
+    ControlError,
+    InvalidArgument,
+    NotFound,
+    NotPossible,
+    NotReached,
+    RequestFailed,
+    StepsNotKept,
+)
 from rejoin.coordinator.control.faults import Body, Fault, FaultRule
 from rejoin.coordinator.control.timing import Advance
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWanted, Timeout
-from rejoin.coordinator.control.world import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.pending import PendingReply
 from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field_errors, one_error
 from rejoin.coordinator.service.http.server import CONTROL, check_content_type
+from rejoin.protocol.message import Request
 
-if TYPE_CHECKING:
-    from rejoin.coordinator.control.control import Control
+_STATUS: Final[dict[type[ControlError], int]] = {
+    StepsNotKept: 410,
+    InvalidArgument: 400,
+    NotFound: 404,
+    NotPossible: 409,
+    NotReached: 409,
+    RequestFailed: 500,
+}
 
 
 class HitsWanted(Body):
-    """How often a fault shall have struck."""
+    """How many hits a fault shall have."""
 
     hits: int = Field(default=1, ge=0, description="so many requests, or more")
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
@@ -70,8 +89,8 @@ class Text(NamedTuple):
     text: str
 
 
-class Routes:
-    """Finds the operation, reads what it wants, and writes what it answers."""
+class ControlRoutes:
+    """Finds the operation, reads its arguments, and writes what it returns."""
 
     def __init__(self, control: Control, token: str | None) -> None:
         self._control = control
@@ -79,6 +98,10 @@ class Routes:
         self.operations = self._table()
         self._by_place = {(each.method, each.path): each for each in self.operations}
         self._paths = {each.path for each in self.operations}
+
+    def submit(self, request: Request, context: Context) -> PendingReply:
+        """Hand in one of Kafka's requests, through the fault rules."""
+        return self._control.submit(request, context)
 
     async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.Response:
         """Answer one request."""
@@ -95,7 +118,10 @@ class Routes:
             check_content_type(kind)
         query = request.raw_path.partition("?")[2]
         wanted = self._read(operation, body, query)
-        answer = await operation.call(wanted, key)
+        try:
+            answer = await operation.call(wanted, key)
+        except ControlError as error:
+            raise problem_of(error) from None
         headers = {"Kafka-Control-Mark": str(self._control.recorder.mark)}
         if isinstance(answer, Text):
             return web.Response(body=answer.text.encode(), content_type="text/plain", charset="utf-8", headers=headers)
@@ -120,7 +146,7 @@ class Routes:
             if place in self._paths:
                 return place, unquote(parts[3])
         near = get_close_matches(path, self._paths, n=1, cutoff=0.0)[0]
-        detail = f"there is no {path[:200]}; the nearest is {near}, and GET {CONTROL} tells all"
+        detail = f"there is no {path[:200]}; the nearest is {near}, and GET {CONTROL} lists all"
         raise Problem(404, "unknown-route", detail, one_error("path", "unknown route", path))
 
     @staticmethod
@@ -164,7 +190,7 @@ class Routes:
 
     def _table(self) -> list[Operation]:
         control = self._control
-        world, evidence = control.world, control.evidence
+        actions, evidence = control.actions, control.evidence
 
         async def describe(_: Nothing, __: str) -> Any:
             return self.describe()
@@ -173,10 +199,10 @@ class Routes:
             return {"mark": control.recorder.mark}
 
         async def clock(_: Nothing, __: str) -> Any:
-            return control.timing.shown()
+            return control.clock_driver.shown()
 
         async def advance(how: Advance, _: str) -> Any:
-            return await control.timing.advance(how)
+            return await control.clock_driver.advance(how)
 
         async def faults(_: Nothing, __: str) -> Any:
             return {"faults": [fault.shown() for fault in control.faults.all()]}
@@ -208,35 +234,35 @@ class Routes:
             return found.shown()
 
         async def wait_for_group(wanted: GroupWanted, _: str) -> Any:
-            view = await control.waiting.wait(wanted)
+            view = await control.groups.wait(wanted)
             return {"group": None if view is None else view.model_dump(mode="json")}
 
         async def expire(which: WhichMember, _: str) -> Any:
-            return world.expire(which)
+            return actions.expire(which)
 
         async def kick(which: WhichMember, _: str) -> Any:
-            return await world.kick(which)
+            return await actions.kick(which)
 
         async def resign(which: WhichPartition, _: str) -> Any:
-            return world.resign(which)
+            return actions.resign(which)
 
         async def elect(which: WhichPartition, _: str) -> Any:
-            return world.elect(which)
+            return actions.elect(which)
 
         async def set_topic(wanted: TopicWanted, _: str) -> Any:
-            return await world.set_topic(wanted)
+            return await actions.set_topic(wanted)
 
         async def produce(produced: Produced, _: str) -> Any:
-            return await world.produce(produced)
+            return await actions.produce(produced)
 
         async def snapshot(_: Nothing, __: str) -> Any:
-            return world.snapshot()
+            return actions.snapshot()
 
         async def restore(which: WhichSnapshot, _: str) -> Any:
-            return world.restore(which)
+            return actions.restore(which)
 
         async def reset(_: Nothing, __: str) -> Any:
-            return await world.reset()
+            return await actions.reset()
 
         async def transcript(wanted: TranscriptWanted, _: str) -> Any:
             return Text(evidence.transcript(wanted.since, wanted.group, wanted.claim))
@@ -262,7 +288,9 @@ class Routes:
                 "DELETE", f"{at}/faults/{{id}}", "remove a rule, and let go of what it holds", Nothing, remove_fault
             ),
             Operation("POST", f"{at}/faults/{{id}}/release", "open the barrier of a rule with pause", Nothing, release),
-            Operation("POST", f"{at}/faults/{{id}}/wait", "wait until a rule has struck", HitsWanted, wait_for_fault),
+            Operation(
+                "POST", f"{at}/faults/{{id}}/wait", "wait until a rule has been applied", HitsWanted, wait_for_fault
+            ),
             Operation("POST", f"{at}/groups/wait", "wait until a group is so", GroupWanted, wait_for_group),
             Operation("POST", f"{at}/groups/expire", "let a member's session run out now", WhichMember, expire),
             Operation("POST", f"{at}/groups/kick", "remove a member, as an administrator does", WhichMember, kick),
@@ -279,7 +307,7 @@ class Routes:
             Operation(
                 "GET",
                 f"{at}/transcript",
-                "what happened, as a transcript that replays",
+                "what happened, as a transcript that can be played",
                 TranscriptWanted,
                 transcript,
                 True,
@@ -301,3 +329,10 @@ class Routes:
                 True,
             ),
         ]
+
+
+def problem_of(error: ControlError) -> Problem:
+    """How an error of the control looks over HTTP."""
+    status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
+    errors = one_error(error.name, error.expected, error.given) if isinstance(error, InvalidArgument) else None
+    return Problem(status, error.kind, error.detail, errors, more=error.more)

@@ -20,6 +20,7 @@ import structlog
 from aiohttp import web
 
 from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.pending import NoReply, PendingReply
 from rejoin.coordinator.service.http.cluster_views import resign
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.http.rpc import (
@@ -37,7 +38,7 @@ from rejoin.coordinator.service.http.rpc import (
 )
 from rejoin.coordinator.service.http.views import PLACES, Views
 from rejoin.coordinator.service.metrics import Metrics
-from rejoin.coordinator.service.runtime import Runtime, Ticket, Unanswered
+from rejoin.coordinator.service.runtime import Runtime
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
 
@@ -112,7 +113,7 @@ class _Server(web.Server):
 class Controlling(Protocol):
     """What stands between the service and its runtime when it can be controlled from outside."""
 
-    def submit(self, request: Request, who: Context) -> Ticket:
+    def submit(self, request: Request, context: Context) -> PendingReply:
         """As the runtime's; what comes may be held up, refused or lost."""
 
     async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.StreamResponse:
@@ -189,7 +190,7 @@ class Service:
             return await self._call(route, request)
         except Problem as problem:
             return self._refuse(request, problem)
-        except Unanswered:
+        except NoReply:
             if request.transport is not None:
                 request.transport.abort()
             return Answer(request, b"")
@@ -217,12 +218,12 @@ class Service:
             variant.version, headers.get(CLIENT_ID, ""), headers.get(PRINCIPAL, ANONYMOUS), protocol.client_host
         )
         echo = correlation(headers)
-        ticket = self._submit(variant.parse(body), who)
-        response = ticket.response
+        pending = self._submit(variant.parse(body), who)
+        response = pending.response
         took = route.metrics.took
         if response is None:
             took = route.metrics.parked
-            response = await ticket.answer()
+            response = await pending.answer()
             if response is None:
                 response = variant.failure()
                 if response is None:

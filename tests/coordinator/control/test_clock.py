@@ -37,7 +37,7 @@ async def test_a_member_that_says_nothing_for_its_session_timeout_is_out(node: C
     member_id = await node.stable()
     answer = await node.advance(45_000)
     assert [(each["timer"], each["member"]) for each in answer["fired"]] == [("session", member_id)]
-    assert f"g  {member_id} removed (no heartbeat in time)" in [each["text"] for each in answer["told"]]
+    assert f"g  {member_id} removed (no heartbeat in time)" in [each["text"] for each in answer["events"]]
     assert await node.beat(member_id) == 25
 
 

@@ -1,4 +1,4 @@
-"""Faults: which requests a rule strikes, what becomes of them, and how a test learns of it."""
+"""Faults: which requests a rule applies to, what becomes of them, and how a test learns of it."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ async def test_a_requester_who_goes_away_is_not_held(node: Controlled) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "struck"),
+    ("fields", "applied"),
     [
         ({}, True),
         ({"keys": "Heartbeat"}, True),
@@ -183,17 +183,17 @@ async def test_a_requester_who_goes_away_is_not_held(node: Controlled) -> None:
     ],
 )
 async def test_fields_are_anded_and_absent_ones_mean_any(
-    coordinator: GroupCoordinator, fields: dict[str, Any], struck: bool
+    coordinator: GroupCoordinator, fields: dict[str, Any], applied: bool
 ) -> None:
     member_id = await stable(coordinator)
     given = {name: member_id if value == "MEMBER" else value for name, value in fields.items()}
     fault = await coordinator.add_fault(error="NOT_COORDINATOR", **given)
     error = await error_of_beat(coordinator, member_id)
-    assert (error is ErrorCode.NOT_COORDINATOR, fault.hits) == (struck, int(struck))
+    assert (error is ErrorCode.NOT_COORDINATOR, fault.hits) == (applied, int(applied))
 
 
 @pytest.mark.parametrize(
-    ("api", "fields", "struck"),
+    ("api", "fields", "applied"),
     [
         ("OffsetCommit", {"topic": "orders"}, True),
         ("OffsetCommit", {"topic": "orders", "partitions": [0, 7]}, True),
@@ -219,13 +219,13 @@ async def test_fields_are_anded_and_absent_ones_mean_any(
     ],
 )
 async def test_what_a_request_is_about_is_read_in_every_api(
-    coordinator: GroupCoordinator, api: str, fields: dict[str, Any], struck: bool
+    coordinator: GroupCoordinator, api: str, fields: dict[str, Any], applied: bool
 ) -> None:
     member_id = await stable(coordinator)
     given = {name: member_id if value == "MEMBER" else value for name, value in fields.items()}
     fault = await coordinator.add_fault(error="NOT_COORDINATOR", **given)
     await coordinator.call(sample(api, member_id))
-    assert fault.hits == int(struck)
+    assert fault.hits == int(applied)
 
 
 @pytest.mark.parametrize(("count", "hits"), [(0, 1), (1, 1), (3, 3), (-1, 5)])
@@ -295,7 +295,7 @@ async def test_waiting_for_hits_that_do_not_come_says_how_many_there_were(coordi
     fault = await coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR", count=-1)
     await coordinator.call(beat("x"))
     await fault.wait(1)
-    with pytest.raises(NotReached, match="struck 1 times within 10 ms, expected 2"):
+    with pytest.raises(NotReached, match="applied 1 times within 10 ms, expected 2"):
         await fault.wait(2, timeout_ms=10)
 
 
@@ -399,7 +399,7 @@ async def assert_sound(coordinator: GroupCoordinator) -> None:
     assert node.waiting() == []
     assert node.describe(0).parked_joins == 0
     assert coordinator.app.runtime.core_failures == 0
-    transcript = await coordinator.transcript(claim="A fault strikes.")
+    transcript = await coordinator.transcript(claim="A fault is applied.")
     assert play(transcript).text == transcript
 
 

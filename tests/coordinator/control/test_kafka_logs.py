@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from rejoin.coordinator.control.errors import InvalidArgument
 from rejoin.coordinator.control.kafka_logs.request_log import key_name
 from rejoin.coordinator.control.kafka_logs.versions import kafka_version
-from rejoin.coordinator.service.http.problems import Problem
 from rejoin.protocol.registry import APIS
 from tests.coordinator.control.helpers import Controlled
 from tests.coordinator.service.helpers import join, sync
@@ -181,7 +181,7 @@ async def test_since_a_mark_and_for_one_group(node: Controlled) -> None:
 
 @pytest.mark.parametrize("text", ["", "3", "0.9", "9.9", "trunk", "3.x"])
 def test_a_version_that_is_not_known_is_told(text: str) -> None:
-    with pytest.raises(Problem, match=r"expected a version from 1\.1 to 4\.0"):
+    with pytest.raises(InvalidArgument, match=r"expected a version from 1\.1 to 4\.0"):
         kafka_version(text)
 
 

@@ -169,31 +169,31 @@ async def test_a_commit_is_answered_when_it_is_stored(node: Harness) -> None:
 
 
 async def test_a_requester_that_goes_away_leaves_nothing_behind(node: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    tickets: weakref.WeakSet[Any] = weakref.WeakSet()
+    replies: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    class Watched(runtime.Ticket):
+    class Watched(runtime.PendingReply):
         __slots__ = ("__weakref__",)
 
         def __init__(self) -> None:
             super().__init__()
-            tickets.add(self)
+            replies.add(self)
 
     member_id = await node.member_id("g")
-    monkeypatch.setattr(runtime, "Ticket", Watched)
+    monkeypatch.setattr(runtime, "PendingReply", Watched)
     joining = await node.parked("JoinGroup", join("g", member_id))
     joining.cancel()
     with pytest.raises(asyncio.CancelledError):
         await joining
-    (ticket,) = tickets
+    (pending,) = replies
     async with asyncio.timeout(5):
-        while not ticket.future.cancelled():  # noqa: ASYNC110
+        while not pending.future.cancelled():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
     view = await node.get("/groups/g")
     assert view["members"][0]["awaitingJoin"] is True, "the coordinator cannot see that it is gone"
     node.clock.advance(3_000)
     assert (await node.get("/groups/g"))["generation"] == 1
-    gone = weakref.ref(ticket)
-    del ticket, joining
+    gone = weakref.ref(pending)
+    del pending, joining
     await node.call("Heartbeat", MINIMAL["Heartbeat"])
     gc.collect()
     assert gone() is None

@@ -1,4 +1,4 @@
-"""Moving the world: members that vanish or are thrown out, partitions that move, topics that grow, time machines."""
+"""What an administrator or a failure does: members removed, partitions moved, topics grown, snapshots restored."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any, Final, Self, cast
 from pydantic import Field, model_validator
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.fault_injector import Gate
+from rejoin.coordinator.control.controlled import ControlledRuntime
+from rejoin.coordinator.control.errors import NotFound, NotPossible, RequestFailed
+from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.faults import Body, Faults
 from rejoin.coordinator.core.inputs import Context, Millis, Received, RecordsWritten, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
-from rejoin.coordinator.service.http.problems import Problem
-from rejoin.coordinator.service.runtime import Runtime, Ticket
+from rejoin.coordinator.pending import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.coordinator.storage.memory import Contents, MemoryLog
 from rejoin.protocol.errors import ErrorCode
@@ -44,7 +45,7 @@ _RATE: Final = "emulator.records.per.second"
 
 
 class WhichMember(Body):
-    """A member, by its member id, its group instance id, or the client id that nobody else has."""
+    """A member, by its member id, its group instance id, or a client id that no other member has."""
 
     group: str = Field(description="the group's id")
     member: str | None = Field(default=None, description="a member id, also one that was only handed out")
@@ -80,7 +81,7 @@ class TopicWanted(Body):
 
 
 class Produced(Body):
-    """Records that somebody wrote: end offsets move on."""
+    """Records that were written: end offsets move on."""
 
     topic: str = Field(description="the topic's name")
     partition: int | None = Field(default=None, ge=0, description="one partition; all of them unless given")
@@ -105,28 +106,28 @@ class Snapshot:
     recording: RecordingSnapshot
 
 
-class World:
-    """Everything that can be done to a node that it does not do by itself."""
+class AdminActions:
+    """What can be done to a node from outside, beside Kafka's requests."""
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: ControlledRuntime,
         clock: VirtualClock,
         log: OffsetsLog,
-        gate: Gate,
+        injector: FaultInjector,
         faults: Faults,
         recorder: Recorder,
         new_node: Callable[[], Node],
-        furnish: Callable[[], Awaitable[None]],
+        create_initial_topics: Callable[[], Awaitable[None]],
     ) -> None:
         self._runtime = runtime
         self._clock = clock
         self._log = log
-        self._gate = gate
+        self._injector = injector
         self._faults = faults
         self._recorder = recorder
         self._new_node = new_node
-        self._furnish = furnish
+        self._create_initial_topics = create_initial_topics
         self._snapshots: dict[str, Snapshot] = {}
         self._made = 0
 
@@ -140,7 +141,7 @@ class World:
         if not isinstance(member, str) and not member.is_new and (member.awaiting_join or member.awaiting_sync):
             parked = "JoinGroup" if member.awaiting_join else "SyncGroup"
             detail = f"{member_id} waits in {parked}, which stands in for heartbeats: its session does not end; kick it"
-            raise Problem(409, "cannot-expire", detail)
+            raise NotPossible("cannot-expire", detail)
         self._runtime.hand_in(SessionLost(view.group_id, member_id))
         return {"group": view.group_id, "member": member_id}
 
@@ -153,7 +154,7 @@ class World:
         answer = cast(LeaveGroupResponse, await self._ask(request, LEAVE_GROUP.max_version))
         error = answer.members[0].error_code if answer.members else answer.error_code
         if error is not ErrorCode.NONE:
-            raise Problem(409, "not-kicked", f"{member_id} cannot be removed from {view.group_id!r}: {error.name}")
+            raise NotPossible("not-kicked", f"{member_id} cannot be removed from {view.group_id!r}: {error.name}")
         return {"group": view.group_id, "member": member_id}
 
     def _find(self, which: WhichMember) -> tuple[GroupView, MemberView | str]:
@@ -172,20 +173,20 @@ class World:
         ]
         if len(found) == 1:
             return view, found[0]
-        there = ", ".join(f"{m.member_id} (client id {m.client_id})" for m in view.members) or "nobody"
+        there = ", ".join(f"{m.member_id} (client id {m.client_id})" for m in view.members) or "no members"
         wanted = which.member or which.instance or which.client_id
         how_many = f"{len(found)} members are" if found else "no member is"
         detail = f"{how_many} {wanted!r} in group {which.group!r}, expected one; in it: {there}"
-        raise Problem(409 if found else 404, "unknown-member", detail)
+        raise (NotPossible if found else NotFound)("unknown-member", detail)
 
     # --- offsets partitions
 
     def resign(self, which: WhichPartition) -> dict[str, Any]:
-        """Stop leading an offsets partition: its groups are somewhere else now, and who waits there is told so."""
+        """Stop leading an offsets partition: its groups are elsewhere now; waiting requests get NOT_COORDINATOR."""
         partition = self._partition(which)
         if partition not in self._runtime.leading:
-            raise Problem(
-                409, "not-leading", f"this node does not lead offsets partition {partition.partition}; elect it first"
+            raise NotPossible(
+                "not-leading", f"this node does not lead offsets partition {partition.partition}; elect it first"
             )
         self._clock.catch_up()
         self._runtime.resign(partition)
@@ -197,7 +198,7 @@ class World:
         self._clock.catch_up()
         if not self._runtime.elect(partition):
             detail = "several nodes share the offsets partitions and take what is free by themselves; resign it instead"
-            raise Problem(409, "not-alone", detail)
+            raise NotPossible("not-alone", detail)
         return {"topic": partition.topic, "partition": partition.partition, "leading": True}
 
     def _partition(self, which: WhichPartition) -> TopicPartition:
@@ -207,7 +208,7 @@ class World:
         assert which.partition is not None, "one of the two is given"
         if which.partition >= count:
             detail = f"there is no offsets partition {which.partition}; expected 0 to {count - 1}"
-            raise Problem(404, "unknown-partition", detail)
+            raise NotFound("unknown-partition", detail)
         return offsets_partition(which.partition)
 
     # --- topics
@@ -237,13 +238,13 @@ class World:
             answer = await self._ask(request, CREATE_PARTITIONS.max_version)
             result = cast(CreatePartitionsResponse, answer).results[0]
         if result.error_code is not ErrorCode.NONE:
-            raise Problem(
-                409, "topic-refused", f"topic {wanted.topic!r}: {result.error_code.name}: {result.error_message}"
+            raise NotPossible(
+                "topic-refused", f"topic {wanted.topic!r}: {result.error_code.name}: {result.error_message}"
             )
         return self._topics()[wanted.topic].model_dump(mode="json")
 
     async def produce(self, produced: Produced) -> dict[str, Any]:
-        """Move end offsets on, as if somebody had written so many records."""
+        """Move end offsets on, as if so many records had been written."""
         self._clock.catch_up()
         topic = self._topics().get(produced.topic)
         if topic is None:
@@ -252,7 +253,7 @@ class World:
             detail = (
                 f"topic {produced.topic!r} has no partition {produced.partition}; expected 0 to {topic.partitions - 1}"
             )
-            raise Problem(404, "unknown-partition", detail)
+            raise NotFound("unknown-partition", detail)
         everywhere = range(topic.partitions)
         for partition in everywhere if produced.partition is None else (produced.partition,):
             self._runtime.hand_in(RecordsWritten(produced.topic, partition, produced.records))
@@ -262,7 +263,7 @@ class World:
     def _topics(self) -> dict[str, TopicView]:
         return {topic.topic: topic for topic in self._runtime.node.describe_topics(self._clock.now())}
 
-    # --- time machines
+    # --- snapshots
 
     def snapshot(self) -> dict[str, Any]:
         """Keep the whole state: groups, offsets, topics, timers, log, recording, and the instant."""
@@ -277,9 +278,9 @@ class World:
         return {"snapshot": name, "at_ms": self._clock.now(), "mark": self._recorder.mark}
 
     def restore(self, which: WhichSnapshot) -> dict[str, Any]:
-        """Go back to a snapshot, in time too. Requests that began to wait since then are told to look elsewhere.
+        """Go back to a snapshot, in time too. Requests that began to wait since then get NOT_COORDINATOR.
 
-        Requests that waited then and still do go on waiting; those that were answered since are answered to nobody.
+        Requests that waited then and still do go on waiting; those that were answered since get no second answer.
         """
         kept = self._snapshots.get(which.snapshot)
         if kept is None:
@@ -287,7 +288,7 @@ class World:
         log = self._memory()
         waited = {id(token) for token in kept.node.waiting()}
         self._send_away(waited)
-        self._go_on_with(kept.node.copy(_or_nobody), kept.leading, kept.at)
+        self._go_on_with(kept.node.copy(_or_abandoned), kept.leading, kept.at)
         log.go_back(kept.log)
         self._recorder.go_back(kept.recording)
         return {"snapshot": kept.name, "at_ms": kept.at, "mark": self._recorder.mark}
@@ -304,7 +305,7 @@ class World:
         self._go_on_with(self._new_node(), {}, None)
         self._runtime.lead_everything()
         self._recorder.begin(self._clock.now())
-        await self._furnish()
+        await self._create_initial_topics()
         return {"at_ms": self._clock.now(), "mark": self._recorder.mark}
 
     def _go_on_with(self, node: Node, leading: dict[TopicPartition, int], at: Millis | None) -> None:
@@ -314,12 +315,12 @@ class World:
 
     def _send_away(self, but: set[int]) -> None:
         """Answer those that wait: for them, this node is not the coordinator any more."""
-        self._gate.drop_held()
+        self._injector.drop_held()
         asked = {
             id(s.what.token): s.what for s in self._recorder.since(self._recorder.first) if isinstance(s.what, Received)
         }
         for token in self._runtime.node.waiting():
-            if id(token) in but or not isinstance(token, Ticket):
+            if id(token) in but or not isinstance(token, PendingReply):
                 continue
             received = asked.get(id(token))
             if received is None:
@@ -333,26 +334,26 @@ class World:
     def _memory(self) -> MemoryLog:
         if not isinstance(self._log, MemoryLog):
             detail = "snapshots and resets need an offsets log in memory; this one is shared with other nodes"
-            raise Problem(409, "log-not-in-memory", detail)
+            raise NotPossible("log-not-in-memory", detail)
         return self._log
 
     async def _ask(self, request: Any, version: int) -> Response:
         answer = await self._runtime.submit(request, Context(version, ADMIN)).answer()
         if answer is None:
-            raise Problem(500, "internal-error", f"{type(request).__name__} failed")
+            raise RequestFailed(f"{type(request).__name__} failed")
         return answer
 
     @staticmethod
-    def _unknown(what: str, name: str, known: list[str]) -> Problem:
+    def _unknown(what: str, name: str, known: list[str]) -> NotFound:
         near = get_close_matches(name, known, n=1)
         hint = (
             f"; is it {near[0]!r}?" if near else f"; there are {', '.join(known[:10])}" if known else "; there is none"
         )
-        return Problem(404, f"unknown-{what}", f"there is no {what} {name[:249]!r}{hint}")
+        return NotFound(f"unknown-{what}", f"there is no {what} {name[:249]!r}{hint}")
 
 
-def _or_nobody(token: Token) -> Token:
-    """The token, if whoever it stands for still waits; else nobody's."""
-    assert isinstance(token, Ticket)
+def _or_abandoned(token: Token) -> Token:
+    """The token, if its requester still waits; else one that nothing waits for."""
+    assert isinstance(token, PendingReply)
     gone = token.response is not None or token.failed or (token.future is not None and token.future.done())
-    return Ticket() if gone else token
+    return PendingReply() if gone else token

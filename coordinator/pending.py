@@ -1,0 +1,37 @@
+"""A requester that waits: the token that the core keeps and the transports await."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rejoin.protocol.message import Response
+
+
+class NoReply(Exception):
+    """A request that is never answered: its client sees a lost connection."""
+
+
+class PendingReply:
+    """A reply that comes one day. The future is there only once it is awaited.
+
+    When the requester goes away the future is cancelled, and a reply that comes later is dropped.
+    """
+
+    __slots__ = ("failed", "future", "response")
+
+    def __init__(self) -> None:
+        self.response: Response | None = None
+        self.future: asyncio.Future[None] | None = None
+        self.failed = False
+
+    async def answer(self) -> Response | None:
+        """The reply, when it comes; none when the core broke over the request."""
+        if self.response is None and not self.failed:
+            self.future = asyncio.get_running_loop().create_future()
+            await self.future
+        return self.response
+
+    def settle(self) -> None:
+        """Wake the requester."""
+        if self.future is not None and not self.future.done():
+            self.future.set_result(None)
