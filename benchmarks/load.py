@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
+from rejoin.coordinator.commands.log.stores import fill_database
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.http_load import loop_factory
 from rejoin.coordinator.commands.log.contents import Contents, Kept
-from rejoin.coordinator.commands.log.stores import fill_database
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App, Options, Topic, calm_collector
 from rejoin.coordinator.storage.base import Observer
@@ -46,6 +46,7 @@ from rejoin.protocol.records.consumer_offsets import (
     OffsetCommitValue,
     group_record,
     offset_record,
+    offsets_partition,
 )
 from rejoin.protocol.types import TopicPartition
 from tests.postgres import running_server
@@ -206,11 +207,11 @@ async def load(options: Options) -> tuple[float, float, int]:
     began = time.perf_counter()
     starting = asyncio.ensure_future(app.start())
     # Asking the node how it is would cost more than what is measured.
-    shards = app.runtime.node._shards
-    while not shards.by_partition:  # noqa: ASYNC110
+    node, partition = app.runtime.node, offsets_partition(0)
+    while node.shard(partition) is None:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     elected = time.perf_counter()
-    while shards.is_loading:  # noqa: ASYNC110
+    while (shard := node.shard(partition)) is not None and not shard.is_active:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     loaded = time.perf_counter()
     await starting

@@ -47,7 +47,6 @@ from rejoin.transcript.responses import show
 from rejoin.transcript.views import show_group, show_record, show_timers
 
 BEAT_EVERY_MS: Final = 3_000
-_END_OF_TIME: Final = 1 << 60
 
 
 class NodeFailed(Exception):
@@ -290,7 +289,7 @@ class Player:
             raise BadWord(f"expected {DIRECTIVES['advance'].usage}")
         if words[0].startswith("to="):
             kind = words[0].removeprefix("to=")
-            due = [timer.at for timer in self.node.due(_END_OF_TIME) if timer.timer == kind]
+            due = [timer.at for timer in self.node.timers() if timer.timer == kind]
             if not due:
                 raise BadWord(f"no {kind} timer is set")
             self._run_until(min(due))

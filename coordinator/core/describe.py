@@ -5,18 +5,19 @@ from __future__ import annotations
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member
 from rejoin.coordinator.core.groups.classic.state import GroupState
+from rejoin.coordinator.core.groups.routing import GroupShards
 from rejoin.coordinator.core.groups.statistics import GroupStatistics, owned_partitions
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.offsets.store import GroupOffsets
-from rejoin.coordinator.core.runtime.routing import Shards
-from rejoin.coordinator.core.runtime.timers import NAMES, Deadlines, Key
+from rejoin.coordinator.core.runtime.routing import Cluster
+from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.views import GroupView, MemberView, NodeView, OffsetView, PartitionView, TimerView
 
 
-def of_node(node_id: int, shards: Shards) -> NodeView:
+def of_node(node_id: int, cluster: Cluster, shards: GroupShards) -> NodeView:
     """The node in short. Costs O(groups and members)."""
-    groups = [group for shard in shards.by_partition.values() for group in shard.groups.values()]
+    groups = shards.groups()
     by_state = dict.fromkeys((state.value for state in GroupState), 0)
     for group in groups:
         by_state[group.state] += 1
@@ -27,8 +28,8 @@ def of_node(node_id: int, shards: Shards) -> NodeView:
                 partition=shard.partition.partition,
                 epoch=shard.epoch,
                 state=shard.state,
-                groups=len(shard.groups),
-                offsets=shard.offsets.count(),
+                groups=shard.machine.size(),
+                offsets=shard.machine.offsets.count(),
                 pending_appends=len(shard.in_flight),
             )
             for _, shard in sorted(shards.by_partition.items())
@@ -36,17 +37,16 @@ def of_node(node_id: int, shards: Shards) -> NodeView:
         groups_by_state=by_state,
         groups=len(groups),
         members=sum(len(group.members) for group in groups),
-        offsets=sum(shard.offsets.count() for shard in shards.by_partition.values()),
+        offsets=sum(machine.offsets.count() for machine in shards.machines()),
         parked_joins=sum(group.awaiting_join for group in groups),
         parked_syncs=sum(1 for group in groups for member in group.members.values() if member.parked_sync is not None),
-        brokers=list(shards.brokers),
+        brokers=list(cluster.brokers),
     )
 
 
-def of_timer(key: Key, at: Millis) -> TimerView:
+def of_timer(key: TimerKey, at: Millis) -> TimerView:
     """A timer, named."""
-    kind, partition, group_id, member_id = key
-    return TimerView(NAMES[kind], partition.partition, group_id, member_id, at)
+    return TimerView(key.kind.name.lower(), key.owner.partition, key.scope, key.name, at)
 
 
 def of_group(group: ClassicGroup, statistics: GroupStatistics, deadlines: Deadlines) -> GroupView:
@@ -68,7 +68,10 @@ def of_group(group: ClassicGroup, statistics: GroupStatistics, deadlines: Deadli
         new_member_added=group.new_member_added,
         rebalance_cause=statistics.rebalance.cause.cause if statistics.rebalance is not None else None,
         rebalances=statistics.rebalances,
-        deadlines=deadlines.of_group(group.partition, group.group_id),
+        deadlines={
+            f"{key.kind.name.lower()} {key.name}".rstrip(): at
+            for key, at in deadlines.of_scope(group.partition, group.group_id).items()
+        },
     )
 
 

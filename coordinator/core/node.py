@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core import describe as pictures
-from rejoin.coordinator.core import quiescence, snapshots
+from rejoin.coordinator.core import describe, quiescence, snapshots
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.groups.requests import GroupRequests
+from rejoin.coordinator.core.groups.routing import GroupShards
 from rejoin.coordinator.core.inputs import (
     ClusterSeen,
     Context,
@@ -36,7 +36,7 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
-from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.runtime.routing import Cluster, Shards
 from rejoin.coordinator.core.runtime.shard import Shard
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
@@ -83,16 +83,17 @@ class Node:
     def __init__(self, settings: Settings, new_id: Callable[[], str], *, topics_logged: bool = False) -> None:
         self.settings = settings
         self._ctx = StepContext(settings, new_id)
-        self._shards = Shards(self._ctx)
-        self._shards_by_topic = {OFFSETS_TOPIC: self._shards}
+        self._cluster = Cluster()
+        self._groups = GroupShards(self._ctx)
+        self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
         self._topics = Topics(settings, new_id, self._ctx.emit)
-        admission = Admission(settings, self._shards, Authorizer(settings.emulator_deny))
-        groups = GroupRequests(self._ctx, self._shards, admission)
-        offsets = OffsetRequests(self._ctx, self._shards, self._topics, admission)
-        self._changes = TopicChanges(self._ctx, self._topics, self._shards, logged=topics_logged)
-        topics = TopicRequests(self._ctx, self._shards, self._topics, self._changes, admission)
+        admission = Admission(settings, self._cluster, Authorizer(settings.emulator_deny))
+        groups = GroupRequests(self._ctx, self._groups, self._cluster, admission)
+        offsets = OffsetRequests(self._ctx, self._groups, self._topics, admission)
+        self._changes = TopicChanges(self._ctx, self._topics, self._groups, logged=topics_logged)
+        topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
         self._topic_requests = topics
-        cluster = ClusterRequests(self._ctx, self._shards, self._topics, topics, admission)
+        cluster = ClusterRequests(self._ctx, self._cluster, self._groups, self._topics, topics, admission)
         self._handlers: dict[type[Request], Handler] = {
             HeartbeatRequest: groups.heartbeat,
             JoinGroupRequest: groups.join,
@@ -145,9 +146,9 @@ class Node:
     def _fire_until(self, last: Millis) -> None:
         while (key := self._ctx.deadlines.pop_due(last)) is not None:
             try:
-                self._shards.fire(key)
+                self._shards[key.owner.topic].fire(key)
             except Exception as problem:
-                self._distrust(self._shards.by_partition.get(key[1]), f"timer {key[0].name.lower()}", problem)
+                self._distrust(self._shard(key.owner), f"timer {key.kind.name.lower()}", problem)
 
     def _receive(self, what: Received) -> None:
         try:
@@ -160,7 +161,7 @@ class Node:
         group_id = getattr(what.request, "group_id", None)
         shard = None
         if isinstance(group_id, str):
-            shard = self._shards.by_partition.get(self._shards.partition_of(group_id))
+            shard = self._groups.shard_of(group_id)
         self._distrust(shard, BY_REQUEST[type(what.request)].name, problem)
         ctx = self._ctx
         answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in ctx.effects)
@@ -168,7 +169,7 @@ class Node:
             answer = what.request.error_response(what.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
             ctx.reply(what.token, answer)
 
-    def _distrust(self, shard: Shard | None, doing: str, problem: Exception) -> None:
+    def _distrust(self, shard: Shard[Any] | None, doing: str, problem: Exception) -> None:
         """A bug, not an answer of the protocol: say so loudly, and trust the log rather than the memory."""
         self._ctx.emit(
             CoreFailed(
@@ -179,7 +180,7 @@ class Node:
             )
         )
         if shard is not None:
-            self._shards.reload(shard)
+            self._shards[shard.partition.topic].reload(shard.partition)
 
     def _take_in(self, what: Input) -> None:
         """Everything but requests. A failure here, too, is a bug of one shard, and costs only that."""
@@ -188,30 +189,29 @@ class Node:
         except (TypeError, AttributeError, AssertionError, LookupError, ValueError) as problem:
             if not isinstance(what, (Stored, LogRead)):
                 raise
-            shard = self._shards_of(what.partition).by_partition.get(what.partition)
-            self._distrust(shard, type(what).__name__, problem)
+            self._distrust(self._shard(what.partition), type(what).__name__, problem)
 
     def _dispatch(self, what: Input) -> None:
         match what:
             case Stored():
-                shard = self._shards_of(what.partition).by_partition.get(what.partition)
+                shard = self._shard(what.partition)
                 if shard is not None and shard.epoch == what.epoch:
                     shard.stored(what.append_id, what.error)
             case LogRead():
-                shard = self._shards_of(what.partition).by_partition.get(what.partition)
+                shard = self._shard(what.partition)
                 if shard is not None and shard.epoch == what.epoch:
                     shard.log_read(what.records, what.end)
                     if what.end:
                         self._changes.forget_offsets_of_the_gone(what.partition)
             case Elected():
-                self._shards_of(what.partition).elect(what.partition, what.epoch)
+                self._shards[what.partition.topic].elect(what.partition, what.epoch)
             case Resigned():
-                self._shards_of(what.partition).resign(what.partition)
+                self._shards[what.partition.topic].resign(what.partition)
             case ClusterSeen():
-                self._shards.brokers = what.brokers
-                self._shards.leaders = what.leaders
+                self._cluster.brokers = what.brokers
+                self._cluster.leaders = what.leaders
             case SessionLost():
-                self._shards.lose_session(what.group_id, what.member_id)
+                self._groups.lose_session(what.group_id, what.member_id)
             case RecordsWritten():
                 self._topic_requests.write(what)
             case TopicsStored():
@@ -221,45 +221,49 @@ class Node:
             case _:
                 raise TypeError(f"{what!r} is not something that can happen to a node")
 
-    def _shards_of(self, partition: TopicPartition) -> Shards:
-        """The shards of a topic's partitions."""
-        return self._shards_by_topic[partition.topic]
+    def _shard(self, partition: TopicPartition) -> Shard[Any] | None:
+        """The shard of a partition, if this node leads it."""
+        return self._shards[partition.topic].by_partition.get(partition)
 
     # --- questions
 
     def describe(self, now: Millis) -> NodeView:
         """The node in short."""
-        return pictures.of_node(self.settings.broker_id, self._shards)
+        return describe.of_node(self.settings.broker_id, self._cluster, self._groups)
 
     def group_ids(self) -> list[str]:
         """Every group of this node, sorted."""
-        return sorted(group_id for shard in self._shards.by_partition.values() for group_id in shard.groups)
+        return sorted(group.group_id for group in self._groups.groups())
 
     @property
     def leaders(self) -> dict[TopicPartition, int]:
         """The node that leads each partition, as far as this one knows."""
-        return self._shards.leaders
+        return self._cluster.leaders
 
     def describe_group(self, group_id: str, now: Millis) -> GroupView | None:
         """One group, or none where this node has no such group."""
-        shard = self._shards.shard_of(group_id)
+        shard = self._groups.machine_of(group_id)
         group = None if shard is None else shard.groups.get(group_id)
         if shard is None or group is None:
             return None
-        return pictures.of_group(group, shard.statistics.of(group_id), self._ctx.deadlines)
+        return describe.of_group(group, shard.statistics.of(group_id), self._ctx.deadlines)
 
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         """The committed offsets of a group, by topic and partition."""
-        offsets = self._shards.offsets(group_id)
-        return [] if offsets is None else pictures.of_offsets(offsets, self._topics, now)
+        offsets = self._groups.offsets(group_id)
+        return [] if offsets is None else describe.of_offsets(offsets, self._topics, now)
 
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""
         return self._topics.describe(now)
 
+    def timers(self) -> list[TimerView]:
+        """Every timer, in the order in which they fire."""
+        return [describe.of_timer(key, at) for at, key in self._ctx.deadlines.due()]
+
     def due(self, now: Millis) -> list[TimerView]:
         """The timers that fire at ``now`` or before, in the order in which they do."""
-        return [pictures.of_timer(key, at) for at, key in self._ctx.deadlines.due(now)]
+        return [describe.of_timer(key, at) for at, key in self._ctx.deadlines.due(now)]
 
     @property
     def topics_version(self) -> int:
@@ -279,19 +283,19 @@ class Node:
 
     def shard(self, partition: TopicPartition) -> snapshots.ShardSnapshot | None:
         """An offsets partition, or none where another node leads it."""
-        shard = self._shards.by_partition.get(partition)
+        shard = self._groups.by_partition.get(partition)
         return None if shard is None else snapshots.of_shard(shard)
 
     def group(self, group_id: str) -> snapshots.GroupSnapshot | None:
         """A group as it is in memory, loaded or not."""
-        group = self._shards.group(group_id)
-        return None if group is None else snapshots.of_group(group, self._shards.offsets(group_id))
+        group = self._groups.group(group_id)
+        return None if group is None else snapshots.of_group(group, self._groups.offsets(group_id))
 
     def quiet_session(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> quiescence.QuietSession | None:
         """The session of a member whose heartbeats only restart it, or none."""
-        group = self._shards.group(group_id)
+        group = self._groups.group(group_id)
         return quiescence.quiet_session(group, self._ctx.deadlines, member_id, group_instance_id, generation_id)
 
     def suspend_session(self, session: quiescence.QuietSession) -> None:
@@ -306,14 +310,14 @@ class Node:
 
     def waiting(self) -> list[Token]:
         """Whoever waits in a group with a parked JoinGroup or SyncGroup."""
-        return self._shards.waiting()
+        return self._groups.parked_tokens()
 
     def copy(self, instead: Callable[[Token], Token]) -> Self:
         """A node of its own in the very state of this one, with another token for each that waits.
 
         Nothing may be on its way to the log: what ends there could not be told to both.
         """
-        assert not self._shards.is_writing, "a node is copied between appends"
+        assert not any(shards.is_writing for shards in self._shards.values()), "a node is copied between appends"
         self._ctx.effects = []  # the last step's, long carried out
         known: dict[int, Any] = {id(token): instead(token) for token in self.waiting()}
         known |= {id(shared): shared for shared in self.shared()}

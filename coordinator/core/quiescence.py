@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.state import STABLE
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.core.runtime.timers import Deadlines, Key
+from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
 from rejoin.journal.events.coordinator import (
     CoreFailed,
     GroupStateChanged,
@@ -51,7 +51,7 @@ SUSPENDED: Final[Millis] = 1 << 60
 class QuietSession(NamedTuple):
     """The session of a quiet member, as it is now."""
 
-    timer: Key
+    timer: TimerKey
     expires_at: Millis
 
 

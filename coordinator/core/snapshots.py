@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, names_of
@@ -85,6 +85,6 @@ def of_group(group: ClassicGroup, offsets: GroupOffsets | None) -> GroupSnapshot
     )
 
 
-def of_shard(shard: Shard) -> ShardSnapshot:
+def of_shard(shard: Shard[Any]) -> ShardSnapshot:
     """A shard as it is."""
     return ShardSnapshot(shard.partition, shard.epoch, shard.state is ShardState.ACTIVE, len(shard.in_flight))

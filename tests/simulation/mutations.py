@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from rejoin.coordinator.core.groups import loading, shard
 from rejoin.coordinator.core.groups.classic import group as classic_group
 from rejoin.coordinator.core.groups.classic import joining, membership, rebalance
 from rejoin.coordinator.core.offsets import commits as committing
-from rejoin.coordinator.core.runtime import shard
+from rejoin.coordinator.core.runtime import shard as runtime_shard
 from rejoin.protocol.errors import ErrorCode
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -136,7 +137,7 @@ def those_who_wait_are_forgotten_when_a_node_resigns(patch: pytest.MonkeyPatch) 
     def wrong(self: Any, group: Any, error: ErrorCode) -> None:
         self.rebalancer.enter(group, shard.DEAD)
 
-    patch.setattr(shard.Shard, "_close", wrong)
+    patch.setattr(shard.GroupsShard, "_close", wrong)
 
 
 def a_removed_member_that_waits_is_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -170,22 +171,22 @@ def a_parked_join_is_answered_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def offsets_are_not_loaded(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shard.Shard, "_replay_offset", _nothing)
+    patch.setattr(loading.Replay, "_replay_offset", _nothing)
 
 
 def a_group_is_loaded_as_it_was_first(patch: pytest.MonkeyPatch) -> None:
-    right = shard.Shard._replay_group
+    right = loading.Replay._replay_group
 
     def wrong(self: Any, group_id: str, value: Any) -> None:
-        known = self.groups.get(group_id)
+        known = self._groups.get(group_id)
         if known is None or not known.generation:
             right(self, group_id, value)
 
-    patch.setattr(shard.Shard, "_replay_group", wrong)
+    patch.setattr(loading.Replay, "_replay_group", wrong)
 
 
 def loaded_members_have_no_sessions(patch: pytest.MonkeyPatch) -> None:
-    right = shard.Shard._begin_to_serve
+    right = shard.GroupsShard.on_loaded
 
     def wrong(self: Any) -> None:
         right(self)
@@ -193,7 +194,7 @@ def loaded_members_have_no_sessions(patch: pytest.MonkeyPatch) -> None:
             for member in group.members.values():
                 self._ctx.deadlines.cancel(member.session_key)
 
-    patch.setattr(shard.Shard, "_begin_to_serve", wrong)
+    patch.setattr(shard.GroupsShard, "on_loaded", wrong)
 
 
 def the_first_name_is_chosen(patch: pytest.MonkeyPatch) -> None:
@@ -236,13 +237,13 @@ def a_failed_append_counts_as_stored(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_new_leader_of_the_log_serves_before_it_has_read(patch: pytest.MonkeyPatch) -> None:
-    right = shard.Shard.elected
+    right = runtime_shard.Shard.elected
 
     def wrong(self: Any) -> None:
         right(self)
-        self.state = shard.ShardState.ACTIVE
+        self.state = runtime_shard.ShardState.ACTIVE
 
-    patch.setattr(shard.Shard, "elected", wrong)
+    patch.setattr(runtime_shard.Shard, "elected", wrong)
 
 
 MUTATIONS: tuple[Break, ...] = tuple(

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from rejoin.coordinator.core.groups.routing import GroupShards
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import UNAUTHORIZED, Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.runtime.routing import Cluster
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topic, Topics
@@ -54,9 +55,16 @@ class ClusterRequests:
     """Answers requests that are not about one group."""
 
     def __init__(
-        self, ctx: StepContext, shards: Shards, topics: Topics, topic_requests: TopicRequests, admission: Admission
+        self,
+        ctx: StepContext,
+        cluster: Cluster,
+        shards: GroupShards,
+        topics: Topics,
+        topic_requests: TopicRequests,
+        admission: Admission,
     ) -> None:
         self._ctx = ctx
+        self._cluster = cluster
         self._shards = shards
         self._topics = topics
         self._topic_requests = topic_requests
@@ -91,7 +99,7 @@ class ClusterRequests:
             return refused.model_copy(update={"error_message": refused.error_code.name})
         if not self._admission.allows(FindCoordinatorRequest, context, resource, key):
             return no_coordinator(key, UNAUTHORIZED[resource])
-        broker = self._shards.coordinator_of(key)
+        broker = self._cluster.leader_of(self._shards.partition_of(key))
         if broker is None:
             return no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return Coordinator(key=key, node_id=broker.node_id, host=broker.host, port=broker.port)
@@ -105,7 +113,7 @@ class ClusterRequests:
     # --- metadata
 
     def metadata(self, token: Token, request: MetadataRequest, context: Context) -> None:
-        brokers = self._shards.brokers
+        brokers = self._cluster.brokers
         everything = request.topics is None or (
             context.api_version < FIRST_METADATA_WITH_EMPTY_MEANING_NONE and not request.topics
         )
@@ -157,7 +165,7 @@ class ClusterRequests:
         return MetadataResponseTopic(name=name, error_code=error)
 
     def _show(self, topic: Topic, context: Context, with_operations: bool) -> MetadataResponseTopic:
-        nodes = [broker.node_id for broker in self._shards.brokers]
+        nodes = [broker.node_id for broker in self._cluster.brokers]
         operations = NOT_ASKED
         if with_operations:
             operations = self._admission.authorized_operations(context, Resource.TOPIC, topic.name)

@@ -12,11 +12,12 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.membership import HEARTBEAT_RESPONSES, leave_unknown_group
 from rejoin.coordinator.core.groups.classic.rebalance import sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
+from rejoin.coordinator.core.groups.routing import GroupShards
+from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import Shards
-from rejoin.coordinator.core.runtime.shard import GroupDeletionListener, Shard
+from rejoin.coordinator.core.runtime.routing import Cluster
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.delete_groups import (
@@ -50,16 +51,17 @@ ECHOED_MEMBER_ID: Final = (
 class GroupRequests:
     """Routes requests about groups to their shards."""
 
-    def __init__(self, ctx: StepContext, shards: Shards, admission: Admission) -> None:
+    def __init__(self, ctx: StepContext, shards: GroupShards, cluster: Cluster, admission: Admission) -> None:
         self._ctx = ctx
         self._shards = shards
+        self._cluster = cluster
         self._admission = admission
 
     # --- members
 
     def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
-        shard = self._admission.admit(request, context, request.group_id)
-        if isinstance(shard, Shard):
+        shard = self._admission.admit(self._shards, request, context, request.group_id)
+        if isinstance(shard, GroupsShard):
             shard.join(token, request, context)
             return
         refused = JoinGroupResponse(
@@ -70,7 +72,7 @@ class GroupRequests:
         self._ctx.reply(token, refused)
 
     def sync(self, token: Token, request: SyncGroupRequest, context: Context) -> None:
-        shard = self._admission.admit(request, context, request.group_id)
+        shard = self._admission.admit(self._shards, request, context, request.group_id)
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, sync_refused(shard))
             return
@@ -81,16 +83,18 @@ class GroupRequests:
             shard.membership.sync(group, token, request)
 
     def heartbeat(self, token: Token, request: HeartbeatRequest, context: Context) -> None:
-        shard = self._admission.admit(request, context, request.group_id)
+        shard = self._admission.admit(self._shards, request, context, request.group_id)
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, HEARTBEAT_RESPONSES[shard])
             return
         group = shard.groups.get(request.group_id)
-        unknown = HEARTBEAT_RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID]
-        self._ctx.reply(token, unknown if group is None else shard.membership.heartbeat(group, request))
+        if group is None:
+            self._ctx.reply(token, HEARTBEAT_RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID])
+        else:
+            self._ctx.reply(token, shard.membership.heartbeat(group, request))
 
     def leave(self, token: Token, request: LeaveGroupRequest, context: Context) -> None:
-        shard = self._admission.admit(request, context, request.group_id)
+        shard = self._admission.admit(self._shards, request, context, request.group_id)
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, LeaveGroupResponse(error_code=shard))
             return
@@ -107,7 +111,7 @@ class GroupRequests:
     # --- administration
 
     def list_groups(self, token: Token, request: ListGroupsRequest, context: Context) -> None:
-        if not self._shards.is_active:
+        if not self._cluster.is_known:
             self._ctx.reply(token, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return
         if self._shards.is_loading:
@@ -119,8 +123,9 @@ class GroupRequests:
         groups = [
             group
             for shard in self._shards.active()
-            for group in shard.listed()
-            if (not states or group.state.lower() in states)
+            for group in shard.groups.values()
+            if group.persisted  # only those that the log knows
+            and (not states or group.state.lower() in states)
             and (not types or CLASSIC in types)
             and (sees_all or self._admission.allows(ListGroupsRequest, context, Resource.GROUP, group.group_id))
         ]
@@ -142,7 +147,7 @@ class GroupRequests:
         self._ctx.reply(token, DescribeGroupsResponse(groups=described))
 
     def _describe(self, group_id: str, request: DescribeGroupsRequest, context: Context) -> DescribedGroup:
-        shard = self._admission.admit(request, context, group_id)
+        shard = self._admission.admit(self._shards, request, context, group_id)
         if isinstance(shard, ErrorCode):
             return DescribedGroup(group_id=group_id, error_code=shard)
         operations = -(2**31)
@@ -167,12 +172,12 @@ class GroupRequests:
 
     def delete_groups(self, token: Token, request: DeleteGroupsRequest, context: Context) -> None:
         names = list(dict.fromkeys(request.groups_names))
-        deletion = Deletion(self._ctx, token, dict.fromkeys(names))
+        deletion = PendingDeletion(self._ctx, token, dict.fromkeys(names))
         for group_id in names:
-            shard = self._admission.admit(request, context, group_id)
-            error = shard if isinstance(shard, ErrorCode) else shard.delete_group(group_id, deletion)
+            shard = self._admission.admit(self._shards, request, context, group_id)
+            error = shard if isinstance(shard, ErrorCode) else shard.delete_group(group_id, deletion.done)
             if error is not None:
-                deletion.group_deleted(group_id, error)
+                deletion.done(group_id, error)
         if not names:
             self._ctx.reply(token, DeleteGroupsResponse())
 
@@ -193,14 +198,14 @@ def describe_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
 
 
 @dataclass(slots=True)
-class Deletion(GroupDeletionListener):
+class PendingDeletion:
     """A DeleteGroups request, until the last of its groups is gone or refused."""
 
     ctx: StepContext
     token: Token
     results: dict[str, ErrorCode | None]
 
-    def group_deleted(self, group_id: str, error: ErrorCode) -> None:
+    def done(self, group_id: str, error: ErrorCode) -> None:
         self.results[group_id] = error
         if None in self.results.values():
             return

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rejoin.coordinator.core.groups.routing import GroupShards
+from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.offsets.commits import CommitRequest, PartitionErrors
 from rejoin.coordinator.core.offsets.fetches import fetch_offsets, no_offset
@@ -20,8 +22,6 @@ from rejoin.coordinator.core.offsets.transactions import (
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, response_error_of_read
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import Shards
-from rejoin.coordinator.core.runtime.shard import Shard
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
@@ -50,7 +50,7 @@ FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR = 2
 class OffsetRequests:
     """Routes requests about offsets to the shards of their groups."""
 
-    def __init__(self, ctx: StepContext, shards: Shards, topics: Topics, admission: Admission) -> None:
+    def __init__(self, ctx: StepContext, shards: GroupShards, topics: Topics, admission: Admission) -> None:
         self._ctx = ctx
         self._shards = shards
         self._topics = topics
@@ -80,7 +80,7 @@ class OffsetRequests:
         if len(refused) == len(set(partitions)):
             self._ctx.reply(token, request.response(refused, ErrorCode.NONE))
             return
-        shard = self._admission.route(request, context, request.group_id)
+        shard = self._admission.route(self._shards, request, context, request.group_id)
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, request.response(refused, shard))
             return
@@ -130,13 +130,13 @@ class OffsetRequests:
         request: OffsetFetchRequest,
         context: Context,
     ) -> None:
-        shard = self._admission.admit(request, context, wanted.group_id)
+        shard = self._admission.admit(self._shards, request, context, wanted.group_id)
         stable = request.require_stable
         if isinstance(shard, ErrorCode):
             pending.refuse(index, wanted, shard)
-        elif stable and shard.in_flight:
+        elif stable and shard.log.is_writing:
             # Kafka: a stable fetch goes behind everything that is being written.
-            shard.append((), StableFetchCompletion(self, pending, index, wanted, context, shard))
+            shard.log.append((), StableFetchCompletion(self, pending, index, wanted, context, shard))
         else:
             self.read(pending, index, wanted, context, shard, stable)
 
@@ -146,7 +146,7 @@ class OffsetRequests:
         index: int,
         wanted: OffsetFetchRequestGroup,
         context: Context,
-        shard: Shard,
+        shard: GroupsShard,
         stable: bool,
     ) -> None:
         """Read the offsets of one group of a request."""
@@ -164,7 +164,7 @@ class OffsetRequests:
     # --- delete
 
     def delete(self, token: Token, request: OffsetDeleteRequest, context: Context) -> None:
-        shard = self._admission.admit(request, context, request.group_id)
+        shard = self._admission.admit(self._shards, request, context, request.group_id)
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, OffsetDeleteResponse(error_code=shard))
             return
@@ -187,7 +187,7 @@ class OffsetRequests:
                 pending.done(partition, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             elif shard is not None:
                 record = marker_record(request.markers[partition.marker])
-                shard.append((record,), MarkerCompletion(pending, partition, shard.end_transaction))
+                shard.append((record,), MarkerCompletion(pending, partition, shard.machine.end_transaction))
             elif partition.topic == OFFSETS_TOPIC:
                 pending.done(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             else:
@@ -289,7 +289,7 @@ class StableFetchCompletion(AppendCompletion):
     index: int
     wanted: OffsetFetchRequestGroup
     context: Context
-    shard: Shard
+    shard: GroupsShard
 
     def ended(self, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:

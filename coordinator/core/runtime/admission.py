@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
-from rejoin.coordinator.core.runtime.routing import Shards
-from rejoin.coordinator.core.runtime.shard import Shard, ShardState
+from rejoin.coordinator.core.runtime.routing import Cluster, Shards
+from rejoin.coordinator.core.runtime.shard import M, ShardState
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
@@ -149,27 +149,30 @@ RULES: Final[dict[type[Request], Rule]] = {
 class Admission:
     """Applies the rules: to a whole request, or to one of the groups or topics that it is about."""
 
-    def __init__(self, settings: Settings, shards: Shards, authorizer: Authorizer) -> None:
+    def __init__(self, settings: Settings, cluster: Cluster, authorizer: Authorizer) -> None:
         self._settings = settings
-        self._shards = shards
+        self._cluster = cluster
         self._authorizer = authorizer
 
-    def admit(self, request: Request, context: Context, key: str) -> Shard | ErrorCode:
-        """The shard to ask about a group, or why none can be asked."""
+    def admit(self, shards: Shards[M], request: Request, context: Context, key: str) -> M | ErrorCode:
+        """The state machine to ask about a group, or why none can be asked."""
         rule = RULES[type(request)]
         if rule.malformed is not None:
             error = rule.malformed(request, context, self._settings)
             if error is not ErrorCode.NONE:
                 return error
-        if rule.group is not None and not self._authorizer.allows(context.principal, rule.group, Resource.GROUP, key):
-            return ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return self.route(request, context, key)
+        if not self._authorizer.allows_everything:
+            error = self.authorize(request, context, Resource.GROUP, key)
+            if error is not ErrorCode.NONE:
+                return error
+        return self._route(rule, shards, request, context, key)
 
-    def route(self, request: Request, context: Context, key: str) -> Shard | ErrorCode:
+    def route(self, shards: Shards[M], request: Request, context: Context, key: str) -> M | ErrorCode:
         """The same for a request that is known to be allowed."""
-        rule = RULES[type(request)]
-        shards = self._shards
-        if not shards.is_active:
+        return self._route(RULES[type(request)], shards, request, context, key)
+
+    def _route(self, rule: Rule, shards: Shards[M], request: Request, context: Context, key: str) -> M | ErrorCode:
+        if not self._cluster.brokers:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if rule.needs_key and not key:
             return ErrorCode.INVALID_GROUP_ID
@@ -182,7 +185,7 @@ class Admission:
             return ErrorCode.NOT_COORDINATOR
         if shard.state is ShardState.LOADING:
             return rule.while_loading(request, context, self._settings)
-        return shard
+        return shard.machine
 
     def authorize(self, request: Request, context: Context, resource: Resource, name: str) -> ErrorCode:
         """NONE, or the error of a resource on which this API's operation is denied."""

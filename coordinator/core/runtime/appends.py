@@ -6,10 +6,13 @@ A decision goes on when its append has ended, and looks at the state anew then.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Final, Protocol
 
+from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import TopicPartition
 
 
 class AppendCompletion(ABC):
@@ -25,11 +28,31 @@ class AppendCompletion(ABC):
         """The append had timed out, and now ends: durable after all, or failed."""
 
 
-class Appender(Protocol):
-    """The log of one partition, for writing."""
+@dataclass(slots=True)
+class AppendInFlight:
+    """An append that has not ended."""
+
+    append_id: int
+    records: int
+    deadline: Millis
+    completion: AppendCompletion
+    timed_out: bool = False
+
+
+class Log(Protocol):
+    """The log of one partition, as the state machine on it sees it."""
+
+    partition: TopicPartition
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether any append is in flight."""
 
     def append(self, records: tuple[Record, ...], completion: AppendCompletion) -> None:
-        """Ask for records to be written, all or none. The completion is called when that has ended."""
+        """Ask for records to be written, all or none; the completion is called when that has ended.
+
+        Without records, it is called when everything before has ended.
+        """
 
 
 RESPONSE_ERRORS: Final = {

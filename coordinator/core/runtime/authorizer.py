@@ -110,6 +110,7 @@ class Authorizer:
 
     def __init__(self, denials: tuple[str, ...]) -> None:
         self._denials = tuple(Denial.parse(text) for text in denials)
+        self.allows_everything = not self._denials
 
     def allows(self, principal: str, operation: Operation, resource: Resource, name: str) -> bool:
         return not self._denials or not any(

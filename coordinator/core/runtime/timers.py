@@ -3,33 +3,30 @@
 A heartbeat moves its member's deadline; the heap is not touched. When the old entry comes up, the deadline is looked at
 again and the entry goes back in at its real place. So a session costs one heap operation a session timeout, not one a
 heartbeat.
+
+What a timer is for is the business of whoever sets it: here it is a key, with an owner and a scope to cancel it by.
 """
 
 from __future__ import annotations
 
 import heapq
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.types import TopicPartition
 
 
-class Kind(IntEnum):
-    """What is due. Of several at one instant, lower numbers come first."""
+class TimerKey(NamedTuple):
+    """One timer. Of several at one instant, those whose kind has the lower number come first.
 
-    SESSION = 1
-    JOIN = 2
-    SYNC = 3
-    APPEND = 4
-    EXPIRY = 5
+    ``owner`` is the partition whose shard is called; timers of one owner and ``scope`` can be cancelled together.
+    """
 
-
-NAMES: Final = {kind: kind.name.lower() for kind in Kind}
-"""What people call them."""
-
-Key: TypeAlias = tuple[Kind, TopicPartition, str, str]
-"""Kind, partition of the log, group id and member id (append id in text, or empty): one timer of each."""
+    kind: IntEnum
+    owner: TopicPartition
+    scope: str = ""
+    name: str = ""
 
 
 class Deadlines:
@@ -38,31 +35,31 @@ class Deadlines:
     __slots__ = ("_due", "_heap", "_queued")
 
     def __init__(self) -> None:
-        self._due: dict[Key, Millis] = {}
-        self._queued: dict[Key, Millis] = {}  # the one heap entry of each key that counts
-        self._heap: list[tuple[Millis, Key]] = []
+        self._due: dict[TimerKey, Millis] = {}
+        self._queued: dict[TimerKey, Millis] = {}  # the one heap entry of each key that counts
+        self._heap: list[tuple[Millis, TimerKey]] = []
 
-    def set(self, key: Key, at: Millis) -> None:
+    def set(self, key: TimerKey, at: Millis) -> None:
         self._due[key] = at
         queued = self._queued.get(key)
         if queued is None or at < queued:
             heapq.heappush(self._heap, (at, key))
             self._queued[key] = at
 
-    def cancel(self, key: Key) -> None:
+    def cancel(self, key: TimerKey) -> None:
         self._due.pop(key, None)
 
-    def cancel_partition(self, partition: TopicPartition) -> None:
-        """Forget everything that belongs to one partition."""
-        for key in [key for key in self._due if key[1] == partition]:
+    def cancel_owner(self, owner: TopicPartition) -> None:
+        """Cancel every timer of one owner."""
+        for key in [key for key in self._due if key.owner == owner]:
             del self._due[key]
 
-    def cancel_group(self, partition: TopicPartition, group_id: str) -> None:
-        """Forget everything that belongs to one group."""
-        for key in [key for key in self._due if key[1] == partition and key[2] == group_id]:
+    def cancel_scope(self, owner: TopicPartition, scope: str) -> None:
+        """Cancel the timers of one owner that belong together."""
+        for key in [key for key in self._due if key.owner == owner and key.scope == scope]:
             del self._due[key]
 
-    def at(self, key: Key) -> Millis | None:
+    def at(self, key: TimerKey) -> Millis | None:
         """When this key is due, or none."""
         return self._due.get(key)
 
@@ -85,7 +82,7 @@ class Deadlines:
                 self._queued[key] = due
         return None
 
-    def pop_due(self, now: Millis) -> Key | None:
+    def pop_due(self, now: Millis) -> TimerKey | None:
         """Take out and return the first key that is due at ``now`` or before, or none."""
         at = self.next()
         if at is None or at > now:
@@ -94,17 +91,13 @@ class Deadlines:
         del self._due[key], self._queued[key]
         return key
 
-    def due(self, now: Millis) -> list[tuple[Millis, Key]]:
-        """What would be taken out with ``now``, in that order. Costs as much as there are timers."""
-        return sorted((at, key) for key, at in self._due.items() if at <= now)
+    def due(self, now: Millis | None = None) -> list[tuple[Millis, TimerKey]]:
+        """What would be taken out with ``now``, in that order; all timers without. Costs as much as there are."""
+        return sorted((at, key) for key, at in self._due.items() if now is None or at <= now)
 
-    def of_group(self, partition: TopicPartition, group_id: str) -> dict[str, Millis]:
-        """The deadlines of one group, named for people: ``session MEMBER``, ``join``, ``sync``."""
-        return {
-            f"{key[0].name.lower()} {key[3]}".rstrip(): at
-            for key, at in sorted(self._due.items())
-            if key[1] == partition and key[2] == group_id
-        }
+    def of_scope(self, owner: TopicPartition, scope: str) -> dict[TimerKey, Millis]:
+        """The timers of one owner that belong together, by kind and name."""
+        return {key: at for key, at in sorted(self._due.items()) if key.owner == owner and key.scope == scope}
 
     def __len__(self) -> int:
         return len(self._due)

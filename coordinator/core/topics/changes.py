@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 from collections import deque
 
 from rejoin.coordinator.core.effects import AppendTopics
+from rejoin.coordinator.core.groups.routing import GroupShards
 from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords, TopicsStored
-from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
@@ -36,7 +37,7 @@ class TopicChanges:
     Without a log of their own a change is true as soon as it is decided.
     """
 
-    def __init__(self, ctx: StepContext, topics: Topics, shards: Shards, *, logged: bool) -> None:
+    def __init__(self, ctx: StepContext, topics: Topics, shards: GroupShards, *, logged: bool) -> None:
         self._ctx = ctx
         self._topics = topics
         self._shards = shards
@@ -126,9 +127,9 @@ class TopicChanges:
         Differs: Kafka leaves them until they expire. Only with a topics log is it known that a topic is not just new.
         """
         shard = self._shards.by_partition.get(partition)
-        if not self._logged or shard is None or shard not in self._shards.active():
+        if not self._logged or shard is None or shard.state is ShardState.LOADING:
             return
-        partitions = (partition for offsets in shard.offsets.values() for partition in offsets.partitions())
+        partitions = (partition for offsets in shard.machine.offsets.values() for partition in offsets.partitions())
         for name in dict.fromkeys(partition.topic for partition in partitions):
             if name not in self._topics:
-                shard.deletions.delete_topic(name)
+                shard.machine.deletions.delete_topic(name)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from rejoin.coordinator.core.inputs import Context, RecordsWritten, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.runtime.routing import Cluster
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.topics import Topics
@@ -42,11 +42,11 @@ class TopicRequests:
     """Creates, grows and deletes topics."""
 
     def __init__(
-        self, ctx: StepContext, shards: Shards, topics: Topics, changes: TopicChanges, admission: Admission
+        self, ctx: StepContext, cluster: Cluster, topics: Topics, changes: TopicChanges, admission: Admission
     ) -> None:
         self.ctx = ctx
         self.topics = topics
-        self._shards = shards
+        self._cluster = cluster
         self._changes = changes
         self._admission = admission
 
@@ -96,7 +96,7 @@ class TopicRequests:
                 error_message=f"{context.principal} may not create topic {topic.name!r}",
             )
             return refused, ()
-        result, records = self.topics.create(topic, len(self._shards.brokers), self.ctx.now)
+        result, records = self.topics.create(topic, len(self._cluster.brokers), self.ctx.now)
         return result, () if validate_only else records
 
     def grow(

@@ -123,12 +123,12 @@ class Desk:
 
     @property
     def group(self) -> ClassicGroup | None:
-        return self.node._shards.group(GROUP)
+        return self.node._groups.group(GROUP)
 
     @property
     def offsets(self) -> GroupOffsets:
         """What the group has committed."""
-        return self.node._shards.offsets(GROUP) or GroupOffsets()
+        return self.node._groups.offsets(GROUP) or GroupOffsets()
 
     def said(self, kind: type[Event]) -> list[Any]:
         """The events of one kind, so far."""

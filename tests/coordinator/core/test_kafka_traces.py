@@ -24,7 +24,6 @@ from rejoin.coordinator.core.inputs import (
     Stored,
 )
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.core.runtime.timers import Kind
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
@@ -93,7 +92,7 @@ class Replay:
 
     @property
     def group(self) -> ClassicGroup | None:
-        return self.node._shards.group("g")
+        return self.node._groups.group("g")
 
     def step(self, what: Input) -> None:
         for effect in self.node.step(what, self.now):
@@ -297,11 +296,11 @@ class Replay:
         }
 
     def timers(self) -> dict[str, int]:
-        names = {Kind.SESSION: "heartbeat-g-{}", Kind.JOIN: "join-g", Kind.SYNC: "sync-g"}
+        names = {"session": "heartbeat-g-{}", "join": "join-g", "sync": "sync-g"}
         return {
-            names[key[0]].format(key[3]): at - self.now
-            for key, at in self.node._ctx.deadlines._due.items()
-            if key[0] in names
+            names[timer.timer].format(timer.member_id): timer.at - self.now
+            for timer in self.node.timers()
+            if timer.timer in names
         }
 
 

@@ -428,7 +428,7 @@ def fetch_error(response: Response) -> ErrorCode:
 def test_an_inactive_coordinator_refuses_commits() -> None:
     """A node that has topics and loses sight of the cluster."""
     desk = Desk()
-    desk.node._shards.brokers = ()
+    desk.node._cluster.brokers = ()
     assert error_of(desk.ask(commit(), 9)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert error_of(desk.ask(txn().model_copy(update={"group_id": ""}), 5)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 

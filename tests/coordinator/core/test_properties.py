@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.state import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE
+from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Elapsed, Input, Millis
-from rejoin.coordinator.core.runtime.timers import Kind
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
@@ -306,7 +306,7 @@ class World:
             self.generations[id(group)] = (group, group.generation)
 
     def groups(self) -> list[ClassicGroup]:
-        return [group for shard in self.desk.node._shards.active() for group in shard.groups.values()]
+        return [group for shard in self.desk.node._groups.active() for group in shard.groups.values()]
 
     def check_timers(self, group: ClassicGroup) -> None:
         due = self.desk.node._ctx.deadlines.at
@@ -314,7 +314,7 @@ class World:
             # A parked request stands in for the session, whose timer may have fired already.
             assert due(member.session_key) is not None or member.has_satisfied_heartbeat
         for member_id in group.pending_join:
-            assert due((Kind.SESSION, group.partition, group.group_id, member_id)) is not None
+            assert due(session_timer(group.partition, group.group_id, member_id)) is not None
         if group.state is PREPARING_REBALANCE:
             assert due(group.join_key) is not None
         if group.pending_sync and group.state in (COMPLETING_REBALANCE, STABLE):
@@ -404,7 +404,7 @@ def test_what_is_in_memory_is_in_the_log(drawn: list[tuple[Any, ...]], delay_ms:
     successor = Desk(leads=False)
     successor.log = world.desk.log
     successor.elect()
-    shard, before = (desk.node._shards.by_partition[PARTITION] for desk in (successor, world.desk))
+    shard, before = (desk.node._groups.by_partition[PARTITION].machine for desk in (successor, world.desk))
     loaded = shard.groups
     assert set(loaded) <= {group.group_id for group in world.groups()}, "what is deleted stays deleted"
     for group in world.groups():

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Elected, LogRead
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.core.runtime.shard import Shard
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from tests.coordinator.storage.helpers import gone, group, marker, offset
 
@@ -49,7 +48,7 @@ def replayed(records: Sequence[Record]) -> dict[str, object]:
     node = Node(Settings.model_validate({"offsets.topic.num.partitions": 1}), lambda: "id")
     node.step(Elected(offsets_partition(0), 0), 0)
     node.step(LogRead(offsets_partition(0), 0, tuple(records), True), 0)
-    shard: Shard = node._shards.by_partition[offsets_partition(0)]
+    shard = node._groups.by_partition[offsets_partition(0)].machine
     found: dict[str, object] = {}
     for name, each in sorted(shard.groups.items()):
         offsets = shard.offsets.of(name)

@@ -31,8 +31,9 @@ from rejoin.coordinator.core.groups.classic.state import (
 )
 from rejoin.coordinator.core.groups.group import Committer, RetentionStart
 from rejoin.coordinator.core.groups.statistics import owned_partitions
+from rejoin.coordinator.core.groups.timers import join_timer, sync_timer
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.core.runtime.timers import Key, Kind
+from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.journal.events.coordinator import Ownership
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import hash_map_order
@@ -84,12 +85,12 @@ class ClassicGroup:
     # --- names of its timers
 
     @property
-    def join_key(self) -> Key:
-        return (Kind.JOIN, self.partition, self.group_id, "")
+    def join_key(self) -> TimerKey:
+        return join_timer(self.partition, self.group_id)
 
     @property
-    def sync_key(self) -> Key:
-        return (Kind.SYNC, self.partition, self.group_id, "")
+    def sync_key(self) -> TimerKey:
+        return sync_timer(self.partition, self.group_id)
 
     # --- questions
 

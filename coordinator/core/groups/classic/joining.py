@@ -18,9 +18,9 @@ from rejoin.coordinator.core.groups.classic.state import (
     PREPARING_REBALANCE,
     STABLE,
 )
+from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, Appender, response_error_of_write
-from rejoin.coordinator.core.runtime.timers import Kind
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
     Cause,
@@ -50,7 +50,7 @@ class Join:
 class Joining:
     """Handles JoinGroup for one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: Appender, rebalancer: Rebalancer) -> None:
+    def __init__(self, ctx: StepContext, log: Log, rebalancer: Rebalancer) -> None:
         self._ctx = ctx
         self._log = log
         self._rebalancer = rebalancer
@@ -109,7 +109,7 @@ class Joining:
         """Have a dynamic member come back with its id. One that never does leaves no ghost (KIP-394)."""
         request = join.request
         group.pending_join[new_id] = None
-        key = (Kind.SESSION, group.partition, group.group_id, new_id)
+        key = session_timer(group.partition, group.group_id, new_id)
         self._ctx.deadlines.set(key, self._ctx.now + request.session_timeout_ms)
         self._ctx.emit(
             MemberIdHandedOut(

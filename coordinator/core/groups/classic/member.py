@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.timers import Key, Kind
+from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.protocol.embedded.consumer_protocol import subscription_topics
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.records.consumer_offsets import MemberMetadata
@@ -46,12 +47,12 @@ class Member:
     is_new: bool = False
     parked_join: Parked | None = None
     parked_sync: Token | None = None
-    session_key: Key = field(init=False)
+    session_key: TimerKey = field(init=False)
     _stored: MemberMetadata | None = field(init=False, default=None, repr=False, compare=False)
     _stored_of: tuple[object, ...] = field(init=False, default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.session_key = (Kind.SESSION, self.partition, self.group_id, self.member_id)
+        self.session_key = session_timer(self.partition, self.group_id, self.member_id)
 
     @classmethod
     def joining(cls, request: JoinGroupRequest, context: Context, partition: TopicPartition, member_id: str) -> Member:

@@ -20,8 +20,8 @@ from rejoin.coordinator.core.groups.classic.state import (
     PREPARING_REBALANCE,
     STABLE,
 )
+from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Token
-from rejoin.coordinator.core.runtime.timers import Kind
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause
 from rejoin.protocol.errors import ErrorCode
@@ -128,7 +128,7 @@ class Membership:
             if not member_id:
                 return ErrorCode.UNKNOWN_MEMBER_ID, None
         elif member_id in group.pending_join:
-            self._ctx.deadlines.cancel((Kind.SESSION, group.partition, group.group_id, member_id))
+            self._ctx.deadlines.cancel(session_timer(group.partition, group.group_id, member_id))
             self._rebalancer.drop_pending(group, member_id, "left")
             return ErrorCode.NONE, Cause(cause="leave", member_id=member_id, client_reason=identity.reason)
         else:

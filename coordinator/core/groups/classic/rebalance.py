@@ -22,7 +22,7 @@ from rejoin.coordinator.core.groups.classic.state import (
 from rejoin.coordinator.core.groups.group import emit_fenced
 from rejoin.coordinator.core.groups.statistics import StatisticsStore, count_moves
 from rejoin.coordinator.core.inputs import Token
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, Appender, response_error_of_write
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
     AssignmentReceived,
@@ -85,7 +85,7 @@ def sync_refused(error: ErrorCode) -> SyncGroupResponse:
 class Rebalancer:
     """Runs the rebalances of one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: Appender, statistics: StatisticsStore) -> None:
+    def __init__(self, ctx: StepContext, log: Log, statistics: StatisticsStore) -> None:
         self._ctx = ctx
         self._log = log
         self._statistics = statistics

@@ -1,0 +1,109 @@
+"""Groups and offsets as the log has them: what each record of ``__consumer_offsets`` does while it is replayed."""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.classic.member import Member, Protocols
+from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
+from rejoin.coordinator.core.groups.statistics import StatisticsStore
+from rejoin.coordinator.core.offsets.store import OffsetStore
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol
+from rejoin.protocol.records.consumer_offsets import (
+    GroupMetadataValue,
+    GroupRecord,
+    MemberMetadata,
+    OffsetRecord,
+    Record,
+    TransactionMarker,
+)
+from rejoin.protocol.types import TopicPartition
+
+
+class Replay:
+    """Brings the groups, offsets and statistics of one shard to where the log was left."""
+
+    def __init__(
+        self,
+        ctx: StepContext,
+        partition: TopicPartition,
+        groups: dict[str, ClassicGroup],
+        offsets: OffsetStore,
+        statistics: StatisticsStore,
+    ) -> None:
+        self._ctx = ctx
+        self._partition = partition
+        self._groups = groups
+        self._offsets = offsets
+        self._statistics = statistics
+
+    def replay(self, record: Record) -> None:
+        match record:
+            case OffsetRecord():
+                self._replay_offset(record)
+            case GroupRecord():
+                self._replay_group(record.key.data.group, record.value.data if record.value else None)
+            case TransactionMarker():
+                for offsets in self._offsets.values():
+                    offsets.end_transaction(record.producer_id, record.committed)
+
+    def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        self._groups.pop(group_id, None)
+        if value is None:
+            self._offsets.take_out(group_id)
+            self._statistics.drop(group_id)
+            return
+        changed_at = value.current_state_timestamp
+        group = self._new_group(group_id, self._ctx.now if changed_at == -1 else changed_at)
+        protocols: dict[bytes, Protocols] = {}  # by subscription: members of a group mostly have the same
+        for stored in value.members:
+            shared = protocols.get(stored.subscription)
+            if shared is None:
+                protocol = JoinGroupRequestProtocol(name=value.protocol or "", metadata=stored.subscription)
+                shared = protocols[stored.subscription] = (protocol,)
+            group.add(self._member(group_id, stored, shared))
+        group.protocol_type = value.protocol_type or None
+        group.protocol_name = value.protocol
+        group.generation = value.generation
+        group.leader = value.leader if value.members else None
+        group.state = STABLE if value.members else EMPTY
+        group.subscribed_topics = group.compute_subscribed_topics()
+        statistics = self._statistics.start(group_id)
+        statistics.remember_loaded(group.leader, group.assignments(), readable=group.uses_consumer_protocol)
+        self._groups[group_id] = group
+
+    def _member(self, group_id: str, stored: MemberMetadata, protocols: Protocols) -> Member:
+        # Kafka: records from before rebalance timeouts have -1, and the session timeout serves as one.
+        timeout_ms = stored.session_timeout if stored.rebalance_timeout == -1 else stored.rebalance_timeout
+        return Member(
+            group_id=group_id,
+            partition=self._partition,
+            member_id=stored.member_id,
+            group_instance_id=stored.group_instance_id,
+            client_id=stored.client_id,
+            client_host=stored.client_host,
+            session_timeout_ms=stored.session_timeout,
+            rebalance_timeout_ms=timeout_ms,
+            protocols=protocols,
+            assignment=stored.assignment,
+        )
+
+    def _replay_offset(self, record: OffsetRecord) -> None:
+        key = record.key.data
+        partition = TopicPartition(key.topic, key.partition)
+        if record.value is None:
+            known = self._offsets.get(key.group)
+            if known is not None:
+                known.remove(partition)
+            return
+        if key.group not in self._groups:
+            self._groups[key.group] = self._new_group(key.group, self._ctx.now)
+        offsets = self._offsets.of(key.group)
+        if record.producer_id != -1:
+            offsets.hold(record.producer_id, partition, record.value.data)
+        else:
+            offsets.store(partition, record.value.data)
+
+    def _new_group(self, group_id: str, state_since: int) -> ClassicGroup:
+        order = self._ctx.settings.emulator_member_order
+        return ClassicGroup(group_id, self._partition, state_since, order, persisted=True)

@@ -1,0 +1,50 @@
+"""The groups of a node: which shard has a group, and what is known of it."""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.shard import GroupsShard
+from rejoin.coordinator.core.groups.timers import session_timer
+from rejoin.coordinator.core.inputs import Token
+from rejoin.coordinator.core.offsets.store import GroupOffsets
+from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+
+
+class GroupShards(Shards[GroupsShard]):
+    """The shards of ``__consumer_offsets`` on this node."""
+
+    def __init__(self, ctx: StepContext) -> None:
+        super().__init__(ctx, OFFSETS_TOPIC, ctx.settings.offsets_topic_num_partitions, GroupsShard)
+
+    def machine_of(self, group_id: str) -> GroupsShard | None:
+        """The shard of a group, loaded or not, if this node leads it."""
+        shard = self.shard_of(group_id)
+        return None if shard is None else shard.machine
+
+    def group(self, group_id: str) -> ClassicGroup | None:
+        """A group of this node."""
+        machine = self.machine_of(group_id)
+        return None if machine is None else machine.groups.get(group_id)
+
+    def offsets(self, group_id: str) -> GroupOffsets | None:
+        """The offsets of a group of this node."""
+        machine = self.machine_of(group_id)
+        return None if machine is None else machine.offsets.get(group_id)
+
+    def groups(self) -> list[ClassicGroup]:
+        """Every group of this node, by partition."""
+        return [group for machine in self.machines() for group in machine.groups.values()]
+
+    def parked_tokens(self) -> list[Token]:
+        """Every token that is parked with a member."""
+        members = [member for group in self.groups() for member in group.members.values()]
+        joins = [member.parked_join.token for member in members if member.parked_join is not None]
+        return joins + [member.parked_sync for member in members if member.parked_sync is not None]
+
+    def lose_session(self, group_id: str, member_id: str) -> None:
+        """Fire a member's session timer now. Parked requests stand in for heartbeats here as ever."""
+        key = session_timer(self.partition_of(group_id), group_id, member_id)
+        self._ctx.deadlines.cancel(key)
+        self.fire(key)

@@ -1,0 +1,267 @@
+"""The groups of one partition of ``__consumer_offsets``, and their offsets. Kafka: GroupCoordinatorShard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.classic.joining import Joining
+from rejoin.coordinator.core.groups.classic.member import Parked
+from rejoin.coordinator.core.groups.classic.membership import Membership
+from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer, join_refused, sync_refused
+from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE, STABLE
+from rejoin.coordinator.core.groups.group import Group
+from rejoin.coordinator.core.groups.loading import Replay
+from rejoin.coordinator.core.groups.statistics import StatisticsStore
+from rejoin.coordinator.core.groups.timers import GroupTimer
+from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.offsets.commits import OffsetCommits
+from rejoin.coordinator.core.offsets.deletion import OffsetDeletions
+from rejoin.coordinator.core.offsets.expiry import expired_partitions
+from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore
+from rejoin.coordinator.core.offsets.transactions import end_transaction
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log, response_error_of_write
+from rejoin.coordinator.core.runtime.state_machine import StateMachine
+from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.coordinator import Cause, GroupCreated, GroupDeleted, GroupLoaded
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.records.consumer_offsets import Record, TransactionMarker, group_record, offset_record
+
+OnDeleted: TypeAlias = Callable[[str, ErrorCode], None]
+"""Called with a group id when the group is gone, or could not be deleted."""
+
+
+class GroupsShard(StateMachine):
+    """The coordinator of some groups: makes them, hands requests to them, expires and deletes them."""
+
+    def __init__(self, ctx: StepContext, log: Log) -> None:
+        self._ctx = ctx
+        self.log = log
+        self.partition = log.partition
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = OffsetStore()
+        self.statistics = StatisticsStore()
+        self.rebalancer = Rebalancer(ctx, log, self.statistics)
+        self.joining = Joining(ctx, log, self.rebalancer)
+        self.membership = Membership(ctx, self.rebalancer)
+        self.commits = OffsetCommits(ctx, log, self.offsets, self)
+        self.deletions = OffsetDeletions(ctx, log, self.offsets)
+        self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics)
+        self._expiry_key = TimerKey(GroupTimer.EXPIRY, log.partition)
+
+    # --- what the runtime calls
+
+    def replay(self, record: Record) -> None:
+        self._replay.replay(record)
+
+    def on_loaded(self) -> None:
+        """Every member's session starts now."""
+        ctx = self._ctx
+        for group in self.groups.values():
+            for member in group.members.values():
+                self.rebalancer.restart_session(member)
+            offsets = self.offsets.get(group.group_id)
+            ctx.emit(
+                GroupLoaded(
+                    group_id=group.group_id,
+                    offsets_partition=self.partition.partition,
+                    state=group.state,
+                    generation=group.generation,
+                    members=list(group.members),
+                    offset_count=len(offsets.stored) if offsets else 0,
+                )
+            )
+        for group in self.groups.values():
+            if len(group.members) > ctx.settings.group_max_size:
+                self.rebalancer.start(group, Cause(cause="over-capacity"))
+        self._schedule_expiry()
+
+    def on_resigned(self) -> None:
+        for group in self.groups.values():
+            self._close(group, ErrorCode.NOT_COORDINATOR)
+
+    def timer_fired(self, key: TimerKey) -> None:
+        if key.kind is GroupTimer.EXPIRY:
+            self._expire_all()
+            return
+        group = self.groups.get(key.scope)
+        if group is None:
+            return
+        match key.kind:
+            case GroupTimer.SESSION:
+                self.rebalancer.session_expired(group, key.name)
+            case GroupTimer.JOIN:
+                self.rebalancer.join_timer_fired(group)
+            case GroupTimer.SYNC:
+                self.rebalancer.sync_timer_fired(group)
+
+    def size(self) -> int:
+        return len(self.groups)
+
+    # --- creating groups
+
+    def create_group(self, group_id: str, *, simple: bool) -> ClassicGroup:
+        """A new group, Empty and of generation 0."""
+        ctx = self._ctx
+        group = ClassicGroup(group_id, self.partition, ctx.now, ctx.settings.emulator_member_order)
+        self.groups[group_id] = group
+        self.statistics.start(group_id)
+        ctx.emit(GroupCreated(group_id=group_id, offsets_partition=self.partition.partition, simple=simple))
+        return group
+
+    def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
+        """JoinGroup: creates the group for a member without an id."""
+        group = self.groups.get(request.group_id)
+        if group is not None:
+            self.joining.join(group, token, request, context)
+        elif request.member_id:
+            parked = Parked(token, context.api_version)
+            self._ctx.reply(token, join_refused(parked, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+        else:
+            group = self.create_group(request.group_id, simple=False)
+            as_created = group_record(group.group_id, group.metadata({}))
+            self.joining.join(group, token, request, context)
+            # Kafka: the new coordinator writes the group down at once, so that it is listed while it has no member.
+            self.log.append((as_created,), GroupCreationCompletion(self, group))
+
+    def undo_creation(self, group: ClassicGroup, error: ErrorCode) -> None:
+        """Remove a group whose first record could not be written, unless something later is in the log."""
+        offsets = self.offsets.get(group.group_id)
+        if group.generation or not (group.members or group.pending_join):
+            return  # one without members is dropped by the next expiry run
+        if self.groups.get(group.group_id) is not group or not (offsets is None or offsets.is_empty):
+            return
+        # Differs: Kafka answers only the JoinGroup that made the group; those that came after it wait on.
+        self._close(group, error)
+        self._remove(group)
+        self._ctx.deadlines.cancel_scope(self.partition, group.group_id)
+
+    def _close(self, group: ClassicGroup, error: ErrorCode) -> None:
+        """Answer every parked request of a group, and let it be Dead."""
+        for member in group.members.values():
+            if member.parked_join is not None:
+                # Kafka: GroupMetadataManager.onUnloaded gives the id back; a group that could not be stored does not.
+                member_id = member.member_id if error is ErrorCode.NOT_COORDINATOR else ""
+                self.rebalancer.answer_join(group, member, join_refused(member.parked_join, error, member_id))
+            if member.parked_sync is not None:
+                self.rebalancer.answer_sync(member, sync_refused(error))
+        self.rebalancer.enter(group, DEAD)
+
+    def _remove(self, group: ClassicGroup) -> None:
+        """Remove a group that the log does not know."""
+        del self.groups[group.group_id]
+        self.offsets.take_out(group.group_id)
+        self.statistics.drop(group.group_id)
+
+    # --- deleting groups
+
+    def delete_group(self, group_id: str, on_deleted: OnDeleted) -> ErrorCode | None:
+        """Delete an Empty group; the error at once, or none when ``on_deleted`` will be called."""
+        group = self.groups.get(group_id)
+        error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_delete()
+        if group is None or error is not ErrorCode.NONE:
+            return error
+        self._delete(group, "requested", on_deleted)
+        return None
+
+    def _delete(self, group: ClassicGroup, why: Literal["requested", "expired"], on_deleted: OnDeleted | None) -> None:
+        """Take a group out and write tombstones for it and all its offsets; it comes back if that fails."""
+        del self.groups[group.group_id]
+        offsets = self.offsets.take_out(group.group_id)
+        partitions = offsets.partitions()
+        records: tuple[Record, ...] = tuple(offset_record(group.group_id, *each, None) for each in partitions)
+        records += (group_record(group.group_id, None),)
+        self.log.append(records, GroupDeletionCompletion(self, group, offsets, len(partitions), why, on_deleted))
+
+    def undo_deletion(self, group: ClassicGroup, offsets: GroupOffsets) -> None:
+        """Put back a group whose tombstones could not be written, unless there is a new group of this name."""
+        if group.group_id not in self.groups:
+            self.groups[group.group_id] = group
+            self.offsets.put_back(group.group_id, offsets)
+
+    def finish_deletion(self, group: ClassicGroup, why: Literal["requested", "expired"], offsets: int) -> None:
+        """A group's tombstones are durable."""
+        self.rebalancer.enter(group, DEAD)
+        if group.group_id not in self.groups:
+            self.statistics.drop(group.group_id)
+        self._ctx.emit(GroupDeleted(group_id=group.group_id, reason=why, offset_count=offsets))
+
+    # --- offsets
+
+    def restart_after_commit(self, group: Group, member_id: str) -> None:
+        """An accepted commit counts as a heartbeat of its member."""
+        classic = self.groups[group.group_id]
+        if classic.state in (STABLE, PREPARING_REBALANCE):
+            self.rebalancer.restart_session(classic.members[member_id])
+
+    def end_transaction(self, marker: TransactionMarker) -> None:
+        """A transaction marker is durable."""
+        end_transaction(self._ctx, self.offsets, marker)
+
+    def _expire_all(self) -> None:
+        for group in list(self.groups.values()):
+            self._expire(group)
+        self._schedule_expiry()
+
+    def _schedule_expiry(self) -> None:
+        interval_ms = self._ctx.settings.offsets_retention_check_interval_ms
+        self._ctx.deadlines.set(self._expiry_key, self._ctx.now + interval_ms)
+
+    def _expire(self, group: ClassicGroup) -> None:
+        """Drop offsets that have outlived their retention, and an Empty group that has nothing left.
+
+        Kafka: OffsetMetadataManager.cleanupExpiredOffsets, GroupMetadataManager.maybeDeleteGroup.
+        """
+        offsets = self.offsets.get(group.group_id) or GroupOffsets()
+        expired = expired_partitions(group, offsets, self._ctx.settings, self._ctx.now)
+        if expired is None:
+            return
+        nothing_left = len(expired) == len(offsets.stored) and not offsets.pending and not offsets.in_flight
+        if group.state is EMPTY and nothing_left and group.persisted:
+            self._delete(group, "expired", None)
+        elif group.state is EMPTY and nothing_left and not self.log.is_writing:
+            self._remove(group)  # The record that made this group could not be written.
+        elif expired:
+            self.deletions.delete_expired(group.group_id, expired)
+
+
+@dataclass(slots=True)
+class GroupCreationCompletion(AppendCompletion):
+    """The record of a group that was just created. If it can't be written, there is no group."""
+
+    shard: GroupsShard
+    group: ClassicGroup
+
+    def ended(self, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            self.group.persisted = True
+        else:
+            self.shard.undo_creation(self.group, response_error_of_write(error))
+
+
+@dataclass(slots=True)
+class GroupDeletionCompletion(AppendCompletion):
+    """A group's tombstones being written."""
+
+    shard: GroupsShard
+    group: ClassicGroup
+    offsets: GroupOffsets
+    tombstones: int
+    why: Literal["requested", "expired"]
+    on_deleted: OnDeleted | None
+
+    def ended(self, error: ErrorCode) -> None:
+        if error is not ErrorCode.REQUEST_TIMED_OUT:
+            self.ended_late(error)
+        if self.on_deleted is not None:
+            self.on_deleted(self.group.group_id, response_error_of_write(error))
+
+    def ended_late(self, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            self.shard.finish_deletion(self.group, self.why, self.tombstones)
+        else:
+            self.shard.undo_deletion(self.group, self.offsets)

@@ -1,0 +1,32 @@
+"""The timers of groups. Their scope is the group id."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.protocol.types import TopicPartition
+
+
+class GroupTimer(IntEnum):
+    """What is due. Of several at one instant, lower numbers come first; 4 is the shard's own, for appends."""
+
+    SESSION = 1
+    JOIN = 2
+    SYNC = 3
+    EXPIRY = 5
+
+
+def session_timer(partition: TopicPartition, group_id: str, member_id: str) -> TimerKey:
+    """The session of a member, or the time in which a handed-out id may be used."""
+    return TimerKey(GroupTimer.SESSION, partition, group_id, member_id)
+
+
+def join_timer(partition: TopicPartition, group_id: str) -> TimerKey:
+    """The end of a group's join phase."""
+    return TimerKey(GroupTimer.JOIN, partition, group_id)
+
+
+def sync_timer(partition: TopicPartition, group_id: str) -> TimerKey:
+    """The end of the time in which members must send SyncGroup."""
+    return TimerKey(GroupTimer.SYNC, partition, group_id)
