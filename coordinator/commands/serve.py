@@ -10,11 +10,10 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import orjson
 import structlog
-from cyclopts import Parameter
 
 from rejoin.coordinator.config import WrongSetting, settings_from
 from rejoin.coordinator.service import logs
@@ -30,6 +29,9 @@ _SETTLED_SECONDS: Final = 1.0
 
 HIGHEST_PORT: Final = 65_535
 STORE_VARIABLE: Final = "REJOIN_STORE"
+
+SHORT: Final = {"-c": "config"}
+"""Short names of options."""
 
 
 def topic_from(text: str) -> Topic:
@@ -76,12 +78,12 @@ def run(
     journal: str | None = None,
     data: str | None = None,
     store: str | None = None,
-    config: Annotated[tuple[str, ...], Parameter(name=["--config", "-c"], negative=())] = (),
-    topic: Annotated[tuple[str, ...], Parameter(negative=())] = (),
+    config: tuple[str, ...] = (),
+    topic: tuple[str, ...] = (),
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info",
     port_file: Path | None = None,
     max_body_bytes: str = str(MAX_BODY_BYTES),
-    control: Annotated[bool, Parameter(negative=())] = False,
+    control: bool = False,
     control_token: str | None = None,
     clock: str = "real",
 ) -> int:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Sequence
-from difflib import get_close_matches
-from importlib.metadata import version
-from importlib.util import find_spec
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from cyclopts import App, Group
+if TYPE_CHECKING:
+    from cyclopts import App
 
 COMPLETION: Final = "--install-completion"
 
@@ -33,7 +32,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = {
-    "serve": Command("coordinator.commands.serve:run", "Run a coordinator.", "Run"),
+    "serve": Command("coordinator.commands.serve_parser:run", "Run a coordinator.", "Run"),
     "consume": Command("client.commands.consume:app", "Run the consumers of a group.", "Run"),
     "groups": Command(
         "client.commands.groups.command:app",
@@ -76,6 +75,11 @@ COMMANDS: Final = {
 
 def build(*, importable_only: bool = False) -> App:
     """The command line. Nothing of a subcommand is imported here."""
+    from importlib.metadata import version  # noqa: PLC0415
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    from cyclopts import App, Group  # noqa: PLC0415
+
     app = App(
         name="rejoin",
         help="Kafka's group coordinator, its consumers and a virtual clock; and why a group rebalanced.",
@@ -99,13 +103,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # As with python -m: an assignor may be a module of the directory in which the command is called.
         sys.path.append(str(Path.cwd()))
     _check_name(given)
-    # Collecting garbage while modules load finds none and costs a tenth of the start.
-    gc.disable()
-    # A completion script needs the options of every subcommand, so it leaves out what is not installed.
-    app = build(importable_only=given[:1] == [COMPLETION])
-    gc.enable()
     try:
-        code = app(given, result_action="return_value")
+        code = _serve(given[1:]) if given[:1] == ["serve"] else None
+        if code is None:
+            code = _run(given)
     except ImportError as problem:
         extra = _needed_extra(problem)
         if extra is None:
@@ -114,9 +115,49 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code or 0)
 
 
+def _run(given: Sequence[str]) -> Any:
+    with _loading():
+        # A completion script needs the options of every subcommand, so it leaves out what is not installed.
+        app = build(importable_only=given[:1] == [COMPLETION])
+    return app(given, result_action="return_value")
+
+
+def _serve(given: Sequence[str]) -> int | None:
+    """Run a coordinator at once if its options are plain; otherwise return None, and leave them to the parser.
+
+    A test waits for its coordinator to start. The parser's imports, and those of rich, which structlog would use for
+    tracebacks on a terminal, would be a quarter of that.
+    """
+    with _loading("rich"):
+        from rejoin.coordinator.commands.plain_options import plain_options  # noqa: PLC0415
+        from rejoin.coordinator.commands.serve import SHORT, run  # noqa: PLC0415
+    options = plain_options(run, given, SHORT)
+    return None if options is None else run(**options)
+
+
+@contextmanager
+def _loading(*hidden: str) -> Iterator[None]:
+    """Import without collecting garbage: there is none, and looking for it costs a tenth of the start.
+
+    A ``hidden`` package is not found by those that would use it if they could.
+    """
+    gc.disable()
+    modules: dict[str, Any] = sys.modules
+    absent = [name for name in hidden if name not in modules]
+    modules.update(dict.fromkeys(absent))
+    try:
+        yield
+    finally:
+        for name in absent:
+            del modules[name]
+        gc.enable()
+
+
 def _check_name(given: Sequence[str]) -> None:
     """Refuse an unknown subcommand here: to suggest one, the parser would import them all."""
     if given and not given[0].startswith("-") and given[0] not in COMMANDS:
+        from difflib import get_close_matches  # noqa: PLC0415
+
         near = get_close_matches(given[0], COMMANDS, n=1)
         _refuse(f"there is no command {given[0]}; " + (f"is it {near[0]}?" if near else "see rejoin --help"))
 

@@ -1,0 +1,72 @@
+"""``rejoin serve`` reads plain options as its parser does, and leaves everything else to the parser."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cyclopts import App
+
+from rejoin.coordinator.commands.plain_options import plain_options
+from rejoin.coordinator.commands.serve import SHORT
+from rejoin.coordinator.commands.serve_parser import run
+
+PLAIN = [
+    "",
+    "--host 0.0.0.0 --port 0",
+    "--port=0 --advertised-host here",
+    "--journal j --data d",
+    "--store postgresql://u:p@h/d",
+    "-c a=b --config c=d=e",
+    "--topic t:3 --topic u:1:5",
+    "--log-level debug",
+    "--port-file /tmp/port --max-body-bytes 12",
+    "--control --control-token secret --clock fast:60",
+]
+OTHERS = [
+    "--help",
+    "extra",
+    "--prot 1",
+    "--port x",
+    "--port 1.5",
+    "--port",
+    "--port 1 --port 2",
+    "--control=true",
+    "--no-control",
+    "--log-level loud",
+    "--host --port",
+    "--port -1",
+    "--port_file x",
+    "-p 1",
+    "-- x",
+    "--return 1",
+]
+
+
+def parsed(given: list[str]) -> dict[str, Any]:
+    app = App()
+    app.default(run)
+    _, bound, _ = app.parse_args(given, exit_on_error=False)
+    return dict(bound.arguments)
+
+
+@pytest.mark.parametrize("line", PLAIN)
+def test_plain_options_are_read_as_the_parser_reads_them(line: str) -> None:
+    assert plain_options(run, line.split(), SHORT) == parsed(line.split())
+
+
+def test_every_option_is_read() -> None:
+    tried = {name for line in PLAIN for name in plain_options(run, line.split(), SHORT) or ()}
+    assert tried == inspect.signature(run).parameters.keys()
+
+
+def test_types_are_those_of_the_signature() -> None:
+    options = plain_options(run, ["--port", "7", "--port-file", "p", "--topic", "t:1"], SHORT)
+    assert options == {"port": 7, "port_file": Path("p"), "topic": ("t:1",)}
+
+
+@pytest.mark.parametrize("line", OTHERS)
+def test_the_parser_reads_everything_else(line: str) -> None:
+    assert plain_options(run, line.split(), SHORT) is None
