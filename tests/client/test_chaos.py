@@ -1,4 +1,4 @@
-"""Groups among random joins, departures and failovers: never two owners of a partition, and in the end one of each."""
+"""Groups among random joins, closings and failovers: never two owners of a partition, and in the end one of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rejoin.client.core.inputs import RebalanceEnforced
-from tests.client.core.harness import Harness, covered
+from tests.client.simulated_group import SimulatedGroup, covered
 
 PARTITIONS = 12
 
@@ -18,13 +18,13 @@ class Chaos:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.group = Harness(topics={"t": PARTITIONS}, records_per_second=5)
+        self.group = SimulatedGroup(topics={"t": PARTITIONS}, records_per_second=5)
         self.assignor = self.random.choice(["range", "cooperative-sticky", "sticky"])
         self.static = self.random.random() < 0.3
         self.count = 0
 
     def living(self) -> list[str]:
-        return [name for name, member in self.group.members.items() if not member.core.closed]
+        return list(self.group.running())
 
     def play(self, steps: int) -> None:
         for _ in range(steps):
@@ -41,7 +41,7 @@ class Chaos:
             case 3 if len(living) > 1:
                 self.group.close(self.random.choice(living))
             case 4 if living:
-                self.group.do(self.random.choice(living), RebalanceEnforced())
+                self.group.step(self.random.choice(living), RebalanceEnforced())
             case 5:
                 self.group.fail_over(self.random.choice([0, 200, 3_000]))
 
@@ -71,6 +71,5 @@ def test_a_group_survives_chaos(seed: int) -> None:
     chaos.play(14)
     chaos.group.run(60_000)
     chaos.check()
-    living = {name: chaos.group.members[name].owned() for name in chaos.living()}
-    assert covered(living, PARTITIONS), living
-    assert {name: chaos.group.members[name].raised for name in living} == {name: [] for name in living}
+    assert covered(chaos.group.assignments(), PARTITIONS), chaos.group.assignments()
+    assert chaos.group.failures() == {}

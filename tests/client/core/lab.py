@@ -1,5 +1,4 @@
-"""A consumer's core on a bench: a virtual clock, a listener that can raise, and a coordinator that says what it is
-told.
+"""The one driver of a single consumer's core: a virtual clock, a listener that can raise, and scripted answers.
 
     lab = Lab(assignors=["range"])
     lab.subscribe("t")
@@ -45,6 +44,7 @@ from rejoin.client.core.inputs import (
     Unsubscribed,
     Woken,
 )
+from rejoin.client.core.step_context import LogEnd
 from rejoin.journal.events.base import Event
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_partitions, encode_subscription
 from rejoin.protocol.errors import ErrorCode
@@ -107,6 +107,7 @@ class Lab:
         ends: Mapping[str, int] | None = None,
         committed: Mapping[str, int] | None = None,
         jitter: float = 0.5,
+        log_end: LogEnd | None = None,
         **settings: Any,
     ) -> None:
         settings.setdefault("group_id", "g")
@@ -114,7 +115,7 @@ class Lab:
         self.config = ConsumerConfig(**settings)
         made = [assignor_named(a) if isinstance(a, str) else a for a in assignors]
         spoken: dict[Api, int] = {BY_NAME[name]: version for name, version in (versions or {}).items()}
-        self.core = ConsumerCore(self.config, made, lambda: jitter, versions=spoken)
+        self.core = ConsumerCore(self.config, made, lambda: jitter, versions=spoken, log_end=log_end)
         self.now = 1_000_000
         self.started = self.now
         self.topics = dict(topics if topics is not None else {"t": 2})
@@ -122,6 +123,8 @@ class Lab:
         self.committed = dict(committed or {})
         self.racks: dict[int, str | None] = {1: None}
         self.open: list[Send] = []
+        self.asked: list[str] = []
+        """The API of every request."""
         self.lines: list[str] = []
         self.sent: dict[str, Send] = {}
         self.events: list[Event] = []
@@ -148,6 +151,7 @@ class Lab:
             case Send():
                 self.open.append(effect)
                 name = BY_REQUEST[type(effect.request)].name
+                self.asked.append(name)
                 if name in self.auto:
                     self.open.remove(effect)
                     return [Answered(effect.request_id, self.response(effect))]
@@ -287,7 +291,7 @@ class Lab:
             case "ListOffsets":
                 return self._list(request, error)
             case _:
-                raise AssertionError(f"nobody told the lab about {request!r}")
+                raise AssertionError(f"the lab has no answer to {request!r}")
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         wanted = sorted(self.topics) if request.topics is None else [topic.name or "" for topic in request.topics]

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from rejoin.client.assignors import assignor_named
-from rejoin.client.config import ConsumerConfig
-from rejoin.client.core.consumer import ConsumerCore
-from rejoin.client.core.effects import PollReturned
 from rejoin.client.core.errors import (
     IllegalStateError,
     KafkaTimeoutError,
@@ -15,7 +11,6 @@ from rejoin.client.core.errors import (
 from rejoin.client.core.inputs import (
     Assigned,
     CommittedAsked,
-    Elapsed,
     OffsetReset,
     OffsetsAsked,
     Paused,
@@ -25,7 +20,6 @@ from rejoin.client.core.inputs import (
     Resumed,
     Sought,
 )
-from rejoin.journal.events.base import Event
 from rejoin.protocol.errors import ErrorCode as E
 from tests.client.core.lab import Lab, tp
 
@@ -168,14 +162,15 @@ def test_partitions_can_be_read_without_a_group() -> None:
 
 
 def test_a_driver_that_knows_the_logs_spares_the_questions() -> None:
-    config = ConsumerConfig(client_id="c", auto_offset_reset="earliest")
-    core = ConsumerCore(config, [assignor_named("range")], lambda: 0.5, log_end=lambda partition, now: now // 1_000)
-    core.step(Assigned((T0,)), 5_000)
-    effects = [effect for effect in core.step(Polled(10_000), 5_000) if not isinstance(effect, Event)]
-    assert effects == [PollReturned((RecordRange("t", 0, 0, 5),))]
-    assert [type(effect) for effect in core.step(Polled(10_000), 5_000) if not isinstance(effect, Event)] == []
-    assert core.next_deadline() == 5_500
-    assert core.step(Elapsed(), 6_000) == [PollReturned((RecordRange("t", 0, 5, 6),))]
+    lab = Lab(group_id=None, auto_offset_reset="earliest", log_end=lambda partition, now: now // 100_000)
+    lab.step(Assigned((T0,)))
+    lab.poll(200_000)
+    assert lab.take() == ["poll -> t-0[0,10)"]
+    lab.poll(200_000)
+    assert lab.core.next_deadline() == lab.now + lab.config.fetch_max_wait_ms
+    lab.advance(100_000)
+    assert lab.take() == ["poll -> t-0[10,11)"]
+    assert "ListOffsets" not in lab.asked
 
 
 def test_committed_is_asked_of_the_coordinator() -> None:
