@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from rejoin.coordinator.commands.log.stores import fill_database
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.http_load import loop_factory
 from rejoin.coordinator.commands.log.contents import Contents, Kept
+from rejoin.coordinator.commands.log.filling import fill_database
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App, Options, Topic, calm_collector
 from rejoin.coordinator.storage.base import Observer
@@ -54,16 +54,18 @@ from tests.postgres import running_server
 GROUPS: Final = int(os.environ.get("REJOIN_LOAD_GROUPS", "10000"))
 MEMBERS: Final = 10
 OFFSETS: Final = 100
+PARTITION = offsets_partition(0)
 OPTIONS: Final[dict[str, Any]] = {
     "settings": Settings.model_validate({"offsets.topic.num.partitions": 1}),
     "listen": False,
 }
 _PIECE: Final = (
-    "SELECT position, producer_id, key, value FROM log WHERE partition = 0 AND position > $1 ORDER BY position LIMIT $2"
+    "SELECT position, producer_id, key, value FROM log "
+    "WHERE topic = '__consumer_offsets' AND partition = 0 AND position > $1 ORDER BY position LIMIT $2"
 )
 
 
-def entries(rounds: int) -> Iterator[tuple[int, int, Entry | None]]:
+def entries(rounds: int) -> Iterator[tuple[TopicPartition, int, Entry | None]]:
     """Each group and its offsets, so often."""
     subscription = encode_subscription(Subscription(topics=("orders",)))
     assignments = [
@@ -92,10 +94,10 @@ def entries(rounds: int) -> Iterator[tuple[int, int, Entry | None]]:
                 current_state_timestamp=1_700_000_000_000,
                 members=members,
             )
-            yield 0, 0, encode(group_record(group_id, value))
+            yield PARTITION, 0, encode(group_record(group_id, value))
             for partition in range(OFFSETS):
                 committed = OffsetCommitValue(offset=generation * 1_000_000, commit_timestamp=1_700_000_000_000)
-                yield 0, 0, encode(offset_record(group_id, "orders", partition, committed))
+                yield PARTITION, 0, encode(offset_record(group_id, "orders", partition, committed))
 
 
 def records(rounds: int) -> Iterator[Kept]:
@@ -130,7 +132,7 @@ def sqlite(folder: Path) -> _Store:
             log._compactor.look_after()
             while log._compactor.is_busy:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-            assert sum(each.records for each in log._books.durable.values()) == count // rounds
+            assert sum(each.records for each in log._index.durable.values()) == count // rounds
         await log.close()
 
     async def read() -> int:
@@ -154,7 +156,7 @@ class _Compacted(Observer):
     def __init__(self) -> None:
         self.done = asyncio.Event()
 
-    def compacted(self, partition: int, removed: int) -> None:
+    def compacted(self, partition: TopicPartition, removed: int) -> None:
         self.done.set()
 
 
@@ -162,7 +164,7 @@ def postgresql(url: str) -> _Store:
     """A database, in which a partition is compacted by the node that leads it."""
 
     async def fill(rounds: int) -> None:
-        await asyncio.to_thread(fill_database, url, Contents({0: 0}), records(rounds))
+        await asyncio.to_thread(fill_database, url, Contents({PARTITION: 0}), records(rounds))
         if rounds > 1:
             await compact()
 
@@ -173,10 +175,10 @@ def postgresql(url: str) -> _Store:
         async with database.acquire() as connection:
             epoch = await connection.fetchval("UPDATE leases SET node_id = 1, epoch = epoch + 1 RETURNING epoch")
         ended = asyncio.Event()
-        log.read(0, epoch, lambda _, is_last: ended.set() if is_last else None)
+        log.read(PARTITION, epoch, lambda _, is_last: ended.set() if is_last else None)
         await ended.wait()
         # It looks whether it is time to when something is written.
-        log.append(0, epoch, decode([next(records(1)).entry]), lambda error: None)
+        log.append(PARTITION, epoch, decode([next(records(1)).entry]), lambda error: None)
         await compacted.done.wait()
         async with database.acquire() as connection:
             assert await connection.fetchval("SELECT count(*) FROM log") == GROUPS * (1 + OFFSETS)

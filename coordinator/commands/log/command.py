@@ -182,11 +182,13 @@ def import_(file: _File, *, data: Path | None = None, store: str | None = None, 
         url = _url(data, store)
         source = TextLog(file, partitions)
         if data is not None:
-            count = fill_directory(data, source.contents, source.records())
+            filled = fill_directory(data, source.contents, source.records())
         else:
-            count = fill_database(url, source.contents, source.records())
+            filled = fill_database(url, source.contents, source.records())
         skipped = f", {source.skipped} of kinds that are not known here left out" if source.skipped else ""
-        print(f"{_counted(count, 'record')} from {source.name}{skipped}")
+        if filled.superseded:
+            skipped += f", {filled.superseded} of them removed at once: later ones replace them"
+        print(f"{_counted(filled.records, 'record')} from {source.name}{skipped}")
         return 0
 
     return _reported(run)

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.commands.log.contents import Contents, Kept, LogProblem, said
 from rejoin.coordinator.storage.codec import Entry, checksum
@@ -22,10 +22,17 @@ WHERE expires_at > clock_timestamp() ORDER BY node_id
 """
 
 
-def fill_directory(folder: Path, contents: Contents, records: Iterable[Kept]) -> int:
-    """Put a log into a data directory that has none. Returns how many records; all are there or none."""
+class Filled(NamedTuple):
+    """How many records were put in, and how many of them went at once because later ones write over them."""
 
-    async def fill() -> int:
+    records: int
+    superseded: int = 0
+
+
+def fill_directory(folder: Path, contents: Contents, records: Iterable[Kept]) -> Filled:
+    """Put a log into a data directory that has none. All records are put in, or none."""
+
+    async def fill() -> Filled:
         log = SqliteLog(SqliteDatabase(folder))
         await log.start()
         try:
@@ -49,17 +56,17 @@ def fill_directory(folder: Path, contents: Contents, records: Iterable[Kept]) ->
                 ) from written
             if isinstance(written, BaseException):
                 raise written
-            return int(written)
+            return Filled(written, log.take_superseded())
         finally:
             await log.close()
 
     return asyncio.run(fill())
 
 
-def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> int:
+def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> Filled:
     """The same for the tables of a cluster."""
 
-    async def fill() -> int:
+    async def fill() -> Filled:
         database = Database(url)
         await database.start()
         try:
@@ -75,7 +82,7 @@ def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> int:
                         f"{database.shown} was made for {there} offsets partitions, and this log has {partitions}: "
                         "expected as many, or another search_path, whose tables are made"
                     )
-                return count
+                return Filled(count)
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
                 f"{database.shown} cannot be filled: {said(problem)}; nothing of the log is in it, "

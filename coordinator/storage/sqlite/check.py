@@ -101,6 +101,8 @@ def mark_problem(connection: sqlite3.Connection, path: Path, marked: Marked | No
         )
     if marked.store != name:
         return f"{path} and the file mark beside it are of different stores"
+    if not isinstance(batch, int):
+        return f"{path} does not say what its newest batch is: expected a number, found {batch!r}"
     if marked.batch > batch:
         return (
             f"{path} ends with batch {batch}, but batch {marked.batch} was stored: its write-ahead log {path.name}-wal "

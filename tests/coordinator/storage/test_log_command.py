@@ -155,6 +155,9 @@ def test_a_log_that_is_as_it_was_written(data: Path, run: Run) -> None:
         ("DELETE FROM log WHERE position = 2", "__consumer_offsets-0: expected 3 records, found 2"),
         ("UPDATE log SET key = replace(key, 'group-id', 'group-ix') WHERE position = 1", "position 1: the checksum"),
         ("UPDATE store SET batch = 1", "ends with batch 1, but batch"),
+        ("UPDATE store SET batch = 'x'", "does not say what its newest batch is: expected a number, found 'x'"),
+        ("UPDATE store SET tail_checksums = 'x'", "the table store: expected numbers for where the log ends"),
+        ("UPDATE log SET partition_id = 99 WHERE position = 2", "expected a partition of the table, found id 99"),
         ("UPDATE log SET value = 'nonsense' WHERE position = 2", "position 2: the checksum"),
     ],
 )
@@ -264,14 +267,20 @@ def test_a_directory_that_is_written_to_is_read_as_it_is_at_one_moment(tmp_path:
         epoch = await store.elect(0)
         done = asyncio.Event()
 
+        number = 0
+
         async def write() -> None:
-            number = 0
+            nonlocal number
             while not done.is_set():
-                number += 1
                 assert await store.append(0, epoch, offset(number, partition=number % 7)) is ErrorCode.NONE
+                number += 1
 
         writing = asyncio.create_task(write())
-        found = [await asyncio.to_thread(run, export, data=tmp_path / "data") for _ in range(30)]
+        found = []
+        for _ in range(30):
+            before = number
+            found.append(await asyncio.to_thread(run, export, data=tmp_path / "data"))
+            await store.settled(lambda before=before: number > before)
         done.set()
         await writing
         await store.close()
@@ -518,6 +527,17 @@ def test_an_import_that_is_refused_leaves_an_empty_store(data: Path, tmp_path: P
         assert code == 2
         assert said in err
         assert not (tmp_path / "new").exists()
+
+
+def test_an_import_says_how_many_records_later_ones_replaced(tmp_path: Path, run: Run) -> None:
+    key = {"version": 1, "data": {"group": "g", "topic": "orders", "partition": 0}}
+    values = [{"version": 3, "data": {"offset": each, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 1}}
+              for each in range(2_000)]  # fmt: skip
+    (tmp_path / "printed").write_text("".join(json.dumps({"key": key, "value": value}) for value in values))
+    code, out, _ = run(import_, str(tmp_path / "printed"), data=tmp_path / "new")
+    assert code == 0
+    assert out.endswith(", 1999 of them removed at once: later ones replace them\n")
+    assert run(verify, data=tmp_path / "new")[1].endswith(": 1 record in 1 partition, all as written\n")
 
 
 def test_what_a_console_consumer_printed_can_be_imported(data: Path, tmp_path: Path, run: Run) -> None:

@@ -1,0 +1,152 @@
+"""Stores and exports that the versions before wrote: read as they are, and brought up to date by a start."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from rejoin.coordinator.commands.log.command import export, verify
+from rejoin.coordinator.commands.log.command import import_ as import_log
+from rejoin.coordinator.storage.postgres.database import Database
+from rejoin.coordinator.storage.postgres.schema import STEPS as POSTGRES_STEPS
+from rejoin.coordinator.storage.sqlite.files import DATABASE
+from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.coordinator.storage.sqlite.schema import STEPS as SQLITE_STEPS
+from rejoin.coordinator.storage.topics.postgres import PostgresTopicsLog
+from rejoin.coordinator.storage.topics.sqlite import SqliteTopicsLog
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicPartition
+from tests.coordinator.storage.helpers import Postgres, Sqlite, Store, gone, group, marker, offset
+from tests.paths import ROOT
+
+STORES = ROOT / "tests" / "golden" / "stores"
+WRITTEN = {
+    0: [
+        group(1, "g", 2),
+        offset(1),
+        offset(2, partition=1),
+        offset(3, partition=2, producer_id=9),
+        marker(9),
+        offset(4, partition=3, producer_id=8),
+    ],
+    3: [offset(5), offset(6), gone(7), group(2, "h", 1)],
+    49: [offset(number, partition=number) for number in range(20)],
+}
+"""What is in each of them, by offsets partition, in epoch 1. Partition 7 was only led, in epoch 0."""
+
+
+@pytest.fixture(params=["closed", "killed"])
+def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A data directory of schema version 4, closed or left behind by a process that was killed."""
+    folder = tmp_path / "data"
+    with tarfile.open(STORES / f"sqlite-4-{request.param}.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture
+def tables(postgres: str) -> str:
+    """A cluster's tables of schema version 3."""
+
+    async def make() -> None:
+        connection = await Database(postgres).reach()
+        schema = postgres.rpartition("search_path=")[2]
+        await connection.execute(f'CREATE SCHEMA "{schema}"')
+        await connection.execute((STORES / "postgres-3.sql").read_text())
+        await connection.close()
+
+    asyncio.run(make())
+    return postgres
+
+
+async def check(store: Store) -> None:
+    """Everything is there, and the epochs go on."""
+    for partition, records in WRITTEN.items():
+        epoch = await store.elect(partition)
+        assert epoch == 2, "the one after that in which it was written"
+        assert await store.append(partition, epoch - 1, offset(9)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await store.read(partition, epoch) == records
+        assert await store.append(partition, epoch, offset(100)) is ErrorCode.NONE
+    assert await store.elect(7) == 1
+
+
+async def test_a_directory_of_the_version_before_is_brought_up_to_date(directory: Path) -> None:
+    store = Sqlite(directory)
+    await store.start()
+    log = store.log
+    assert isinstance(log, SqliteLog)
+    assert len((await SqliteTopicsLog(log.database).read(0)).changes) == 1
+    await check(store)
+    await store.restart()
+    for partition, records in WRITTEN.items():
+        assert await store.read(partition) == [*records, offset(100)]
+    await store.close()
+    connection = sqlite3.connect(directory / DATABASE)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(SQLITE_STEPS),)
+    connection.close()
+
+
+async def test_logs_of_several_topics_lie_side_by_side_in_it(directory: Path) -> None:
+    """Of partitions with the same number, too."""
+    store = Sqlite(directory)
+    await store.start()
+    log = store.log
+    assert isinstance(log, SqliteLog)
+    other = TopicPartition("__transaction_state", 3)
+    done: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+    log.append(other, log.elect(other), (offset(7),), done.set_result)
+    assert await done is ErrorCode.NONE
+    assert await store.read(3) == WRITTEN[3]
+    await store.restart()
+    assert await store.read(3) == WRITTEN[3]
+    log = store.log
+    assert isinstance(log, SqliteLog)
+    assert log.elect(other) == 1
+    await store.close()
+
+
+def test_a_directory_of_the_version_before_is_read_without_being_changed(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (directory / DATABASE).read_bytes()
+    assert verify(data=directory) == 0
+    assert capsys.readouterr().out == f"{directory}: 30 records in 3 partitions, all as written\n"
+    assert export(data=directory, out=tmp_path / "export") == 0
+    assert (directory / DATABASE).read_bytes() == before
+    assert import_log(str(tmp_path / "export"), data=tmp_path / "new") == 0
+    assert verify(data=tmp_path / "new") == 0
+
+
+async def test_tables_of_the_version_before_are_brought_up_to_date(tables: str) -> None:
+    store = Postgres(tables)
+    await store.start()
+    assert len((await PostgresTopicsLog(store.database, lambda: "channel").read(0)).changes) == 1
+    await check(store)
+    await store.restart()
+    for partition, records in WRITTEN.items():
+        assert await store.read(partition) == [*records, offset(100)]
+    async with store.database.acquire() as connection:
+        assert await connection.fetchval("SELECT max(version) FROM schema_version") == len(POSTGRES_STEPS)
+    await store.close()
+
+
+def test_tables_of_the_version_before_are_read_as_they_are(
+    tables: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify(store=tables) == 0
+    assert capsys.readouterr().out.endswith(": 30 records in 3 partitions, all as written\n")
+    assert export(store=tables, out=tmp_path / "export") == 0
+    assert import_log(str(tmp_path / "export"), data=tmp_path / "new") == 0
+
+
+async def test_an_export_of_the_version_before_can_be_imported(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    assert await asyncio.to_thread(import_log, str(STORES / "export-1.jsonl"), data=folder) == 0
+    store = Sqlite(folder)
+    await store.start()
+    await check(store)
+    await store.close()
