@@ -1,72 +1,73 @@
-"""What a request is about, whatever its API: groups, members, topics, partitions. Rules match on it."""
+"""What a request is about, whatever its API: groups, members, topics, partitions. Rules match on it.
+
+Each field says what it names (:class:`~rejoin.protocol.types.Entity`), so nothing here knows any API.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
+from pydantic import BaseModel
+
 from rejoin.protocol.embedded.consumer_protocol import subscription_topics
+from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.message import Request
-from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.types import Entity, TopicPartition
 
 
 @dataclass(slots=True)
 class Traits:
-    """Everything that a request names. Places are topic and partition."""
+    """Everything that a request names."""
 
     groups: set[str] = field(default_factory=set)
     members: set[str] = field(default_factory=set)
     instances: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
-    places: set[tuple[str, int]] = field(default_factory=set)
+    partitions: set[TopicPartition] = field(default_factory=set)
 
 
 def traits_of(request: Request, version: int) -> Traits:
-    """Read a request's fields by the names that Kafka gives them, which are the same in every API."""
+    """What this version of a request names."""
     traits = Traits()
-    _read_who(request, traits)
-    for name in getattr(request, "groups_names", ()):
-        traits.groups.add(name)
-    for entry in getattr(request, "groups", None) or ():
-        if isinstance(entry, str):
-            traits.groups.add(entry)
-        else:
-            _read_who(entry, traits)
-            _read_topics(entry, traits)
-    traits.groups.update(getattr(request, "coordinator_keys", ()))
-    if isinstance(key := getattr(request, "key", None), str) and version < 4:
-        traits.groups.add(key)
-    for member in getattr(request, "members", ()):
-        _read_who(member, traits)
-    _read_topics(request, traits)
-    for name in getattr(request, "topic_names", ()):
-        traits.topics.add(name)
-    for marker in getattr(request, "markers", ()):
-        _read_topics(marker, traits)
-    if isinstance(request, JoinGroupRequest):
-        for protocol in request.protocols:
-            traits.topics.update(subscription_topics(protocol.metadata) or ())
+    _read(request, version, traits, "")
     return traits
 
 
-def _read_who(part: Any, traits: Traits) -> None:
-    for name, found in (
-        ("group_id", traits.groups),
-        ("member_id", traits.members),
-        ("group_instance_id", traits.instances),
-    ):
-        value = getattr(part, name, None)
-        if value is not None:
-            found.add(value)
-
-
-def _read_topics(part: Any, traits: Traits) -> None:
-    for topic in getattr(part, "topics", None) or ():
-        name = topic if isinstance(topic, str) else getattr(topic, "name", None)
-        if not name:
+def _read(part: BaseModel, version: int, traits: Traits, topic: str) -> None:
+    """Add what a struct names. Its partitions are of the topic that it names itself, or else of the one around it."""
+    for spec in _naming(type(part)):
+        value: Any = getattr(part, spec.name)
+        if value is None or not spec.versions.carries(version):
             continue
-        traits.topics.add(name)
-        for partition in getattr(topic, "partitions", None) or ():
-            traits.places.add((name, partition if isinstance(partition, int) else partition.partition_index))
-        for index in getattr(topic, "partition_indexes", None) or ():
-            traits.places.add((name, index))
+        if spec.entity is Entity.TOPIC_NAME and not spec.is_array:
+            topic = value
+        for each in value if spec.is_array else (value,):
+            if spec.struct is not None:
+                _read(each, version, traits, topic)
+            else:
+                _add(traits, spec.entity, each, topic)
+
+
+def _add(traits: Traits, entity: Entity | None, value: Any, topic: str) -> None:
+    match entity:
+        case Entity.GROUP_ID | Entity.COORDINATOR_KEY:
+            traits.groups.add(value)
+        case Entity.MEMBER_ID:
+            traits.members.add(value)
+        case Entity.GROUP_INSTANCE_ID:
+            traits.instances.add(value)
+        case Entity.TOPIC_NAME if value:
+            traits.topics.add(value)
+        case Entity.PARTITION if topic:
+            traits.partitions.add(TopicPartition(topic, value))
+        case Entity.SUBSCRIPTION:
+            traits.topics.update(subscription_topics(value) or ())
+
+
+@cache
+def _naming(model: type[BaseModel]) -> tuple[FieldSpec, ...]:
+    """The fields that name something, or whose structs do; a topic's name before the partitions of the topic."""
+    found = [spec for spec in fields_of(model) if spec.entity is not None or (spec.struct and _naming(spec.struct))]
+    return tuple(sorted(found, key=lambda spec: spec.entity is not Entity.TOPIC_NAME))

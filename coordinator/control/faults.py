@@ -178,7 +178,7 @@ class FaultRule(Body):
         if self.partitions is not None:
             return any(
                 partition in self.partitions and (self.topic is None or topic in self.topic)
-                for topic, partition in traits.places
+                for topic, partition in traits.partitions
             )
         return self.topic is None or not traits.topics.isdisjoint(self.topic)
 
