@@ -174,18 +174,18 @@ class GroupTranscript(Watcher):
     # -- the whole
 
     def text(self, violation: Violation | None) -> str:
-        """The transcript: its claim, its settings, and the commands in blocks."""
+        """The transcript: its claim, its settings, and the commands in blocks, which say nothing of what comes out."""
         for _, beat in self._beats.values():
             beat.kept = True
         about_offsets = violation is None or any(word in violation.check for word in _MAY_BE_COMMITS)
-        lines = [short(f"# {violation or 'Nothing was found.'}"), "", *self._beginning(), "log hold", "----", ""]
+        lines = [short(f"# {violation or 'Nothing was found.'}"), "", *self._beginning(), "log hold", ""]
         at: Millis = 0
         told = sorted(self.lines, key=lambda line: line.at)
         for line in told[_loaded_at_once(told) :]:
             if not line.kept or (line.about_offsets and not about_offsets):
                 continue
             if line.at - at >= _BLOCK_MS:
-                lines += ["----", ""] if lines[-1] else []
+                lines += [""] if lines[-1] else []
             still = line.still_since is not None and line.at > at
             if still and line.still_since is not None:
                 if line.still_since > at:
@@ -202,7 +202,7 @@ class GroupTranscript(Watcher):
         if violation is not None:
             # At least a moment, for what is due at once.
             lines.append(f"advance {max(1, violation.at - at)}")
-        return "\n".join([*lines, "----"] if lines[-1] else lines[:-1]) + "\n"
+        return "\n".join(lines if lines[-1] else lines[:-1]) + "\n"
 
     def _beginning(self) -> Iterator[str]:
         """Settings, topics, and what each member joins with."""

@@ -20,6 +20,8 @@ from rejoin.simulation.search.observations import Violation
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
 from rejoin.simulation.search.schedules import random_scenario as random_scenario
 from rejoin.simulation.world import Millis
+from rejoin.transcript.player import NodeFailed
+from rejoin.transcript.playing import TranscriptError, play
 
 SHRINK_TRIES: Final = 300
 FIRST_SCHEDULE: Final = next(iter(SCHEDULES))
@@ -104,7 +106,7 @@ class FailingSeed:
             f"seed {self.seed}, at {self.violation.at} ms: {self.violation}\n"
             f"again: rejoin search {schedule}--seeds {self.seed}\n\n"
             f"the smallest scenario that still fails:\n\n{self.scenario_text()}\n"
-            f"as a transcript for tests/transcripts (--rewrite fills in what comes out):\n\n{self.transcript}"
+            f"as a transcript, which rejoin transcript play FILE plays:\n\n{self.transcript}"
         )
 
 
@@ -154,7 +156,15 @@ def explain(schedule: str, seed: int, data: dict[str, Any], violation: Violation
     if shrink:
         data, violation = shrunken(data, violation)
     outcome = play_checked(data, transcript=True)
-    return FailingSeed(schedule, seed, outcome.violation or violation, data, outcome.transcript)
+    return FailingSeed(schedule, seed, outcome.violation or violation, data, _with_output(outcome.transcript))
+
+
+def _with_output(transcript: str) -> str:
+    """The transcript with what comes out today; without, if the coordinator breaks over it."""
+    try:
+        return play(transcript).text
+    except (NodeFailed, TranscriptError):
+        return transcript
 
 
 def shrunken(data: dict[str, Any], violation: Violation) -> tuple[dict[str, Any], Violation]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from rejoin.__main__ import build
 from rejoin.coordinator.testing import GroupCoordinator, Refused, running
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.transcript.playing import play
@@ -86,6 +88,16 @@ async def test_what_happened_reads_like_a_scenario(node: Controlled) -> None:
     transcript = await node.control("GET", "/transcript?claim=A+member+says+nothing.")
     assert transcript == TOLD
     assert play(transcript).text == transcript
+
+
+async def test_a_reader_can_play_it(node: Controlled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    member_id = await node.stable()
+    await node.advance(44_000)
+    await node.beat(member_id)
+    file = tmp_path / "what_happened.txt"
+    file.write_text(await node.control("GET", "/transcript"))
+    assert not build()(["transcript", "play", str(file)], result_action="return_value")
+    assert capsys.readouterr() == (file.read_text(), "")
 
 
 async def test_since_a_mark_the_rest_is_quiet_and_still_replays(node: Controlled) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rejoin.transcript.playing import play
+
 pytest_plugins = ("pytester",)
 
 INI = """
@@ -85,6 +87,8 @@ def test_a_failing_tests_report_carries_what_happened(project: pytest.Pytester) 
         ]
     )
     assert result.stdout.str().count("group coordinator: what happened") == 1
+    evidence = result.stdout.str().partition("# test_wrong failed.")[2].partition("=====")[0]
+    assert not play(evidence).differing, "what the report shows can be played"
 
 
 def test_a_wait_that_fails_says_how_the_group_looked(project: pytest.Pytester) -> None:
