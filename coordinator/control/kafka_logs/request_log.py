@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import orjson
 
-from rejoin.coordinator.control.kafka_logs.versions import Version
 from rejoin.coordinator.control.kafka_logs.writer import stamp
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Broker, Context, Millis, Received
+from rejoin.journal.kafka_logs.template import Version
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST

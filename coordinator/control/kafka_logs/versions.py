@@ -1,17 +1,12 @@
-"""Kafka's versions, as far as their logs are known."""
+"""The versions of Kafka that a request may name."""
 
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias
+from typing import Final
 
 from rejoin.coordinator.control.errors import InvalidArgument
-
-Version: TypeAlias = tuple[int, int]
-"""Major and minor; patch releases did not change these texts."""
-
-OLDEST: Final[Version] = (1, 1)
-NEWEST: Final[Version] = (4, 0)
+from rejoin.journal.kafka_logs.template import NEWEST, OLDEST, Version
 
 _VERSION: Final = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})(\.[0-9]{1,3})?")
 

@@ -1,51 +1,27 @@
-"""The messages of Kafka's group coordinators: one row for each form that some version prints.
+"""Reads the messages of Kafka's group coordinators.
 
-Forms were read from the sources of Kafka 1.1 to 4.x. Up to 3.9 the coordinator is the one in Scala, since 4.0 the one
-in Java. A group's or member's id may hold spaces, brackets and dots, so forms stand on their fixed words and on the end
-of the message.
+Most forms are those of :mod:`rejoin.journal.kafka_logs.lines`, by which the emulator writes; here are those that are
+only read: remarks, and the newer group protocols. A group's or member's id may hold spaces, brackets and dots, so forms
+stand on their fixed words and on the end of the message.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from rejoin.journal.kafka_logs.lines import LINES, METADATA
+from rejoin.journal.kafka_logs.template import Template, values_of
 
 _G: Final = r"(?P<group>.*)"
 _GEN: Final = r"(?P<generation>-?\d+)"
-_PLACE: Final = r"(?: \(__consumer_offsets-(?P<partition>\d+)\))?"
-_TP: Final = r"(?P<topic>\S+)-(?P<partition>\d+)"
-_EPOCH: Final = r"(?:OptionalInt\[(?P<epoch>-?\d+)\]|OptionalInt\.empty|(?P<plain_epoch>-?\d+))"
-_META: Final = (
-    r"MemberMetadata\(memberId=(?P<member>.*?), groupInstanceId=(?P<instance>Some\(.*?\)|None), "
-    r"clientId=(?P<client_id>.*?), clientHost=(?P<client_host>.*?), sessionTimeoutMs=(?P<session_timeout_ms>\d+), "
-    r"rebalanceTimeoutMs=(?P<rebalance_timeout_ms>\d+), supportedProtocols=List\((?P<protocols>.*?)\)(?:, ?)?\)"
-)
-_REASON: Final = r"(?:; client reason: (?P<client_reason>.*))?"
+_META: Final = Template("member", METADATA).pattern
 
 CLASSIC: Final[tuple[tuple[str, str], ...]] = (
     # --- the phases of a rebalance
-    (
-        "preparing",
-        rf"Preparing to rebalance group (?P<group>.*?)(?: in state (?P<state>\w+))? with old generation {_GEN}{_PLACE}"
-        r"(?: \(reason: (?P<reason>.*)\))?\.?",
-    ),
-    ("stabilized", rf"Stabilized group {_G} generation {_GEN}{_PLACE}(?: with (?P<members>\d+) members)?\.?"),
-    (
-        "assigned",
-        rf"Assignment received from leader(?: (?P<leader>.*?))? for group {_G} for generation {_GEN}"
-        r"(?:\. The group has (?P<members>\d+) members, (?P<static_members>\d+) of which are static\.)?",
-    ),
-    (
-        "without_assignment",
-        rf"Setting empty assignments for members (?P<set>.*) of {_G} for generation {_GEN}\.?",
-    ),
     ("remark", rf"Sending empty assignment to member .* of {_G} for generation {_GEN} with no errors"),
-    ("emptied", rf"Group {_G} with generation {_GEN} is now empty{_PLACE}\.?"),
-    ("dead", rf"Group {_G} transitioned to Dead in generation {_GEN}"),
     ("remark", rf"Group {_G} is dead, skipping rebalance stage\.?"),
-    ("did_not_join", rf"Group {_G} removed? dynamic members who haven't joined: (?P<set>.*?)\.?"),
-    ("nobody_joined", rf"Group {_G} could not complete rebalance because no members rejoined\.?"),
     (
         "leader_replaced",
         r"Group leader \[member\.id: (?P<old>.*?), group\.instance\.id: .*?\] failed to join before rebalance timeout, "
@@ -58,23 +34,6 @@ CLASSIC: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("remark", r"Group leader \[.*\] failed to join before .*because no member joined\."),
     # --- members go
-    ("failed", rf"Member (?P<member>.*) in group {_G} has failed, removing it from the group\.?"),
-    (
-        "left",
-        rf"Member\[group\.instance\.id (?P<instance>.*?), member\.id (?P<member>.*?)\] in group {_G} has left, "
-        r"removing it from the group",
-    ),
-    ("left", rf"Member (?P<member>.*) in group {_G} has left, removing it from the group"),
-    ("left", rf"Member {_META} has left group {_G} through explicit `LeaveGroup`(?: request)?{_REASON}"),
-    (
-        "pending_left",
-        rf"Pending member with memberId=(?P<member>.*) has left group {_G} through explicit `LeaveGroup` request",
-    ),
-    ("pending_left", rf"Pending member (?P<member>.*) is leaving group {_G}\."),
-    (
-        "pending_expired",
-        rf"Pending member (?P<member>.*) in group {_G} has been removed after session timeout expiration\.",
-    ),
     (
         "remark",
         rf"Received notification of heartbeat expiration for member .* after group {_G} had already been unloaded or "
@@ -94,70 +53,9 @@ CLASSIC: Final[tuple[tuple[str, str], ...]] = (
     ),
     # --- members come
     (
-        "id_handed_out",
-        rf"Dynamic member with unknown member id joins group {_G} in (?P<state>\w+) state\. Created a new member id "
-        r"(?P<member>.*) and request(?:ing)? the member to rejoin with this id\.",
-    ),
-    # Kafka: up to 2.8 this is printed before it is decided whether the member must come back with its id.
-    (
-        "id_created",
-        rf"Dynamic Member with unknown member id joins group {_G} in (?P<state>\w+) state\. Created a new member id "
-        r"(?P<member>.*) for this member and add to the group\.",
-    ),
-    (
         "remark",
         rf"Static Member with unknown member id joins group {_G} in \w+ state\. Created a new member id .* for this "
         r"member and add to the group\.",
-    ),
-    (
-        "joined",
-        rf"Dynamic member with unknown member id joins group {_G} in state (?P<state>\w+)\. Created a new member id "
-        r"(?P<member>.*) and added the member to the group\.",
-    ),
-    (
-        "joined",
-        rf"Pending dynamic member with id (?P<member>.*) joins group {_G} in (?P<state>\w+) state\. Adding to the "
-        r"group now\.",
-    ),
-    (
-        "joined",
-        rf"Adding new static member (?P<instance>Some\(.*?\)|\S+) to group {_G} with member id (?P<member>.*)\.",
-    ),
-    (
-        "joined",
-        rf"Static member with groupInstanceId=(?P<instance>.*) and unknown member id joins group {_G} in "
-        r"(?P<state>\w+) state\. Created a new member id (?P<member>.*) for this member and add(?:ed)? to the group\.",
-    ),
-    (
-        "replaced",
-        rf"Static member with groupInstanceId=(?P<instance>.*) and unknown member id joins group {_G} in "
-        r"(?P<state>\w+) state\. Replacing previously mapped member (?P<old>.*) with this groupInstanceId\.",
-    ),
-    (
-        "replaced",
-        rf"Static member (?P<instance>.*) of group {_G} with unknown member id rejoins, assigning new member id "
-        r"(?P<member>.*), while old member id (?P<old>.*) will be removed\.",
-    ),
-    (
-        "replaced",
-        r"Static member (?P<instance>.*) with unknown member id rejoins, assigning new member id (?P<member>.*), "
-        r"while old member (?P<old>.*) will be removed\.",
-    ),
-    (
-        "no_rebalance",
-        r"Static member (?:which )?joins during (?P<state>\w+) stage (?:and doesn't affect (?:selectProtocol|the "
-        r"selected protocol) )?will not trigger (?:a )?rebalance\.",
-    ),
-    (
-        "fenced",
-        r"Request memberId=(?P<member>.*) for static member with groupInstanceId=(?P<instance>.*) is fenced by "
-        r"(?:current|existing) memberId=(?P<current>.*) during operation (?P<operation>\S+)",
-    ),
-    (
-        "fenced",
-        r"given member\.id (?P<member>.*) is identified as a known static member (?P<instance>.*?), ?but not matching "
-        r"the expected member\.id (?P<current>.*?)(?: during (?P<operation>\S+), will respond with instance fenced "
-        r"error)?",
     ),
     (
         "restored",
@@ -177,38 +75,12 @@ CLASSIC: Final[tuple[tuple[str, str], ...]] = (
         r"producers\. .*",
     ),
     # --- groups come and go with partitions
-    ("loading", rf"Loading group metadata for {_G} with generation {_GEN}"),
-    ("unloading", rf"Unloading group metadata for {_G} with generation {_GEN}"),
-    ("loaded_classic", rf"Loaded classic group {_G} with (?P<members>\d+) members\."),
     ("loaded_modern", rf"Loaded (?P<protocol>consumer|share|streams) group {_G} with (?P<members>\d+) members\."),
     ("loaded_member", rf"Loaded member {_META} in group {_G} with generation {_GEN}\."),
     (
         "loaded_member",
         rf"Static member {_META}\.groupInstanceId of group {_G} loaded with member id .* at generation {_GEN}\.",
     ),
-    ("elected", rf"Elected as the group coordinator for partition (?P<partition>\d+) in epoch {_EPOCH}"),
-    ("resigned", rf"Resigned as the group coordinator for partition (?P<partition>\d+) in epoch {_EPOCH}"),
-    ("load_begins", rf"Scheduling loading of offsets and group metadata from {_TP}(?: for epoch {_EPOCH})?"),
-    (
-        "load_ends",
-        rf"Finished loading offsets and group metadata from {_TP} in (?P<load_ms>\d+) milliseconds"
-        rf"(?: for epoch {_EPOCH}, of which \d+ milliseconds was spent in the scheduler)?\.",
-    ),
-    ("unload_begins", rf"Scheduling unloading of offsets and group metadata from {_TP}"),
-    (
-        "unload_ends",
-        rf"Finished unloading {_TP}(?: for coordinator epoch {_EPOCH})?\. Removed \d+ cached offsets and "
-        r"(?P<groups>\d+) cached groups\.",
-    ),
-    ("load_begins", rf"Scheduling loading of metadata from {_TP} with epoch {_EPOCH}"),
-    (
-        "load_ends",
-        rf"Finished loading of metadata from {_TP} with epoch {_EPOCH} in (?P<load_ms>\d+)ms where \d+ms was spent in "
-        r"the scheduler\. Loaded (?P<records>\d+) records which total to \d+ bytes\.",
-    ),
-    ("remark", rf"Scheduling unloading of metadata for {_TP} with epoch {_EPOCH}"),
-    ("unload_begins", rf"Started unloading metadata for {_TP} with epoch {_EPOCH}\."),
-    ("unload_ends", rf"Finished unloading metadata for {_TP} with epoch {_EPOCH}\."),
     ("remark", r"Ignored (?:un)?loading (?:of )?metadata .*"),
     ("remark", r"Ignored load completion from .*"),
     ("remark", r"The coordinator \S+ is already (?:loading metadata|active)\."),
@@ -221,18 +93,12 @@ CLASSIC: Final[tuple[tuple[str, str], ...]] = (
     ("remark", r"Failed to load metadata from .*"),
     ("remark", r"Unknown (?:message key with version|record type) .*"),
     # --- offsets and whole groups
-    ("remark", r"Removed \d+ expired offsets in -?\d+ milliseconds\."),
     ("remark", r"Removed \d+ offsets associated with deleted partitions: .*"),
-    (
-        "deleted",
-        r"The following groups were deleted: (?P<list>.*?)(?:\. A total of (?P<offsets>\d+) offsets were removed\.)?",
-    ),
     (
         "offsets_deleted",
         rf"The following offsets of the group {_G} were deleted: (?P<list>.*)\. A total of (?P<offsets>\d+) offsets "
         r"were removed\.",
     ),
-    ("simple", rf"Creating simple consumer group {_G} via manual offset commit\."),
     ("remark", r"Generated \d+ (?:tombstone )?records .*"),
     ("remark", rf"Failed to append \d+ tombstones to \S+ for expired/deleted offsets and/or metadata for group {_G}\."),
     ("remark", r"BrokerId \d+ is no longer a coordinator for the group .*"),
@@ -265,18 +131,7 @@ CLASSIC: Final[tuple[tuple[str, str], ...]] = (
 _M: Final = r"(?:(?:Static|Dynamic) )?[Mm]ember (?P<member>.*?)"
 
 BRACKETED: Final[tuple[tuple[str, str], ...]] = (
-    (
-        "left",
-        r"(?:(?:Dynamic |Static )?Member) (?P<member>.*?)(?: with instance id (?P<instance>.*?))? has left group "
-        rf"through explicit `LeaveGroup` request{_REASON}",
-    ),
-    (
-        "pending_left",
-        rf"Pending member (?P<member>.*) has left group through explicit `LeaveGroup` request{_REASON}",
-    ),
-    ("unloading", rf"Unloading group metadata for generation {_GEN}\."),
     ("unloading_modern", r"Unloaded group metadata for group epoch (?P<epoch>-?\d+)\."),
-    ("simple", r"Creating a simple consumer group via manual offset commit\."),
     # --- groups of the newer protocols (KIP-848, KIP-932, KIP-1071)
     (
         "modern_replaced",
@@ -380,8 +235,11 @@ def _by_first_word(forms: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str
 
 
 _WORD: Final = re.compile(r"[A-Za-z]+")
-_CLASSIC: Final = _by_first_word(CLASSIC)
-_BRACKETED: Final = [(kind, re.compile(form, re.DOTALL)) for kind, form in BRACKETED]
+_CLASSIC: Final = _by_first_word([*((line.kind, line.pattern) for line in LINES if not line.bracket), *CLASSIC])
+_BRACKETED: Final = [
+    (kind, re.compile(form, re.DOTALL))
+    for kind, form in (*((line.kind, line.pattern) for line in LINES if line.bracket), *BRACKETED)
+]
 
 
 def read_message(text: str) -> Message | None:
@@ -391,19 +249,12 @@ def read_message(text: str) -> Message | None:
         for kind, form in _BRACKETED:
             match = form.fullmatch(bracket["rest"])
             if match is not None:
-                return Message(kind, bracket["group"], _values(match))
+                return Message(kind, bracket["group"], values_of(match))
     word = _WORD.match(text)
     for key in (word[0], "") if word is not None else ("",):
         for kind, form in _CLASSIC.get(key, ()):
             match = form.fullmatch(text)
             if match is not None:
-                values = _values(match)
+                values = values_of(match)
                 return Message(kind, values.pop("group", None), values)
     return None
-
-
-def _values(match: re.Match[str]) -> dict[str, Any]:
-    values = {name: value for name, value in match.groupdict().items() if value is not None}
-    if "plain_epoch" in values:
-        values["epoch"] = values.pop("plain_epoch")
-    return values

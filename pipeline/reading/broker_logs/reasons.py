@@ -1,7 +1,6 @@
-"""Why a rebalance began, from the reason that a coordinator prints behind "Preparing to rebalance group".
+"""Reads why a rebalance began, by the texts of :mod:`rejoin.journal.kafka_logs.reasons`.
 
-Reasons came with Kafka 2.2; what the client says of itself (KIP-800) with 3.2. The texts of every version are told
-apart by their fixed words, since ids may hold nearly anything.
+The texts of every version differ in their fixed words; ids may hold nearly anything.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from rejoin.journal.kafka_logs.reasons import CLIENT_REASON, NOT_PROVIDED, REASONS
+
 UNKNOWN: Final = "unknown"
 """The class of a cause that a log does not tell."""
 
-_CLIENT: Final = "; client reason: "
-_NOT_PROVIDED: Final = ("not provided", "null", "")
+_NO_REASONS: Final = (NOT_PROVIDED, "null", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,50 +31,29 @@ class Reason:
     error: str | None = None
 
 
-_FORMS: Final = tuple(
-    (cause, re.compile(form, re.DOTALL))
-    for cause, form in (
-        ("join-new", r"Adding new member (?P<member>.*?)(?: with group instance ?id (?P<instance>.*))?"),
-        (
-            "static-metadata",
-            r"Updating metadata for static member (?P<member>.*?) with instance id (?P<instance>.*)",
-        ),
-        ("rejoin-metadata", r"Updating metadata for member (?P<member>.*?)(?: during (?P<state>\w+))?"),
-        ("rejoin-leader", r"[Ll]eader (?P<member>.*) re-joining group during (?P<state>\w+)"),
-        ("rejoin-preparing", r"Member (?P<member>.*?) (?:is )?joining group during (?P<state>\w+)"),
-        (
-            "static-protocol",
-            r"Group's selectedProtocol will change because static member (?P<member>.*?) with instance id "
-            r"(?P<instance>.*) joined with change of protocol",
-        ),
-        ("leave", r"[Rr]emoving member (?P<member>.*) on LeaveGroup"),
-        # Kafka: the coordinator in Java rebalances once for all members of a LeaveGroup, and names them together.
-        ("leave", r"explicit `LeaveGroup` request for \((?P<members>.*)\) members\.?"),
-        ("session-expiry", r"removing member (?P<member>.*) on heartbeat expiration\.?"),
-        ("sync-expiry", r"Removing (?P<set>.*) on pending sync request expiration"),
-        (
-            "store-failure",
-            r"[Ee]rror (?:(?P<error>\S+) )?when storing group assignment ?during SyncGroup "
-            r"\(member: (?P<member>.*)\)\.?",
-        ),
-        ("over-capacity", r"Freshly-loaded group .*is over capacity.*"),
-        ("downgrade", r"Downgrade group .* from consumer to classic\.?"),
-    )
+_ONLY_READ: Final = (
+    ("rejoin-preparing", r"Member (?P<member>.*?) (?:is )?joining group during (?P<state>\w+)"),
+    ("over-capacity", r"Freshly-loaded group .*is over capacity.*"),
+    ("downgrade", r"Downgrade group .* from consumer to classic\.?"),
 )
+_FORMS: Final = [
+    (cause, re.compile(form, re.DOTALL))
+    for cause, form in (*((reason.kind, reason.pattern) for reason in REASONS), *_ONLY_READ)
+]
 
 
 def read_reason(text: str) -> Reason:
     """The cause that a reason tells; its class is ``unknown`` for words that no known version prints."""
-    said, behind, told = text.partition(_CLIENT)
-    client = told if behind and told not in _NOT_PROVIDED else None
+    said, behind, told = text.partition(CLIENT_REASON)
+    client = told if behind and told not in _NO_REASONS else None
     for cause, form in _FORMS:
         match = form.fullmatch(said)
         if match is None:
             continue
         found = match.groupdict()
         members = several(found["set"]) if found.get("set") is not None else ()
-        if found.get("members"):
-            members = tuple(found["members"].split(", "))
+        if found.get("several"):
+            members = tuple(found["several"].split(", "))
         member = found.get("member") or (members[0] if members else None)
         return Reason(
             cause,

@@ -1,0 +1,1 @@
+"""What Kafka's group coordinators log: one table for the writer and the parser."""

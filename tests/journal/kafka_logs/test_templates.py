@@ -1,0 +1,111 @@
+"""Each line of the table, written as each version prints it, is read with its kind and its fields."""
+
+from __future__ import annotations
+
+import pytest
+
+from rejoin.journal.kafka_logs.lines import LINES, line
+from rejoin.journal.kafka_logs.reasons import CLIENT_REASON, REASONS, WITH_CLIENT_REASON, reason_line
+from rejoin.journal.kafka_logs.template import NEWEST, OLDEST, VERSIONS, Template, Version
+from rejoin.pipeline.reading.broker_logs.messages import read_message
+from rejoin.pipeline.reading.broker_logs.reasons import read_reason
+
+VALUES = {
+    "group": "a group [of] 2.0 (mine)",
+    "member": "consumer-1-f0e1 (a)",
+    "old": "consumer-1-old",
+    "current": "consumer-1-new",
+    "leader": "leader-1",
+    "instance": "instance 7",
+    "scala_instance": "Some(instance 7)",
+    "state": "PreparingRebalance",
+    "generation": "-1",
+    "partition": "49",
+    "topic": "__consumer_offsets",
+    "epoch": "12",
+    "members": "3",
+    "static_members": "1",
+    "set": "Set(a, b)",
+    "several": "a, b",
+    "list": "g",
+    "offsets": "8",
+    "groups": "2",
+    "records": "100",
+    "load_ms": "17",
+    "took_ms": "0",
+    "scheduler_ms": "0",
+    "bytes": "0",
+    "client_id": "consumer-1",
+    "client_host": "/10.0.0.1",
+    "client_reason": "the consumer is being closed",
+    "session_timeout_ms": "45000",
+    "rebalance_timeout_ms": "300000",
+    "protocols": "range, sticky",
+    "operation": "syncGroup",
+    "reason": "Adding new member m with group instance id None; client reason: not provided",
+    "error": "COORDINATOR_NOT_AVAILABLE",
+}
+
+
+def rows(table: tuple[Template, ...]) -> list[tuple[Template, Version]]:
+    return [(template, version) for template in table for version in VERSIONS if template.is_in(version)]
+
+
+def name(value: object) -> str:
+    return f"{value.kind}-{value.variant}" if isinstance(value, Template) else str(value)
+
+
+@pytest.mark.parametrize(("template", "version"), rows(LINES), ids=name)
+def test_a_line_is_read_as_it_was_written(template: Template, version: Version) -> None:
+    found = read_message(template.format(version, VALUES))
+    assert found is not None
+    fields = [field for field in template.fields(version) if field != "group"]
+    expected = {"instance" if field == "scala_instance" else field: VALUES[field] for field in fields}
+    assert (found.kind, found.values) == (template.kind, expected)
+    assert found.group == (VALUES["group"] if "group" in template.fields(version) else None)
+
+
+@pytest.mark.parametrize(("template", "version"), rows(REASONS), ids=name)
+@pytest.mark.parametrize("client_reason", [None, "any words; client reason: again"])
+def test_a_reason_is_read_as_it_was_written(template: Template, version: Version, client_reason: str | None) -> None:
+    text = template.format(version, VALUES)
+    if client_reason is not None and template.kind in WITH_CLIENT_REASON:
+        text += f"{CLIENT_REASON}{client_reason}"
+    found = read_reason(text)
+    fields = template.fields(version)
+    assert found.cause == template.kind
+    assert found.client_reason == (client_reason if template.kind in WITH_CLIENT_REASON else None)
+    assert found.group_instance_id == (VALUES["instance"] if "instance" in fields else None)
+    assert found.state == (VALUES["state"] if "state" in fields else None)
+    assert found.error == (VALUES["error"] if "error" in fields else None)
+    if "several" in fields or "set" in fields:
+        assert found.members == ("a", "b")
+    elif "member" in fields:
+        assert found.member_id == VALUES["member"]
+
+
+def test_no_version_has_two_lines_for_one_purpose() -> None:
+    for version in VERSIONS:
+        names = [(each.kind, each.variant) for each in LINES if each.is_in(version)]
+        assert len(names) == len(set(names)), version
+
+
+def test_every_version_has_a_reason_for_every_cause() -> None:
+    for cause in {each.kind for each in REASONS}:
+        for version in VERSIONS:
+            if version >= (2, 2):
+                assert reason_line(cause, version).is_in(version)
+
+
+def test_parts_are_there_in_their_versions() -> None:
+    template = Template("kind", "<3.0-:Leader|leader> {member}<2.8-3.5: of {group?}<3.0-:!>><-2.0:.>")
+    values = {"member": "m", "group": "g"}
+    printed = {version: template.format(version, values) for version in ((1, 1), (2, 7), (2, 8), (3, 0), (3, 5))}
+    assert list(printed.values()) == ["leader m.", "leader m", "leader m of g", "Leader m of g!", "Leader m"]
+    assert template.fields((2, 7)) == ["member"]
+
+
+def test_a_version_that_is_silent_has_no_line() -> None:
+    assert line("elected", (2, 7)) is None
+    assert line("elected", (2, 8)) is not None
+    assert (VERSIONS[0], VERSIONS[-1]) == (OLDEST, NEWEST)
