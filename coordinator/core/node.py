@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core import describe, quiescence, snapshots
@@ -15,9 +15,9 @@ from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.groups.routing import GroupShards
+from rejoin.coordinator.core.handlers import HANDLERS, RequestHandlers
 from rejoin.coordinator.core.inputs import (
     ClusterSeen,
-    Context,
     Elapsed,
     Elected,
     Input,
@@ -45,31 +45,9 @@ from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.views import GroupView, NodeView, OffsetView, TimerView, TopicView
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Request
-from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
-from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
-from rejoin.protocol.messages.cluster.metadata import MetadataRequest
-from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
-from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
-from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
-from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
-from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
-from rejoin.protocol.messages.groups.list_groups import ListGroupsRequest
-from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
-from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
-from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest
-from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
-from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest
-from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
-from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
-from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
-from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
-from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.types import TopicPartition
-
-Handler: TypeAlias = Callable[[Token, Any, Context], None]
 
 
 class Node:
@@ -94,27 +72,8 @@ class Node:
         topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
         self._topic_requests = topics
         cluster = ClusterRequests(self._ctx, self._cluster, self._groups, self._topics, topics, admission)
-        self._handlers: dict[type[Request], Handler] = {
-            HeartbeatRequest: groups.heartbeat,
-            JoinGroupRequest: groups.join,
-            SyncGroupRequest: groups.sync,
-            LeaveGroupRequest: groups.leave,
-            ListGroupsRequest: groups.list_groups,
-            DescribeGroupsRequest: groups.describe_groups,
-            DeleteGroupsRequest: groups.delete_groups,
-            OffsetCommitRequest: offsets.commit,
-            TxnOffsetCommitRequest: offsets.txn_commit,
-            OffsetFetchRequest: offsets.fetch,
-            OffsetDeleteRequest: offsets.delete,
-            WriteTxnMarkersRequest: offsets.write_markers,
-            FindCoordinatorRequest: cluster.find_coordinator,
-            ApiVersionsRequest: cluster.api_versions,
-            MetadataRequest: cluster.metadata,
-            CreateTopicsRequest: topics.create_topics,
-            CreatePartitionsRequest: topics.create_partitions,
-            DeleteTopicsRequest: topics.delete_topics,
-            ListOffsetsRequest: cluster.list_offsets,
-        }
+        handlers = RequestHandlers(self._ctx, groups, offsets, topics, cluster)
+        self._handlers = {request: attach(handlers) for request, attach in HANDLERS.items()}
 
     # --- the door
 
