@@ -118,7 +118,9 @@ SAMPLES: list[tuple[str, int, dict[str, Any], Traits]] = [
 ]
 
 
-@pytest.mark.parametrize(("api", "version", "body", "expected"), SAMPLES, ids=lambda value: str(value)[:24])
+@pytest.mark.parametrize(
+    ("api", "version", "body", "expected"), SAMPLES, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_a_request_is_about_what_its_fields_name(
     api: str, version: int, body: dict[str, Any], expected: Traits
 ) -> None:
