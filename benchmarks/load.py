@@ -217,7 +217,7 @@ async def load(options: Options) -> tuple[float, float, int]:
         await asyncio.sleep(0.01)
     loaded = time.perf_counter()
     await starting
-    offsets = app.runtime.node.describe(0).offsets
+    offsets = app.runtime.node.describe().offsets
     await app.stop()
     return elected - began, loaded - elected, offsets
 

@@ -263,7 +263,7 @@ class Player:
     # --- looking
 
     def _view(self) -> GroupView | None:
-        return self.node.describe_group(self.group, self.now)
+        return self.node.describe_group(self.group)
 
     def do_look(self, _: list[str]) -> None:
         self._say(show_group(self.group, self._view()))

@@ -159,7 +159,7 @@ class AdminActions:
 
     def _find(self, which: WhichMember) -> tuple[GroupView, MemberView | str]:
         """The group and the member that is meant; an id that was only handed out is given as it is."""
-        view = self._runtime.node.describe_group(which.group, self._clock.now())
+        view = self._runtime.node.describe_group(which.group)
         if view is None:
             raise self._unknown("group", which.group, self._runtime.node.group_ids())
         if which.member is not None and which.member in view.pending_members:

@@ -114,7 +114,7 @@ class GroupWaiter:
         return view
 
     def _view(self, group_id: str) -> GroupView | None:
-        return self._runtime.node.describe_group(group_id, self._clock.now())
+        return self._runtime.node.describe_group(group_id)
 
     def _not_reached(self, wanted: GroupWanted, when: str) -> NotReached:
         view = self._view(wanted.group)

@@ -15,7 +15,7 @@ Millis: TypeAlias = int
 """Whole milliseconds: an instant since 1970, or a length."""
 
 Token: TypeAlias = object
-"""Whoever waits for an answer. The core keeps it and gives it back, the very object, in exactly one ``Reply``."""
+"""Stands for a requester. The core keeps it and gives it back, the very object, in exactly one ``Reply``."""
 
 TopicsRecords: TypeAlias = tuple[TopicRecord | PartitionRecord | RemoveTopicRecord, ...]
 """What one change of the topics consists of; it is stored whole or not at all."""
@@ -102,7 +102,7 @@ class ClusterSeen:
 class TopicsStored:
     """An ``AppendTopics`` ended: stored as ``version``, failed, or ``overtaken`` by a change that was stored before.
 
-    Whoever is overtaken is handed the other changes first, with ``TopicsChanged``, and decides again.
+    A node that was overtaken gets the other changes first, with ``TopicsChanged``, and decides again.
     """
 
     append_id: int
@@ -124,7 +124,7 @@ class TopicsChanged:
 
 
 class Managed:
-    """Something that does not happen by itself: a test makes it so. Whoever hands it in has checked that it can be."""
+    """Something that does not happen by itself: a test asks for it, and has checked that it is possible."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ class SessionLost(Managed):
 
 @dataclass(slots=True)
 class RecordsWritten(Managed):
-    """Somebody produced: a partition's end offset has moved on by so many records at once."""
+    """Records were produced: a partition's end offset moves on by so many at once."""
 
     topic: str
     partition: int

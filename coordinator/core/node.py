@@ -1,4 +1,4 @@
-"""The one door: a node of the cluster, which owns some offsets partitions and routes each request to its shard.
+"""The one door: a node of the cluster, which leads some partitions and routes each request to its shard.
 
 A recorded list of inputs with their times replays a node exactly. There is no other way in and no other way out.
 """
@@ -78,7 +78,7 @@ class Node:
     # --- the door
 
     def step(self, what: Input, now: Millis) -> list[Effect]:
-        """Take in what happened; with ``Elapsed``, fire what is due. Returns what shall be done, in order.
+        """Handle one input; with ``Elapsed``, fire what is due. Returns the effects, in order.
 
         An input that arrives by a deadline wins over it; what was due before ``now`` fires first. A timer that is set
         to fire at once does so with the next ``Elapsed``, so a driver looks at ``next_deadline`` after each step.
@@ -95,7 +95,7 @@ class Node:
             if isinstance(what, Received):
                 self._receive(what)
             else:
-                self._take_in(what)
+                self._handle(what)
         return ctx.effects
 
     def next_deadline(self) -> Millis | None:
@@ -107,7 +107,7 @@ class Node:
             try:
                 self._shards[key.owner.topic].fire(key)
             except Exception as problem:
-                self._distrust(self._shard(key.owner), f"timer {key.kind.name.lower()}", problem)
+                self._reload(self._shard(key.owner), f"timer {key.kind.name.lower()}", problem)
 
     def _receive(self, what: Received) -> None:
         try:
@@ -116,20 +116,20 @@ class Node:
             self._recover(what, problem)
 
     def _recover(self, what: Received, problem: Exception) -> None:
-        """A request that brought the core down is answered all the same."""
+        """A request whose handler failed is answered all the same."""
         group_id = getattr(what.request, "group_id", None)
         shard = None
         if isinstance(group_id, str):
             shard = self._groups.shard_of(group_id)
-        self._distrust(shard, BY_REQUEST[type(what.request)].name, problem)
+        self._reload(shard, BY_REQUEST[type(what.request)].name, problem)
         ctx = self._ctx
         answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in ctx.effects)
         if not answered:
-            answer = what.request.error_response(what.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
-            ctx.reply(what.token, answer)
+            response = what.request.error_response(what.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+            ctx.reply(what.token, response)
 
-    def _distrust(self, shard: Shard[Any] | None, doing: str, problem: Exception) -> None:
-        """A bug, not an answer of the protocol: say so loudly, and trust the log rather than the memory."""
+    def _reload(self, shard: Shard[Any] | None, doing: str, problem: Exception) -> None:
+        """A bug, and no error of the protocol: report it, and read the shard from its log again."""
         self._ctx.emit(
             CoreFailed(
                 topic=None if shard is None else shard.partition.topic,
@@ -141,14 +141,14 @@ class Node:
         if shard is not None:
             self._shards[shard.partition.topic].reload(shard.partition)
 
-    def _take_in(self, what: Input) -> None:
-        """Everything but requests. A failure here, too, is a bug of one shard, and costs only that."""
+    def _handle(self, what: Input) -> None:
+        """Handle everything but requests. A failure here, too, is a bug of one shard, and costs only that shard."""
         try:
             self._dispatch(what)
         except (TypeError, AttributeError, AssertionError, LookupError, ValueError) as problem:
             if not isinstance(what, (Stored, LogRead)):
                 raise
-            self._distrust(self._shard(what.partition), type(what).__name__, problem)
+            self._reload(self._shard(what.partition), type(what).__name__, problem)
 
     def _dispatch(self, what: Input) -> None:
         match what:
@@ -161,7 +161,7 @@ class Node:
                 if shard is not None and shard.epoch == what.epoch:
                     shard.log_read(what.records, what.end)
                     if what.end:
-                        self._changes.forget_offsets_of_the_gone(what.partition)
+                        self._changes.delete_orphaned_offsets(what.partition)
             case Elected():
                 self._shards[what.partition.topic].elect(what.partition, what.epoch)
             case Resigned():
@@ -186,7 +186,7 @@ class Node:
 
     # --- questions
 
-    def describe(self, now: Millis) -> NodeView:
+    def describe(self) -> NodeView:
         """The node in short."""
         return describe.of_node(self.settings.broker_id, self._cluster, self._groups)
 
@@ -199,7 +199,7 @@ class Node:
         """The node that leads each partition, as far as this one knows."""
         return self._cluster.leaders
 
-    def describe_group(self, group_id: str, now: Millis) -> GroupView | None:
+    def describe_group(self, group_id: str) -> GroupView | None:
         """One group, or none where this node has no such group."""
         shard = self._groups.machine_of(group_id)
         group = None if shard is None else shard.groups.get(group_id)
@@ -268,13 +268,13 @@ class Node:
     # --- another node in the same state
 
     def waiting(self) -> list[Token]:
-        """Whoever waits in a group with a parked JoinGroup or SyncGroup."""
+        """The token of every parked JoinGroup and SyncGroup."""
         return self._groups.parked_tokens()
 
     def copy(self, instead: Callable[[Token], Token]) -> Self:
         """A node of its own in the very state of this one, with another token for each that waits.
 
-        Nothing may be on its way to the log: what ends there could not be told to both.
+        No append may be in flight: its end could not reach both.
         """
         assert not any(shards.is_writing for shards in self._shards.values()), "a node is copied between appends"
         self._ctx.effects = []  # the last step's, long carried out

@@ -11,7 +11,7 @@ from rejoin.coordinator.core.inputs import Broker
 
 
 class View(BaseModel):
-    """A picture of something at one instant; camelCase in JSON."""
+    """Something as it is at one instant; camelCase in JSON."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -101,7 +101,7 @@ class PartitionView(View):
 
 
 class TopicView(View):
-    """A topic; end offsets at the time of the picture, one for each partition."""
+    """A topic; its end offsets now, one for each partition."""
 
     topic: str
     topic_id: str

@@ -148,7 +148,7 @@ class GroupCoordinator:
         """A group as its coordinator sees it, or none."""
 
         async def look(control: Control) -> GroupView | None:
-            return self.app.runtime.node.describe_group(group_id, control.clock.now())
+            return self.app.runtime.node.describe_group(group_id)
 
         return await self.do(look)
 

@@ -113,7 +113,7 @@ class SimulatedGroup:
         self.cluster.grow_topic(name, partitions)
 
     def _view(self) -> GroupView | None:
-        return None if self.node.core is None else self.node.core.describe_group("g", self.now)
+        return None if self.node.core is None else self.node.core.describe_group("g")
 
     def state(self) -> str:
         view = self._view()

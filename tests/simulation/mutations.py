@@ -9,7 +9,7 @@ import pytest
 
 from rejoin.coordinator.core.groups import loading, shard
 from rejoin.coordinator.core.groups.classic import group as classic_group
-from rejoin.coordinator.core.groups.classic import joining, membership, rebalance
+from rejoin.coordinator.core.groups.classic import joining, members, membership, rebalance
 from rejoin.coordinator.core.offsets import commits as committing
 from rejoin.coordinator.core.runtime import shard as runtime_shard
 from rejoin.protocol.errors import ErrorCode
@@ -127,7 +127,7 @@ def nobody_has_to_sync(patch: pytest.MonkeyPatch) -> None:
 
 def a_first_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any) -> None:
-        if group.state is rebalance.PREPARING_REBALANCE and group.everybody_is_here:
+        if group.state is rebalance.PREPARING_REBALANCE and group.all_joined:
             self.end_join_phase(group)
 
     patch.setattr(rebalance.Rebalancer, "finish_if_all_joined", wrong)
@@ -135,19 +135,19 @@ def a_first_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
 
 def those_who_wait_are_forgotten_when_a_node_resigns(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, error: ErrorCode) -> None:
-        self.rebalancer.enter(group, shard.DEAD)
+        self.members.enter(group, shard.DEAD)
 
     patch.setattr(shard.GroupsShard, "_close", wrong)
 
 
 def a_removed_member_that_waits_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    right = rebalance.Rebalancer.take_out
+    right = members.Members.remove
 
     def wrong(self: Any, group: Any, member: Any, *rest: Any) -> None:
         member.parked_sync = None
         right(self, group, member, *rest)
 
-    patch.setattr(rebalance.Rebalancer, "take_out", wrong)
+    patch.setattr(members.Members, "remove", wrong)
 
 
 def a_join_that_is_replaced_is_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -156,18 +156,18 @@ def a_join_that_is_replaced_is_forgotten(patch: pytest.MonkeyPatch) -> None:
             group.awaiting_join += 1
         member.parked_join = parked
 
-    patch.setattr(rebalance.Rebalancer, "park_join", wrong)
+    patch.setattr(members.Members, "park_join", wrong)
 
 
 def a_parked_join_is_answered_again(patch: pytest.MonkeyPatch) -> None:
-    right = rebalance.Rebalancer.answer_join
+    right = members.Members.answer_join
 
     def wrong(self: Any, group: Any, member: Any, response: Any) -> None:
         token = member.parked_join.token
         right(self, group, member, response)
         self._ctx.reply(token, response)
 
-    patch.setattr(rebalance.Rebalancer, "answer_join", wrong)
+    patch.setattr(members.Members, "answer_join", wrong)
 
 
 def offsets_are_not_loaded(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.membership import HEARTBEAT_RESPONSES, leave_unknown_group
-from rejoin.coordinator.core.groups.classic.rebalance import sync_refused
+from rejoin.coordinator.core.groups.classic.responses import sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
 from rejoin.coordinator.core.groups.routing import GroupShards
 from rejoin.coordinator.core.groups.shard import GroupsShard
@@ -102,10 +102,10 @@ class GroupRequests:
         if group is None:
             self._ctx.reply(token, leave_unknown_group(request, context.api_version))
             return
-        # The answer comes first: what leaving does to the others is its consequence.
+        # The response comes first: what leaving does to the others is its consequence.
         at = len(self._ctx.effects)
-        answer = shard.membership.leave(group, request, context.api_version)
-        self._ctx.reply(token, answer)
+        response = shard.membership.leave(group, request, context.api_version)
+        self._ctx.reply(token, response)
         self._ctx.effects.insert(at, self._ctx.effects.pop())
 
     # --- administration
@@ -129,7 +129,7 @@ class GroupRequests:
             and (not types or CLASSIC in types)
             and (sees_all or self._admission.allows(ListGroupsRequest, context, Resource.GROUP, group.group_id))
         ]
-        answer = ListGroupsResponse(
+        response = ListGroupsResponse(
             groups=tuple(
                 ListedGroup(
                     group_id=group.group_id,
@@ -140,7 +140,7 @@ class GroupRequests:
                 for group in sorted(groups, key=lambda group: group.group_id)
             )
         )
-        self._ctx.reply(token, answer)
+        self._ctx.reply(token, response)
 
     def describe_groups(self, token: Token, request: DescribeGroupsRequest, context: Context) -> None:
         described = tuple(self._describe(group_id, request, context) for group_id in request.groups)

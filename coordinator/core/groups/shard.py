@@ -9,8 +9,10 @@ from typing import Literal, TypeAlias
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.joining import Joining
 from rejoin.coordinator.core.groups.classic.member import Parked
+from rejoin.coordinator.core.groups.classic.members import Members
 from rejoin.coordinator.core.groups.classic.membership import Membership
-from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer, join_refused, sync_refused
+from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
+from rejoin.coordinator.core.groups.classic.responses import join_refused, sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.loading import Replay
@@ -45,9 +47,10 @@ class GroupsShard(StateMachine):
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
         self.statistics = StatisticsStore()
-        self.rebalancer = Rebalancer(ctx, log, self.statistics)
-        self.joining = Joining(ctx, log, self.rebalancer)
-        self.membership = Membership(ctx, self.rebalancer)
+        self.members = Members(ctx, self.statistics)
+        self.rebalancer = Rebalancer(ctx, log, self.members, self.statistics)
+        self.joining = Joining(ctx, log, self.members, self.rebalancer)
+        self.membership = Membership(ctx, self.members, self.rebalancer)
         self.commits = OffsetCommits(ctx, log, self.offsets, self)
         self.deletions = OffsetDeletions(ctx, log, self.offsets)
         self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics)
@@ -63,7 +66,7 @@ class GroupsShard(StateMachine):
         ctx = self._ctx
         for group in self.groups.values():
             for member in group.members.values():
-                self.rebalancer.restart_session(member)
+                self.members.restart_session(member)
             offsets = self.offsets.get(group.group_id)
             ctx.emit(
                 GroupLoaded(
@@ -146,10 +149,10 @@ class GroupsShard(StateMachine):
             if member.parked_join is not None:
                 # Kafka: GroupMetadataManager.onUnloaded gives the id back; a group that could not be stored does not.
                 member_id = member.member_id if error is ErrorCode.NOT_COORDINATOR else ""
-                self.rebalancer.answer_join(group, member, join_refused(member.parked_join, error, member_id))
+                self.members.answer_join(group, member, join_refused(member.parked_join, error, member_id))
             if member.parked_sync is not None:
-                self.rebalancer.answer_sync(member, sync_refused(error))
-        self.rebalancer.enter(group, DEAD)
+                self.members.answer_sync(member, sync_refused(error))
+        self.members.enter(group, DEAD)
 
     def _remove(self, group: ClassicGroup) -> None:
         """Remove a group that the log does not know."""
@@ -185,7 +188,7 @@ class GroupsShard(StateMachine):
 
     def finish_deletion(self, group: ClassicGroup, why: Literal["requested", "expired"], offsets: int) -> None:
         """A group's tombstones are durable."""
-        self.rebalancer.enter(group, DEAD)
+        self.members.enter(group, DEAD)
         if group.group_id not in self.groups:
             self.statistics.drop(group.group_id)
         self._ctx.emit(GroupDeleted(group_id=group.group_id, reason=why, offset_count=offsets))
@@ -196,7 +199,7 @@ class GroupsShard(StateMachine):
         """An accepted commit counts as a heartbeat of its member."""
         classic = self.groups[group.group_id]
         if classic.state in (STABLE, PREPARING_REBALANCE):
-            self.rebalancer.restart_session(classic.members[member_id])
+            self.members.restart_session(classic.members[member_id])
 
     def end_transaction(self, marker: TransactionMarker) -> None:
         """A transaction marker is durable."""

@@ -20,11 +20,9 @@ from rejoin.journal.events.coordinator import CommitRefused, OffsetsCommitted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitResponse,
 )
 from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
 )
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record
 from rejoin.protocol.types import TopicPartition
@@ -33,7 +31,6 @@ PartitionErrors: TypeAlias = dict[TopicPartition, ErrorCode]
 """Errors of single partitions."""
 
 CommitRequest: TypeAlias = OffsetCommitRequest | TxnOffsetCommitRequest
-CommitResponse: TypeAlias = OffsetCommitResponse | TxnOffsetCommitResponse
 
 
 class Sessions(Protocol):

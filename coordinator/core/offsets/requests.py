@@ -194,7 +194,7 @@ class OffsetRequests:
                 known = self._topics.has_partition(partition.topic, partition.partition)
                 pending.done(partition, ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not partitions:
-            pending.answer()
+            pending.reply()
 
 
 def partitions_of(request: CommitRequest | OffsetDeleteRequest) -> list[TopicPartition]:

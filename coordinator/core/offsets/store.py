@@ -15,7 +15,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 class PendingOffset(NamedTuple):
-    """An offset whose transaction is still open; ``number`` tells which of two was written later."""
+    """An offset whose transaction is still open; ``number`` says which of two was written later."""
 
     number: int
     value: OffsetCommitValue

@@ -80,9 +80,9 @@ class PendingMarkers:
     def done(self, partition: MarkerPartition, error: ErrorCode) -> None:
         self.results[partition] = error
         if None not in self.results.values():
-            self.answer()
+            self.reply()
 
-    def answer(self) -> None:
+    def reply(self) -> None:
         markers = tuple(
             WritableTxnMarkerResult(
                 producer_id=marker.producer_id,

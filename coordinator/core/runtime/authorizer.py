@@ -1,4 +1,4 @@
-"""Who may do what. Everybody may do everything, but for the denials in the settings.
+"""Who may do what. Every principal may do everything, except for the denials in the settings.
 
 Kafka: an authorizer with ``allow.everyone.if.no.acl.found`` and DENY rules. There are no ALLOW rules here.
 """

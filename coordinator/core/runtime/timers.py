@@ -4,7 +4,7 @@ A heartbeat moves its member's deadline; the heap is not touched. When the old e
 again and the entry goes back in at its real place. So a session costs one heap operation a session timeout, not one a
 heartbeat.
 
-What a timer is for is the business of whoever sets it: here it is a key, with an owner and a scope to cancel it by.
+What a timer is for, only its owner knows: here it is a key, with an owner and a scope to cancel it by.
 """
 
 from __future__ import annotations

@@ -21,14 +21,14 @@ from rejoin.protocol.types import TopicPartition
 
 
 class TopicChange(ABC):
-    """Something that somebody wants to have changed."""
+    """One change of the topics."""
 
     @abstractmethod
     def decide(self) -> TopicsRecords:
         """The records that it takes with the topics as they are now; asked again when others were faster."""
 
-    def ended(self, error: ErrorCode) -> None:  # noqa: B027 - nobody need be waiting
-        """The records of the last decision are stored and true, or could not be stored. Nobody need be waiting."""
+    def ended(self, error: ErrorCode) -> None:  # noqa: B027 - a request need not be waiting
+        """The records of the last decision are stored and true, or could not be stored."""
 
 
 class TopicChanges:
@@ -44,7 +44,7 @@ class TopicChanges:
         self._logged = logged
         self.version = 0
         self._waiting: deque[TopicChange] = deque()
-        self._on_the_way: TopicsRecords = ()
+        self._in_flight: TopicsRecords = ()
         self._last_id = 0
 
     @property
@@ -66,20 +66,20 @@ class TopicChanges:
         while self._waiting:
             records = self._waiting[0].decide()
             if records:
-                self._on_the_way = records
+                self._in_flight = records
                 self._last_id += 1
                 self._ctx.effects.append(AppendTopics(self._last_id, self.version, records))
                 return
             self._waiting.popleft().ended(ErrorCode.NONE)
 
     def stored(self, what: TopicsStored) -> None:
-        """The change that was on its way is stored, or is not."""
-        if what.append_id != self._last_id or not self._on_the_way:
+        """The change in flight is stored, or is not."""
+        if what.append_id != self._last_id or not self._in_flight:
             return
-        records, self._on_the_way = self._on_the_way, ()
+        records, self._in_flight = self._in_flight, ()
         if not what.overtaken:
             change = self._waiting.popleft()
-            # One that was read from the log before its own end was told is true already.
+            # One that was read from the log before this input is true already.
             if what.error is ErrorCode.NONE and what.version > self.version:
                 self._apply(records)
                 self.version = what.version
@@ -121,8 +121,8 @@ class TopicChanges:
         for shard in self._shards.active():
             shard.deletions.delete_topic(name)
 
-    def forget_offsets_of_the_gone(self, partition: TopicPartition) -> None:
-        """Drop offsets of topics that were deleted while nobody led this offsets partition.
+    def delete_orphaned_offsets(self, partition: TopicPartition) -> None:
+        """Drop offsets of topics that were deleted while no node led this offsets partition.
 
         Differs: Kafka leaves them until they expire. Only with a topics log is it known that a topic is not just new.
         """

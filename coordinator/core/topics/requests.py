@@ -60,7 +60,7 @@ class TopicRequests:
         self._changes.make(_Deleting(self, token, request, context))
 
     def create_automatically(self, name: str) -> ErrorCode:
-        """Add a topic that somebody asked metadata for; the answer to whoever asked."""
+        """Add a topic that metadata was asked for; returns the error for that request."""
         error = self.topics.check_automatic(name)
         if error is ErrorCode.NONE:
             self._changes.make(_CreatingAutomatically(self, name))
@@ -231,7 +231,7 @@ class _Deleting(TopicChange):
 
 
 class _CreatingAutomatically(TopicChange):
-    """A topic that is made because somebody asked for it. Nobody waits for it, and another may have made it first."""
+    """A topic made because metadata was asked for it. No request waits for it, and another may have made it first."""
 
     def __init__(self, made_by: TopicRequests, name: str) -> None:
         self._requests = made_by
@@ -243,7 +243,7 @@ class _CreatingAutomatically(TopicChange):
 
 
 class _Writing(TopicChange):
-    """Records that somebody produced."""
+    """Records that were produced."""
 
     def __init__(self, made_by: TopicRequests, written: RecordsWritten) -> None:
         self._requests = made_by

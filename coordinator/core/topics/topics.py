@@ -170,7 +170,7 @@ class Topics:
         except Problem as problem:
             refused = CreatableTopicResult(name=wanted.name, error_code=problem.error, error_message=problem.message)
             return refused, ()
-        # Kafka: a topic that is only validated is told an id, too, which is thrown away.
+        # Kafka: a topic that is only validated gets an id, too, which is thrown away.
         topic_id = self._new_topic_id()
         replicas = len(wanted.assignments[0].broker_ids) if wanted.assignments else max(1, wanted.replication_factor)
         result = CreatableTopicResult(
@@ -191,7 +191,7 @@ class Topics:
 
     @staticmethod
     def check_automatic(name: str) -> ErrorCode:
-        """Why a topic that somebody asked metadata for cannot be made, or ``NONE``."""
+        """Why a topic that metadata was asked for cannot be made, or ``NONE``."""
         try:
             check_name(name)
         except Problem as problem:
@@ -199,7 +199,7 @@ class Topics:
         return ErrorCode.NONE
 
     def automatic(self, name: str, now: Millis) -> TopicsRecords:
-        """The records of a topic that is made because somebody asked metadata for it."""
+        """The records of a topic that is made because metadata was asked for it."""
         settings = self._settings
         return _new_topic(
             name, self._new_topic_id(), settings.emulator_records_per_second, settings.num_partitions, now

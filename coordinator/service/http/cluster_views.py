@@ -17,7 +17,7 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
     taken with it. That of another node's partition is what it told when it last renewed its lease.
     """
     leadership = runtime.leadership
-    described = runtime.node.describe(runtime.clock.now())
+    described = runtime.node.describe()
     own = {partition.partition: partition for partition in described.partitions}
     view = leadership.view()
     leaders = runtime.node.leaders
@@ -71,7 +71,7 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
 
 def readiness(runtime: Runtime, *, is_starting: bool = False) -> tuple[bool, dict[str, Any]]:
     """Whether requests can be sent here, and what is in the way if not."""
-    node = runtime.node.describe(runtime.clock.now())
+    node = runtime.node.describe()
     states = [partition.state.lower() for partition in node.partitions]
     counts = {state: states.count(state) for state in sorted(set(states))}
     problem = runtime.leadership.problem()

@@ -114,15 +114,14 @@ class Views:
         return web.Response(body=page, content_type="text/html", charset="utf-8")
 
     def _groups(self, place: Place) -> web.Response:
-        now = self._runtime.clock.now()
         node = self._runtime.node
-        views = [node.describe_group(group_id, now) for group_id in node.group_ids()]
+        views = [node.describe_group(group_id) for group_id in node.group_ids()]
         return _json({"groups": [_summary(view) for view in views if view is not None]})
 
     def _group(self, place: Place) -> web.Response:
         now = self._runtime.clock.now()
         node = self._runtime.node
-        view = node.describe_group(place.name, now)
+        view = node.describe_group(place.name)
         if view is None:
             raise _not_found("group", place.name, node.group_ids())
         offsets = [offset.model_dump(mode="json") for offset in node.describe_offsets(place.name, now)]
@@ -139,7 +138,7 @@ class Views:
         return _json(topics[place.name].model_dump(mode="json"))
 
     def _health(self, place: Place) -> web.Response:
-        node = self._runtime.node.describe(self._runtime.clock.now())
+        node = self._runtime.node.describe()
         states = [partition.state.lower() for partition in node.partitions]
         counts = {state: states.count(state) for state in sorted(set(states))}
         # Alive all the same: whether to send requests here is for /readyz to say.
@@ -155,7 +154,7 @@ class Views:
 
     def _metrics_page(self, place: Place) -> web.Response:
         self._metrics.leases = self._runtime.leadership.counts
-        node = self._runtime.node.describe(self._runtime.clock.now())
+        node = self._runtime.node.describe()
         feed = self._publisher.feed
         text = self._metrics.render(node, feed.listeners, feed.head, self._runtime.core_failures)
         return web.Response(body=text.encode(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

@@ -34,7 +34,7 @@ def memory_grows(observed: Observations) -> Iterator[str]:
     for node, group in observed.active_groups():
         if group.pending_members or (observed.is_quiet(node, group) and group.commits_in_flight):
             yield (f"{group.group_id}: ids {list(group.pending_members)}, {group.commits_in_flight} offsets in flight")
-        view = None if node.core is None else node.core.describe_group(group.group_id, lab.world.now)
+        view = None if node.core is None else node.core.describe_group(group.group_id)
         timers = {} if view is None else view.deadlines
         strangers = [name for name in timers if name.startswith("session ") and name[8:] not in group.members]
         if len(strangers) > len(lab.consumers):

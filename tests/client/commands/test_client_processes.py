@@ -50,7 +50,7 @@ async def until(app: App, reached: Callable[[GroupView], bool], seconds: float =
     async with asyncio.timeout(seconds):
         while True:
             runtime = app.runtime
-            group = runtime.node.describe_group("g", runtime.clock.now())
+            group = runtime.node.describe_group("g")
             if group is not None and reached(group):
                 return group
             await asyncio.sleep(0.02)

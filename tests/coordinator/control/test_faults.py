@@ -397,7 +397,7 @@ async def assert_sound(coordinator: GroupCoordinator) -> None:
         assert group.deadlines == {}
     node = coordinator.app.runtime.node
     assert node.waiting() == []
-    assert node.describe(0).parked_joins == 0
+    assert node.describe().parked_joins == 0
     assert coordinator.app.runtime.core_failures == 0
     transcript = await coordinator.transcript(claim="A fault is applied.")
     assert play(transcript).text == transcript

@@ -295,7 +295,7 @@ class Anybody:
 
     def look(self, group: str) -> None:
         """Members learn what they were answered while nobody looked."""
-        view = self.coordinator.app.runtime.node.describe_group(group, 0)
+        view = self.coordinator.app.runtime.node.describe_group(group)
         for member in view.members if view is not None else ():
             known = self.members.get(f"{member.client_id}@{group}")
             if known is not None and view is not None:

@@ -95,7 +95,8 @@ def test_a_record_without_a_time_counts_from_now() -> None:
 def test_a_group_known_only_by_offsets_is_simple() -> None:
     desk = loaded(stored_offset(5))
     assert desk.group is not None
-    assert desk.group.is_simple
+    assert desk.group.protocol_type is None
+    assert desk.group.state is EMPTY
     assert offsets(desk) == {0: 5}
 
 

@@ -119,7 +119,7 @@ async def test_a_node_that_stops_sends_everybody_elsewhere_and_not_into_a_timeou
     await stable(three, app, GROUP)
     second = (await three.call(app, "JoinGroup", join(GROUP), 9))["memberId"]
     parked = asyncio.ensure_future(three.call(app, "JoinGroup", join(GROUP, second), 9))
-    await until(lambda: app.runtime.node.describe(0).parked_joins == 1, "the join does not wait")
+    await until(lambda: app.runtime.node.describe().parked_joins == 1, "the join does not wait")
     others = [other for other in three.apps.values() if other is not app]
     await three.stop(node_id)
     assert (await parked)["errorCode"] == ErrorCode.NOT_COORDINATOR
@@ -173,8 +173,8 @@ async def test_a_group_that_is_too_large_for_its_new_coordinator_rebalances_on_l
         app = nodes.apps[1]
         await stable(nodes, app, GROUP, instance="one")
         second = asyncio.ensure_future(nodes.call(app, "JoinGroup", {**join(GROUP), "groupInstanceId": "two"}, 9))
-        await until(lambda: app.runtime.node.describe(0).parked_joins == 1, "the second one does not wait")
-        view = app.runtime.node.describe_group(GROUP, 0)
+        await until(lambda: app.runtime.node.describe().parked_joins == 1, "the second one does not wait")
+        view = app.runtime.node.describe_group(GROUP)
         assert view is not None
         rejoined = await nodes.call(
             app, "JoinGroup", {**join(GROUP, view.members[0].member_id), "groupInstanceId": "one"}, 9
@@ -192,7 +192,7 @@ async def test_a_group_that_is_too_large_for_its_new_coordinator_rebalances_on_l
         heir = await nodes.start(2, group_max_size=1)
         await nodes.stop(1)
         await nodes.settled()
-        loaded = heir.runtime.node.describe_group(GROUP, 0)
+        loaded = heir.runtime.node.describe_group(GROUP)
         assert loaded is not None
         assert (loaded.state, loaded.generation, len(loaded.members)) == ("PreparingRebalance", 2, 2)
 
@@ -250,7 +250,7 @@ async def test_a_static_member_and_a_commit_without_an_answer_survive_a_failover
     again = await three.call(heir, "OffsetCommit", commit(GROUP, member_id, generation, 5, **who), 8)
     assert again["topics"][0]["partitions"][0]["errorCode"] == 0, "the same generation, the same member"
     assert await committed(three, heir, GROUP) == 5
-    (view,) = [heir.runtime.node.describe_group(GROUP, 0)]
+    (view,) = [heir.runtime.node.describe_group(GROUP)]
     assert view is not None
     assert [(each.member_id, each.group_instance_id) for each in view.members] == [(member_id, "one")]
     assert (view.state, view.generation) == ("Stable", generation)

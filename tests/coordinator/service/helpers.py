@@ -152,7 +152,7 @@ class Harness:
         return member_id
 
     def _waiting(self) -> int:
-        node = self.app.runtime.node.describe(self.clock.now())
+        node = self.app.runtime.node.describe()
         return node.parked_joins + node.parked_syncs + self.log.held
 
 

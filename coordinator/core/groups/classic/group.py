@@ -99,7 +99,7 @@ class ClassicGroup:
         return self.state in CAN_REBALANCE
 
     @property
-    def everybody_is_here(self) -> bool:
+    def all_joined(self) -> bool:
         """All members wait for the join phase to end, and no handed-out id is still to come."""
         return self.awaiting_join == len(self.members) and not self.pending_join
 
@@ -107,11 +107,6 @@ class ClassicGroup:
     def is_initial(self) -> bool:
         """Whether the join phase that goes on is one of a group that was Empty."""
         return self.state is PREPARING_REBALANCE and self.previous_state is EMPTY
-
-    @property
-    def is_simple(self) -> bool:
-        """A group that exists only through commits from outside."""
-        return self.protocol_type is None and self.state is EMPTY and not self.pending_join
 
     @property
     def uses_consumer_protocol(self) -> bool:
@@ -283,7 +278,7 @@ class ClassicGroup:
     # --- choices
 
     def elect_rejoined_leader(self) -> bool:
-        """Make sure that the leader waits for the join phase to end; false when nobody does."""
+        """Make sure that the leader waits for the join phase to end; false when no member does."""
         if self.leader is None:
             return False
         if self.members[self.leader].parked_join is not None:
@@ -298,10 +293,10 @@ class ClassicGroup:
         """The protocol that most members vote for among those that all support.
 
         Ties go to the name that comes first in a Java HashMap of the names voted for, as in Kafka, where that is not
-        promised to anybody.
+        promised.
         """
-        everybody = len(self.members)
-        candidates = dict.fromkeys(name for name, count in self.supported.items() if count == everybody)
+        members = len(self.members)
+        candidates = dict.fromkeys(name for name, count in self.supported.items() if count == members)
         votes: dict[str, int] = {}
         for names, count in self.ballots.items():
             name = next(name for name in names if name in candidates)

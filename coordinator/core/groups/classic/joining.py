@@ -10,7 +10,9 @@ from typing import Literal
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, Parked, Protocols, rebalance_timeout_of
-from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer, join_accepted, join_refused
+from rejoin.coordinator.core.groups.classic.members import Members
+from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
+from rejoin.coordinator.core.groups.classic.responses import join_accepted, join_refused
 from rejoin.coordinator.core.groups.classic.state import (
     COMPLETING_REBALANCE,
     DEAD,
@@ -40,7 +42,7 @@ FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 @dataclass(slots=True, frozen=True)
 class Join:
-    """A JoinGroup on its way through the rules."""
+    """A JoinGroup being handled."""
 
     request: JoinGroupRequest
     context: Context
@@ -50,16 +52,17 @@ class Join:
 class Joining:
     """Handles JoinGroup for one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: Log, rebalancer: Rebalancer) -> None:
+    def __init__(self, ctx: StepContext, log: Log, members: Members, rebalancer: Rebalancer) -> None:
         self._ctx = ctx
         self._log = log
+        self._members = members
         self._rebalancer = rebalancer
 
     def join(self, group: ClassicGroup, token: Token, request: JoinGroupRequest, context: Context) -> None:
-        """Let a member in, park it, answer it at once, or turn it away."""
+        """Admit a member, park its request, answer it at once, or refuse it."""
         join = Join(request, context, Parked(token, context.api_version))
         if not self._has_room(group, request.member_id):
-            self._turn_away_surplus(group, join)
+            self._refuse_surplus(group, join)
         elif request.member_id:
             self._join_known(group, join)
         else:
@@ -77,14 +80,14 @@ class Joining:
             return member is not None or len(group.members) < limit
         return True
 
-    def _turn_away_surplus(self, group: ClassicGroup, join: Join) -> None:
+    def _refuse_surplus(self, group: ClassicGroup, join: Join) -> None:
         # Kafka: the member is only taken out. Nothing tries to end the join phase, which then runs to its timer.
         member_id = join.request.member_id
         member = group.members.get(member_id)
         if member is not None:
-            self._rebalancer.take_out(group, member, "over-capacity")
+            self._members.remove(group, member, "over-capacity")
         elif member_id in group.pending_join:
-            self._rebalancer.drop_pending(group, member_id, "over-capacity")
+            self._members.drop_pending(group, member_id, "over-capacity")
         self._refuse(join, ErrorCode.GROUP_MAX_SIZE_REACHED, "")
 
     # --- without a member id
@@ -147,7 +150,7 @@ class Joining:
             else:
                 self._add(group, join, member_id)
         else:
-            error = self._rebalancer.check_member(group, member_id, request.group_instance_id, "JoinGroup")
+            error = self._members.check_member(group, member_id, request.group_instance_id, "JoinGroup")
             if error is not ErrorCode.NONE:
                 self._refuse(join, error, member_id)
             else:
@@ -200,13 +203,13 @@ class Joining:
                 client_reason=join.request.reason,
             )
         )
-        self._rebalancer.tell_leader(group, leader)
-        self._rebalancer.start_new_member_session(member)
+        self._members.emit_leader_change(group, leader)
+        self._members.start_new_member_session(member)
         self._rebalancer.start_or_finish(group, self._cause("join-new", member, join))
 
     def _park_rejoin(self, group: ClassicGroup, join: Join, member: Member) -> None:
         changed = member.protocols != join.request.protocols
-        self._rebalancer.park_join(group, member, join.parked)
+        self._members.park_join(group, member, join.parked)
         self._update(group, member, join)
         self._ctx.emit(
             MemberRejoined(
@@ -228,22 +231,20 @@ class Joining:
 
     def _replace_static(self, group: ClassicGroup, join: Join, old: Member, new_id: str) -> None:
         """A static member came back under a new id: it takes the old one's place (KIP-345)."""
-        rebalancer = self._rebalancer
+        members, rebalancer = self._members, self._rebalancer
         if group.state in (EMPTY, DEAD):
             # Kafka: an illegal state. A group without members has no instance ids.
             self._refuse(join, ErrorCode.UNKNOWN_SERVER_ERROR, "")
             return
         if old.parked_join is not None:
-            rebalancer.answer_join(
-                group, old, join_refused(old.parked_join, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
-            )
+            members.answer_join(group, old, join_refused(old.parked_join, ErrorCode.FENCED_INSTANCE_ID, old.member_id))
         if old.parked_sync is not None:
-            rebalancer.answer_sync_fenced(old)
+            members.answer_sync_fenced(old)
         leader = group.leader
-        before = Restart(old.member_id, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms, leader)
-        member = rebalancer.rename_member(group, old, new_id)
+        before = ReplacedMember(old.member_id, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms, leader)
+        member = members.rename_member(group, old, new_id)
         self._update(group, member, join)
-        rebalancer.park_join(group, member, join.parked)
+        members.park_join(group, member, join.parked)
         same_protocol = group.state is STABLE and group.select_protocol() == group.protocol_name
         self._ctx.emit(
             StaticMemberReplaced(
@@ -256,10 +257,10 @@ class Joining:
                 client_reason=join.request.reason,
             )
         )
-        rebalancer.tell_leader(group, leader)
+        members.emit_leader_change(group, leader)
         if same_protocol:
             record = group_record(group.group_id, group.metadata())
-            self._log.append((record,), ReplacementCompletion(self._ctx, rebalancer, group, member, join, before))
+            self._log.append((record,), ReplacementCompletion(self._ctx, members, group, member, join, before))
         elif group.state is STABLE:
             rebalancer.start_or_finish(group, self._cause("static-protocol", member, join))
         elif group.state is COMPLETING_REBALANCE:
@@ -286,7 +287,7 @@ class Joining:
 
 
 @dataclass(slots=True, frozen=True)
-class Restart:
+class ReplacedMember:
     """What a static member was before it came back under a new id."""
 
     member_id: str
@@ -298,14 +299,14 @@ class Restart:
 
 @dataclass(slots=True)
 class ReplacementCompletion(AppendCompletion):
-    """A static member's new id on its way into the log; the generation goes on, without a rebalance."""
+    """A static member's new id being written; the generation goes on, without a rebalance."""
 
     ctx: StepContext
-    rebalancer: Rebalancer
+    members: Members
     group: ClassicGroup
     member: Member
     join: Join
-    before: Restart
+    before: ReplacedMember
 
     def ended(self, error: ErrorCode) -> None:
         # The new id may itself have been replaced or removed meanwhile; then its JoinGroup is answered already.
@@ -323,18 +324,20 @@ class ReplacementCompletion(AppendCompletion):
             members = group.join_response_members() if leads else ()
             accepted = join_accepted(self.join.parked, group, member.member_id, members=members, skip_assignment=leads)
         else:
-            # Kafka: before KIP-814 a returning leader must not assign again, so it is told that its old id leads.
+            # Kafka: before KIP-814 a returning leader must not assign again, so its old id is named as leader.
             accepted = join_accepted(self.join.parked, group, member.member_id, leader=self.before.leader)
-        self.rebalancer.answer_join(group, member, accepted)
+        self.members.answer_join(group, member, accepted)
 
     def _take_back(self, error: ErrorCode) -> None:
         group, member, before = self.group, self.member, self.before
-        answer = join_accepted(self.join.parked, group, "", leader=before.leader, error=response_error_of_write(error))
-        self.rebalancer.answer_join(group, member, answer)
+        response = join_accepted(
+            self.join.parked, group, "", leader=before.leader, error=response_error_of_write(error)
+        )
+        self.members.answer_join(group, member, response)
         group.replace_protocols(member, before.protocols)
         member.rebalance_timeout_ms = before.rebalance_timeout_ms
         member.session_timeout_ms = before.session_timeout_ms
-        restored = self.rebalancer.rename_member(group, member, before.member_id)
+        restored = self.members.rename_member(group, member, before.member_id)
         self.ctx.emit(
             StaticMemberRestored(
                 group_id=group.group_id,

@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat and LeaveGroup: what a member does between joining and going.
+"""SyncGroup, Heartbeat and LeaveGroup: what a member does between joining and leaving.
 
 Kafka: GroupMetadataManager.classicGroupSync, classicGroupHeartbeat and classicGroupLeave.
 """
@@ -9,7 +9,9 @@ from typing import Final
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member
-from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer, sync_refused
+from rejoin.coordinator.core.groups.classic.members import Members
+from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
+from rejoin.coordinator.core.groups.classic.responses import sync_accepted, sync_refused
 from rejoin.coordinator.core.groups.classic.state import (
     BEFORE_SYNC,
     COMPLETING_REBALANCE,
@@ -41,8 +43,9 @@ HEARTBEAT_RESPONSES: Final = {error: HeartbeatResponse(error_code=error) for err
 class Membership:
     """Handles the requests of members for one shard's groups."""
 
-    def __init__(self, ctx: StepContext, rebalancer: Rebalancer) -> None:
+    def __init__(self, ctx: StepContext, members: Members, rebalancer: Rebalancer) -> None:
         self._ctx = ctx
+        self._members = members
         self._rebalancer = rebalancer
 
     # --- SyncGroup
@@ -57,10 +60,10 @@ class Membership:
         self._stop_waiting_for(group, member)
         if group.state is STABLE:
             # A leader's new assignments are ignored: the generation has one.
-            self._ctx.reply(token, self._rebalancer.sync_accepted(group, member))
+            self._ctx.reply(token, sync_accepted(group, member))
             return
         assert group.state is COMPLETING_REBALANCE, "the other states have a fixed answer"
-        self._rebalancer.park_sync(member, token)
+        self._members.park_sync(member, token)
         if group.is_leader(member.member_id):
             self._rebalancer.receive_assignment(group, request)
 
@@ -68,7 +71,7 @@ class Membership:
         fixed = BEFORE_SYNC.get(group.state)
         if fixed is not None:
             return fixed
-        error = self._rebalancer.check_member(group, request.member_id, request.group_instance_id, "SyncGroup")
+        error = self._members.check_member(group, request.member_id, request.group_instance_id, "SyncGroup")
         if error is not ErrorCode.NONE:
             return error
         if request.generation_id != group.generation:
@@ -86,20 +89,20 @@ class Membership:
     # --- Heartbeat
 
     def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> HeartbeatResponse:
-        """Restart the session and tell whether a rebalance goes on. Never changes the group's state."""
+        """Restart the session and report a rebalance. Never changes the group's state."""
         state = group.state
         if state is DEAD:
             return HEARTBEAT_RESPONSES[ErrorCode.COORDINATOR_NOT_AVAILABLE]
         member = group.members.get(request.member_id)
         if member is None or request.group_instance_id is not None:
-            error = self._rebalancer.check_member(group, request.member_id, request.group_instance_id, "Heartbeat")
+            error = self._members.check_member(group, request.member_id, request.group_instance_id, "Heartbeat")
             if error is not ErrorCode.NONE:
                 return HEARTBEAT_RESPONSES[error]
             member = group.members[request.member_id]
         if request.generation_id != group.generation:
             return HEARTBEAT_RESPONSES[ErrorCode.ILLEGAL_GENERATION]
         if state is not EMPTY:
-            self._rebalancer.restart_session(member)
+            self._members.restart_session(member)
         return HEARTBEAT_RESPONSES[ON_HEARTBEAT[state]]
 
     # --- LeaveGroup
@@ -123,20 +126,20 @@ class Membership:
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity) -> tuple[ErrorCode, Cause | None]:
         member_id = identity.member_id
         if not member_id:
-            # Kafka: this is how an administrator removes a static member, whose id nobody needs to know.
+            # Kafka: this is how an administrator removes a static member without knowing its id.
             member_id = group.static_members.get(identity.group_instance_id or "", "")
             if not member_id:
                 return ErrorCode.UNKNOWN_MEMBER_ID, None
         elif member_id in group.pending_join:
             self._ctx.deadlines.cancel(session_timer(group.partition, group.group_id, member_id))
-            self._rebalancer.drop_pending(group, member_id, "left")
+            self._members.drop_pending(group, member_id, "left")
             return ErrorCode.NONE, Cause(cause="leave", member_id=member_id, client_reason=identity.reason)
         else:
-            error = self._rebalancer.check_member(group, member_id, identity.group_instance_id, "LeaveGroup")
+            error = self._members.check_member(group, member_id, identity.group_instance_id, "LeaveGroup")
             if error is not ErrorCode.NONE:
                 return error, None
         member = group.members[member_id]
-        self._rebalancer.take_out(group, member, "left", identity.reason)
+        self._members.remove(group, member, "left", identity.reason)
         cause = Cause(
             cause="leave",
             member_id=member_id,

@@ -1,4 +1,4 @@
-"""The rebalance machinery: from the first reason to rebalance to everybody having an assignment again.
+"""The rebalance machinery: from the first reason to rebalance until every member has an assignment again.
 
 Each method named for a move is the only place where that move is made. Kafka: GroupMetadataManager, the methods from
 prepareRebalance to expirePendingSync.
@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rejoin.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup, InitialDelay
-from rejoin.coordinator.core.groups.classic.member import Member, Parked
+from rejoin.coordinator.core.groups.classic.member import Member
+from rejoin.coordinator.core.groups.classic.members import Members
+from rejoin.coordinator.core.groups.classic.responses import join_accepted, sync_accepted, sync_refused
 from rejoin.coordinator.core.groups.classic.state import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
-    GroupState,
 )
-from rejoin.coordinator.core.groups.group import emit_fenced
 from rejoin.coordinator.core.groups.statistics import StatisticsStore, count_moves
-from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
@@ -29,71 +27,30 @@ from rejoin.journal.events.coordinator import (
     AssignmentStoreFailed,
     Cause,
     GroupEmptied,
-    GroupStateChanged,
     JoinPhaseEnded,
     JoinPhaseRepeated,
-    LeaderChanged,
-    MemberRemoved,
-    PendingMemberRemoved,
     RebalanceCompleted,
     RebalanceDelayExtended,
     RebalanceStarted,
-    RemovalCause,
 )
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.groups.join_group import JoinGroupResponse, JoinGroupResponseMember
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 from rejoin.protocol.records.consumer_offsets import group_record
-
-
-def join_refused(parked: Parked, error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """A JoinGroup answer without a generation."""
-    name = None if parked.version >= 7 else ""
-    return JoinGroupResponse(error_code=error, protocol_name=name, member_id=member_id)
-
-
-def join_accepted(
-    parked: Parked,
-    group: ClassicGroup,
-    member_id: str,
-    *,
-    leader: str | None = None,
-    members: tuple[JoinGroupResponseMember, ...] = (),
-    skip_assignment: bool = False,
-    error: ErrorCode = ErrorCode.NONE,
-) -> JoinGroupResponse:
-    """A JoinGroup answer with the current generation. ``leader``: whom to name, if not the one who leads."""
-    # Kafka: JoinGroupResponse. A protocol whose name is empty is none from v7 on.
-    name = group.protocol_name or None
-    return JoinGroupResponse(
-        error_code=error,
-        generation_id=group.generation,
-        protocol_type=group.protocol_type,
-        protocol_name="" if name is None and parked.version < 7 else name,
-        leader=(group.leader if leader is None else leader) or "",
-        skip_assignment=skip_assignment,
-        member_id=member_id,
-        members=members,
-    )
-
-
-def sync_refused(error: ErrorCode) -> SyncGroupResponse:
-    """A SyncGroup answer without an assignment."""
-    return SyncGroupResponse(error_code=error)
 
 
 class Rebalancer:
     """Runs the rebalances of one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: Log, statistics: StatisticsStore) -> None:
+    def __init__(self, ctx: StepContext, log: Log, members: Members, statistics: StatisticsStore) -> None:
         self._ctx = ctx
         self._log = log
+        self._members = members
         self._statistics = statistics
 
     # --- starting
 
     def start_or_finish(self, group: ClassicGroup, cause: Cause) -> None:
-        """Start a rebalance where the state allows one; in a join phase, end it if everybody is here."""
+        """Start a rebalance where the state allows one; in a join phase, end it if all have joined."""
         if group.can_rebalance:
             self.start(group, cause)
         else:
@@ -115,7 +72,7 @@ class Rebalancer:
             ctx.deadlines.set(group.join_key, ctx.now + delay_ms)
         self._statistics.of(group.group_id).begin_rebalance(cause, ctx.now)
         previous_state = group.state
-        self.enter(group, PREPARING_REBALANCE)
+        self._members.enter(group, PREPARING_REBALANCE)
         ctx.emit(
             RebalanceStarted(
                 group_id=group.group_id,
@@ -129,7 +86,7 @@ class Rebalancer:
         )
         if initial:
             return
-        if group.everybody_is_here:
+        if group.all_joined:
             self.end_join_phase(group)
         else:
             # Kafka: the timer is set once, from the members of this moment, and not moved by those that join later.
@@ -159,18 +116,18 @@ class Rebalancer:
     # --- the end of the join phase
 
     def finish_if_all_joined(self, group: ClassicGroup) -> None:
-        """End the join phase when everybody is here. An initial one ends by its timer alone."""
-        if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.everybody_is_here:
+        """End the join phase when all have joined. An initial one ends by its timer alone."""
+        if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.all_joined:
             self.end_join_phase(group)
 
     def end_join_phase(self, group: ClassicGroup) -> None:
-        """Leave behind who did not come, and begin a generation with the others."""
+        """Remove members that did not rejoin, and begin a generation with the others."""
         ctx = self._ctx
         ctx.deadlines.cancel(group.join_key)
         group.initial_delay = None
         late = [member for member in group.ordered_members() if not member.is_static and member.parked_join is None]
         for member in late:
-            self.take_out(group, member, "did-not-rejoin")
+            self._members.remove(group, member, "did-not-rejoin")
         if group.state is DEAD:
             return
         leader = group.leader
@@ -182,17 +139,17 @@ class Rebalancer:
                 JoinPhaseRepeated(group_id=group.group_id, join_timeout_ms=timeout_ms, members=list(group.members))
             )
             return
-        self.tell_leader(group, leader)
+        self._members.emit_leader_change(group, leader)
         before = group.state
         group.next_generation(ctx.now)
-        self._tell_state(group, before)
+        self._members.emit_state_change(group, before)
         if group.members:
             self._begin_generation(group, [member.member_id for member in late])
         else:
             self._become_empty(group)
 
     def _begin_generation(self, group: ClassicGroup, late: list[str]) -> None:
-        """Tell everybody the generation, and wait for their SyncGroups."""
+        """Answer every JoinGroup with the generation, and wait for the SyncGroups."""
         ctx = self._ctx
         rebalance = self._statistics.of(group.group_id).rebalance
         assert rebalance is not None, "a join phase belongs to a rebalance"
@@ -216,9 +173,9 @@ class Rebalancer:
             if member.parked_join is not None:
                 roster = group.join_response_members() if group.is_leader(member.member_id) else ()
                 accepted = join_accepted(member.parked_join, group, member.member_id, members=roster)
-                self.answer_join(group, member, accepted)
+                self._members.answer_join(group, member, accepted)
             # Kafka: absent static members, too, get a full session from here.
-            self.restart_session(member)
+            self._members.restart_session(member)
             member.is_new = False
             group.pending_sync[member.member_id] = None
         ctx.deadlines.set(group.sync_key, ctx.now + group.rebalance_timeout_ms())
@@ -242,7 +199,7 @@ class Rebalancer:
     # --- the sync phase
 
     def receive_assignment(self, group: ClassicGroup, request: SyncGroupRequest) -> None:
-        """Store what the leader decided; nobody is answered before it is durable."""
+        """Store what the leader decided; no SyncGroup is answered before it is durable."""
         assert group.state is COMPLETING_REBALANCE, "only a generation without an assignment takes one"
         given = {entry.member_id: entry.assignment for entry in request.assignments}
         # Kafka: ids that are not members are dropped, members without an entry get no bytes at all.
@@ -261,12 +218,12 @@ class Rebalancer:
         self._log.append((record,), AssignmentCompletion(self, group, group.generation, request.member_id, assignments))
 
     def become_stable(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        """Give everybody their assignment and start counting sessions again."""
+        """Give every member its assignment and start counting sessions again."""
         ctx = self._ctx
         for member in group.ordered_members():
             member.assignment = assignments.get(member.member_id, b"")
-            self._answer_parked_sync(member, self.sync_accepted(group, member))
-        self.enter(group, STABLE)
+            self._answer_parked_sync(member, sync_accepted(group, member))
+        self._members.enter(group, STABLE)
         statistics = self._statistics.of(group.group_id)
         statistics.rebalances += 1
         rebalance = statistics.end_rebalance()
@@ -300,7 +257,7 @@ class Rebalancer:
         )
 
     def assignment_not_stored(self, group: ClassicGroup, leader: str, error: ErrorCode) -> None:
-        """The assignment is lost: everybody is told, and joins again."""
+        """The assignment is lost: every SyncGroup gets the error, and the members join again."""
         self._ctx.emit(AssignmentStoreFailed(group_id=group.group_id, generation=group.generation, error=error.name))
         self._withdraw_assignments(group, response_error_of_write(error))
         member = group.members.get(leader)
@@ -310,7 +267,7 @@ class Rebalancer:
         self.start_or_finish(group, cause)
 
     def sync_timer_fired(self, group: ClassicGroup) -> None:
-        """Remove whoever has not sent SyncGroup in time, whether it beats or not, leader or static member alike."""
+        """Remove members that have not sent SyncGroup in time, even if they send heartbeats, lead or are static."""
         if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.pending_sync:
             return
         missing = list(group.pending_sync)
@@ -321,17 +278,11 @@ class Rebalancer:
                 # Kafka: an id that a static restart replaced can still be pending here, and makes the group rebalance.
                 group.remove(member_id)
             else:
-                self.take_out(group, member, "sync-expiry")
+                self._members.remove(group, member, "sync-expiry")
         cause = Cause(
             cause="sync-expiry", member_id=missing[0], group_instance_id=first.group_instance_id if first else None
         )
         self.start(group, cause)
-
-    def sync_accepted(self, group: ClassicGroup, member: Member) -> SyncGroupResponse:
-        """A member's assignment as it is stored."""
-        return SyncGroupResponse(
-            protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
-        )
 
     def _withdraw_assignments(self, group: ClassicGroup, error: ErrorCode) -> None:
         for member in group.ordered_members():
@@ -341,35 +292,22 @@ class Rebalancer:
     def _answer_parked_sync(self, member: Member, response: SyncGroupResponse) -> None:
         """Answer a parked SyncGroup, if there is one, and count the session from here: it was exempt while parked."""
         if member.parked_sync is not None:
-            self.answer_sync(member, response)
-            self.restart_session(member)
+            self._members.answer_sync(member, response)
+            self._members.restart_session(member)
 
     # --- members
-
-    def check_member(self, group: ClassicGroup, member_id: str, group_instance_id: str | None, api: str) -> ErrorCode:
-        """Whether this is a member of the group; a fenced one is reported."""
-        error = group.check_member(member_id, group_instance_id)
-        emit_fenced(self._ctx, group, error, member_id, group_instance_id, api)
-        return error
-
-    def rename_member(self, group: ClassicGroup, member: Member, new_member_id: str) -> Member:
-        """Give a static member a new id, and a session of its own."""
-        renamed = group.rename(member, new_member_id)
-        self._statistics.of(group.group_id).rename_member(member.member_id, new_member_id)
-        self.restart_session(renamed)
-        return renamed
 
     def session_expired(self, group: ClassicGroup, member_id: str) -> None:
         """No heartbeat in time: out, unless a parked request stands in for it."""
         if member_id in group.pending_join:
-            self.drop_pending(group, member_id, "session-expiry")
+            self._members.drop_pending(group, member_id, "session-expiry")
             self._finish_even_if_initial(group)
             return
         member = group.members.get(member_id)
         if member is None or member.has_satisfied_heartbeat:
             return
         cause = Cause(cause="session-expiry", member_id=member_id, group_instance_id=member.group_instance_id)
-        self.take_out(group, member, "session-expiry")
+        self._members.remove(group, member, "session-expiry")
         if group.state in (STABLE, COMPLETING_REBALANCE):
             self.start_or_finish(group, cause)
         else:
@@ -377,102 +315,13 @@ class Rebalancer:
 
     def _finish_even_if_initial(self, group: ClassicGroup) -> None:
         # Kafka: an expiry does not look whether the join phase is an initial one, and may end it before its delay does.
-        if group.state is PREPARING_REBALANCE and group.everybody_is_here:
+        if group.state is PREPARING_REBALANCE and group.all_joined:
             self.end_join_phase(group)
-
-    def take_out(
-        self, group: ClassicGroup, member: Member, cause: RemovalCause, client_reason: str | None = None
-    ) -> None:
-        """Remove a member; what it waits for is answered UNKNOWN_MEMBER_ID, so that it starts again if it lives."""
-        if member.parked_join is not None:
-            self.answer_join(group, member, join_refused(member.parked_join, ErrorCode.UNKNOWN_MEMBER_ID))
-        if member.parked_sync is not None:
-            # Differs: Kafka never answers the SyncGroup of a member that is removed; a request would leak.
-            self.answer_sync(member, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
-        self._ctx.deadlines.cancel(member.session_key)
-        leader = group.leader
-        state = group.state
-        group.remove(member.member_id)
-        self._ctx.emit(
-            MemberRemoved(
-                group_id=group.group_id,
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                cause=cause,
-                state=state,
-                client_reason=client_reason,
-            )
-        )
-        self.tell_leader(group, leader)
-
-    def drop_pending(self, group: ClassicGroup, member_id: str, cause: RemovalCause) -> None:
-        """Forget an id that was handed out and not used."""
-        group.remove(member_id)
-        self._ctx.emit(PendingMemberRemoved(group_id=group.group_id, member_id=member_id, cause=cause))
-
-    def restart_session(self, member: Member) -> None:
-        self._ctx.deadlines.set(member.session_key, self._ctx.now + member.session_timeout_ms)
-
-    def start_new_member_session(self, member: Member) -> None:
-        """A member that was just added does not know its id and cannot beat: it gets five minutes in the join phase."""
-        self._ctx.deadlines.set(member.session_key, self._ctx.now + NEW_MEMBER_JOIN_TIMEOUT_MS)
-
-    def park_join(self, group: ClassicGroup, member: Member, parked: Parked) -> None:
-        """Let a JoinGroup wait. One that waited already gives way."""
-        if member.parked_join is None:
-            group.awaiting_join += 1
-        else:
-            # Differs: Kafka never answers a JoinGroup that the same member's next one replaced; a request would leak.
-            self._ctx.reply(member.parked_join.token, join_refused(member.parked_join, ErrorCode.REBALANCE_IN_PROGRESS))
-        member.parked_join = parked
-
-    def answer_join(self, group: ClassicGroup, member: Member, response: JoinGroupResponse) -> None:
-        assert member.parked_join is not None, "only a parked JoinGroup is answered"
-        self._ctx.reply(member.parked_join.token, response)
-        member.parked_join = None
-        group.awaiting_join -= 1
-
-    def park_sync(self, member: Member, token: Token) -> None:
-        """Let a SyncGroup wait. One that waited already gives way."""
-        if member.parked_sync is not None:
-            # Differs: as with JoinGroup, Kafka leaves the replaced request without an answer.
-            self._ctx.reply(member.parked_sync, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
-        member.parked_sync = token
-
-    def answer_sync(self, member: Member, response: SyncGroupResponse) -> None:
-        assert member.parked_sync is not None, "only a parked SyncGroup is answered"
-        self._ctx.reply(member.parked_sync, response)
-        member.parked_sync = None
-
-    def answer_sync_fenced(self, member: Member) -> None:
-        """Tell the old id of a static member that another has taken its place."""
-        self.answer_sync(member, sync_refused(ErrorCode.FENCED_INSTANCE_ID))
-
-    # --- telling
-
-    def enter(self, group: ClassicGroup, state: GroupState) -> None:
-        before = group.state
-        group.enter(state, self._ctx.now)
-        self._tell_state(group, before)
-
-    def _tell_state(self, group: ClassicGroup, before: GroupState) -> None:
-        self._ctx.emit(
-            GroupStateChanged(
-                group_id=group.group_id, previous_state=before, state=group.state, generation=group.generation
-            )
-        )
-
-    def tell_leader(self, group: ClassicGroup, before: str | None) -> None:
-        """Say that another member leads, if that is so."""
-        if group.leader != before:
-            self._ctx.emit(LeaderChanged(group_id=group.group_id, previous_leader=before, leader=group.leader))
 
 
 @dataclass(slots=True)
 class AssignmentCompletion(AppendCompletion):
-    """The leader's assignment on its way into the log."""
+    """The leader's assignment being written."""
 
     rebalancer: Rebalancer
     group: ClassicGroup
