@@ -1,6 +1,6 @@
-"""Consumers that join: the Python API, and what it takes and raises.
+"""Consumers that join: the Python API, with its settings and errors.
 
-Imported lazily, so that a command of this package that needs no consumer starts at once.
+Names are imported when they are used, so that a command without a consumer starts at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from rejoin.client.core.inputs import OffsetAndMetadata, RecordRange
     from rejoin.client.records import ConsumerRecord, Records
-    from rejoin.client.runtime import Runtime
+    from rejoin.client.runtime import ConsumerRuntime
     from rejoin.client.transports.http import HttpTransport, ProblemError
     from rejoin.protocol.types import TopicPartition
 
@@ -54,7 +54,7 @@ _HOMES = {
     "ProblemError": "rejoin.client.transports.http",
     "ConsumerRecord": "rejoin.client.records",
     "Records": "rejoin.client.records",
-    "Runtime": "rejoin.client.runtime",
+    "ConsumerRuntime": "rejoin.client.runtime",
     "TopicPartition": "rejoin.protocol.types",
 }
 
@@ -64,6 +64,7 @@ __all__ = [
     "Consumer",
     "ConsumerConfig",
     "ConsumerRecord",
+    "ConsumerRuntime",
     "FencedInstanceIdError",
     "GroupAuthorizationError",
     "GroupMetadata",
@@ -79,7 +80,6 @@ __all__ = [
     "RecordRange",
     "Records",
     "RetriableCommitFailedError",
-    "Runtime",
     "TopicAuthorizationError",
     "TopicPartition",
     "WakeupError",

@@ -1,4 +1,4 @@
-"""Looking at groups and changing their offsets from outside, over Kafka's own requests.
+"""Describe groups and change their offsets from outside, over Kafka's own requests.
 
 Source: Kafka's KafkaAdminClient, as far as its consumer group tool needs it.
 """
@@ -64,7 +64,7 @@ Ask: TypeAlias = Callable[[Endpoint], Awaitable[tuple[ErrorCode, T]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberDescription:
     """A member as DescribeGroups shows it, with its assignment decoded."""
 
     member_id: str
@@ -75,18 +75,18 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupDescription:
     """A group as DescribeGroups shows it."""
 
     group_id: str
     state: str
     assignor: str
     coordinator: Endpoint
-    members: tuple[Member, ...]
+    members: tuple[MemberDescription, ...]
 
 
 class Admin:
-    """Asks on behalf of nobody in particular. Every call gives up after ``timeout_ms`` with KafkaTimeoutError."""
+    """An admin client. Every call gives up after ``timeout_ms`` with KafkaTimeoutError."""
 
     def __init__(self, transport: Transport, timeout_ms: int = 5_000) -> None:
         self._transport = transport
@@ -104,15 +104,15 @@ class Admin:
         # Kafka: the tool lists groups of type consumer, and simple ones.
         return [found[group_id] for group_id in sorted(found) if found[group_id].protocol_type in {"consumer", ""}]
 
-    async def describe(self, group_id: str) -> Group:
+    async def describe(self, group_id: str) -> GroupDescription:
         """One group; an unknown one is Dead. Raises KafkaError for one that is not of consumers."""
 
-        async def ask(to: Endpoint) -> tuple[ErrorCode, Group]:
+        async def ask(to: Endpoint) -> tuple[ErrorCode, GroupDescription]:
             response = await self._ask(DescribeGroupsRequest(groups=(group_id,)), DescribeGroupsResponse, to=to)
             described = response.groups[0]
             if described.error_code is ErrorCode.GROUP_ID_NOT_FOUND:
                 # From v6 on an unknown group is an error; before, it is Dead.
-                return ErrorCode.NONE, Group(group_id, "Dead", "", to, ())
+                return ErrorCode.NONE, GroupDescription(group_id, "Dead", "", to, ())
             return described.error_code, _group(described, to)
 
         return await self._at_coordinator(group_id, ask)
@@ -228,7 +228,7 @@ class Admin:
             return response
 
     async def _at_coordinator(self, group_id: str, ask: Ask[T]) -> T:
-        """Ask the group's coordinator, looking for it again while it is moving. Raises CodedError for other errors."""
+        """Ask the group's coordinator, and look it up again while it moves. Raises CodedError for other errors."""
         until = monotonic() + self._timeout_ms / 1_000
         while True:
             error, to = await self._find(group_id)
@@ -251,11 +251,11 @@ class Admin:
         return ErrorCode.NONE, Endpoint(found.node_id, found.host, found.port)
 
 
-def _group(described: DescribedGroup, coordinator: Endpoint) -> Group:
+def _group(described: DescribedGroup, coordinator: Endpoint) -> GroupDescription:
     if described.protocol_type not in {"consumer", ""}:
         raise KafkaError(f"GroupId {described.group_id} is not a consumer group ({described.protocol_type}).")
     members = tuple(
-        Member(
+        MemberDescription(
             member.member_id,
             member.group_instance_id,
             member.client_id,
@@ -264,7 +264,7 @@ def _group(described: DescribedGroup, coordinator: Endpoint) -> Group:
         )
         for member in described.members
     )
-    return Group(described.group_id, described.group_state, described.protocol_data, coordinator, members)
+    return GroupDescription(described.group_id, described.group_state, described.protocol_data, coordinator, members)
 
 
 def _assigned(data: bytes) -> tuple[TopicPartition, ...]:

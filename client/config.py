@@ -17,7 +17,7 @@ JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
 """How much longer than the rebalance timeout a JoinGroup may take before the client gives up on it."""
 
 CLOSE_TIMEOUT_MS: Final = 30_000
-"""How long ``close`` may take unless it is told otherwise. Not a setting in Kafka."""
+"""How long ``close`` may take unless its caller says otherwise. Not a setting in Kafka."""
 
 _INSTANCE_ID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -38,7 +38,7 @@ class ConsumerConfig(BaseModel):
     )
     group_id: str | None = Field(default=None, description="The group to join, or none for a consumer without one.")
     group_instance_id: str | None = Field(
-        default=None, description="Makes this a static member: it keeps its place over a restart (KIP-345)."
+        default=None, description="Makes this a static member: it keeps its membership over a restart (KIP-345)."
     )
     client_id: str = Field(
         default="", description="Name shown in logs and group descriptions, and start of member ids."
@@ -47,13 +47,13 @@ class ConsumerConfig(BaseModel):
         default="", description="Where this consumer is, for assignors that look at racks (KIP-881)."
     )
     session_timeout_ms: int = Field(
-        default=45_000, ge=1, description="Without a heartbeat for so long the coordinator removes the member."
+        default=45_000, ge=1, description="After this long without a heartbeat the coordinator removes the member."
     )
     heartbeat_interval_ms: int = Field(default=3_000, ge=1, description="Time between heartbeats.")
     max_poll_interval_ms: int = Field(
         default=300_000,
         ge=1,
-        description="Longest time between polls; the group waits so long for this member to rejoin.",
+        description="Longest time between polls, and how long the group waits for this member to rejoin.",
     )
     max_poll_records: int = Field(default=500, ge=1, description="Most records that one poll returns.")
     partition_assignment_strategy: tuple[str, ...] = Field(
@@ -66,7 +66,7 @@ class ConsumerConfig(BaseModel):
         default="latest", description="Where to start when the group has committed nothing for a partition."
     )
     metadata_max_age_ms: int = Field(
-        default=300_000, ge=0, description="Topics are looked at again after so long, to notice new partitions."
+        default=300_000, ge=0, description="How often topics are looked at again, to notice new partitions."
     )
     retry_backoff_ms: int = Field(default=100, ge=0, description="Wait before the first retry, and between joins.")
     retry_backoff_max_ms: int = Field(default=1_000, ge=0, description="Longest wait before a retry (KIP-580).")
@@ -75,13 +75,15 @@ class ConsumerConfig(BaseModel):
     request_timeout_ms: int = Field(
         default=30_000,
         ge=0,
-        description="A request without an answer for so long has failed; JoinGroup may take longer.",
+        description="How long a request may wait for its answer; JoinGroup may wait longer.",
     )
     default_api_timeout_ms: int = Field(
-        default=60_000, ge=0, description="How long a call such as commit may take unless it says itself."
+        default=60_000, ge=0, description="How long a call such as commit may take when it names no timeout."
     )
     fetch_max_wait_ms: int = Field(
-        default=500, ge=0, description="How long a fetch waits for records: ends of idle partitions are asked so often."
+        default=500,
+        ge=0,
+        description="How long a fetch waits for records, and how often the ends of idle partitions are asked for.",
     )
     isolation_level: Literal["read_uncommitted", "read_committed"] = Field(
         default="read_uncommitted", description="Whether records of open transactions are read."

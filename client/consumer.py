@@ -44,7 +44,7 @@ from rejoin.client.core.inputs import (
     Woken,
 )
 from rejoin.client.records import ConsumerRecord, Records, record
-from rejoin.client.runtime import Driver, Publish, Runtime
+from rejoin.client.runtime import ConsumerRuntime, Driver, Publish
 from rejoin.client.transports.base import Transport
 from rejoin.client.transports.http import HttpTransport
 from rejoin.protocol.types import TopicPartition
@@ -57,7 +57,7 @@ _numbers = count(1)
 
 
 class RebalanceListener:
-    """Told when partitions come and go. Override what is of interest; methods may be ``async``.
+    """Called when partitions are assigned and revoked. Override what is of interest; methods may be ``async``.
 
     Any object with some of these methods will do. One without ``on_partitions_lost`` has ``on_partitions_revoked``
     called instead, as in Kafka.
@@ -77,7 +77,7 @@ class RebalanceListener:
 
 
 class GroupMetadata(NamedTuple):
-    """Who this consumer is in its group, as of the last assignment."""
+    """This consumer's membership, as of the last assignment."""
 
     group_id: str
     generation_id: int
@@ -89,7 +89,7 @@ class Consumer:
     """A member of a group, or a reader of partitions of its own choice.
 
     ``assignor`` is short for ``partition_assignment_strategy``: names, classes or objects. ``transport`` or ``runtime``
-    let many consumers share connections and one wakeup. ``on_event`` is told each event with its instant.
+    let many consumers share connections and one wakeup. ``on_event`` is called with each event and its instant.
 
     Raises pydantic's ValidationError for settings that make no sense, and ValueError for assignors that do not fit
     together.
@@ -102,7 +102,7 @@ class Consumer:
         listener: object | None = None,
         assignor: str | Assignor | type[Assignor] | Sequence[str | Assignor | type[Assignor]] | None = None,
         transport: Transport | None = None,
-        runtime: Runtime | None = None,
+        runtime: ConsumerRuntime | None = None,
         on_event: Publish | None = None,
         jitter: Callable[[], float] = random.random,
         **settings: Any,
@@ -118,7 +118,7 @@ class Consumer:
         self._topics, self._pattern = topics, pattern
         self._owns_transport = transport is None and runtime is None
         if runtime is None:
-            runtime = Runtime(transport or _transport(self.config), on_event)
+            runtime = ConsumerRuntime(transport or _transport(self.config), on_event)
         self._runtime = runtime
         self._driver = Driver(runtime, self._core, self._call_listener)
         self._buffer: deque[RecordRange] = deque()
@@ -145,7 +145,7 @@ class Consumer:
     async def close(self, timeout_ms: int | None = None, *, leave: bool = True) -> None:
         """Commit if auto-commit is on, give up what is owned, leave the group. A second call does nothing.
 
-        ``leave`` false says nothing to the group, as a crash would. Raises what the rebalance listener raised.
+        ``leave`` false sends nothing to the group, as a crash would. Raises what the rebalance listener raised.
         """
         if self._closed:
             return
@@ -196,7 +196,7 @@ class Consumer:
         return self._core.assignment()
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group. Raises IllegalStateError without a group."""
+        """This consumer's membership. Raises IllegalStateError without a group."""
         if self.config.group_id is None:
             raise IllegalStateError("this consumer has no group.id")
         generation = self._core.group_generation
@@ -265,7 +265,7 @@ class Consumer:
         return await self.getone()
 
     def processed(self, records: Records | Iterable[RecordRange]) -> None:
-        """Tell the journal that these records are done with. Of no consequence for the consumer."""
+        """Emit an event that these records are processed. It has no effect on the consumer."""
         ranges = records.ranges if isinstance(records, Records) else tuple(records)
         self._driver.step(Processed(ranges))
 
@@ -286,8 +286,8 @@ class Consumer:
     async def commit(self, offsets: Offsets | None = None, *, timeout_ms: int | None = None) -> None:
         """Commit these offsets, or all that was handed out, and wait for it; retriable errors are repeated.
 
-        Raises CommitFailedError when this consumer lost its place, RebalanceInProgressError when it should poll first,
-        FencedInstanceIdError, and KafkaTimeoutError after ``default.api.timeout.ms``.
+        Raises CommitFailedError when this consumer is no member any more, RebalanceInProgressError when it should poll
+        first, FencedInstanceIdError, and KafkaTimeoutError after ``default.api.timeout.ms``.
         """
         given = self._to_commit(offsets)
         await self._driver.call(lambda token: CommitAsked(token, given, True, timeout_ms))
@@ -379,7 +379,7 @@ class Consumer:
         self._driver.step(Sought(tuple(partitions), to))
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Return no records of these until they are resumed; the group is not told."""
+        """Return no records of these until they are resumed; the group does not notice."""
         self._driver.step(Paused(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:

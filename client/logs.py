@@ -1,4 +1,4 @@
-"""A consumer's events for people: one log line each, readable on a terminal and JSON elsewhere."""
+"""A consumer's events as log lines: readable on a terminal, JSON elsewhere."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ LEVEL_OF: Final = {
     "partitions_lost": "warning",
     "fenced": "error",
 }
-"""The level of each event's line; what is not here is told at info."""
+"""The level of each event's line; info for all others."""
 
-_LONGEST = 12
+_MAX_SHOWN = 12
 
 
 def _json(line: Any) -> str:
@@ -45,7 +45,7 @@ def _json(line: Any) -> str:
 
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
-    """Set structlog up for a process of consumers: lines go to standard error."""
+    """Configure structlog for a process of consumers: lines go to standard error."""
     out = sys.stderr if stream is None else stream
     processors: list[Any] = [
         structlog.processors.add_log_level,
@@ -64,7 +64,7 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
     )
 
 
-def tell(log: Any, event: Event) -> None:
+def log_event(log: Any, event: Event) -> None:
     """Log an event under its own name."""
     level = LEVEL_OF.get(event.name, "info")
     if not log.is_enabled_for(LEVELS[level]):
@@ -83,14 +83,14 @@ def _shown(value: Any) -> Any:
     if isinstance(value, dict):
         if value and all(isinstance(numbers, list) for numbers in value.values()):
             return " ".join(f"{topic}:{runs(numbers)}" for topic, numbers in value.items())
-        return value if len(value) <= _LONGEST else f"{len(value)} entries"
+        return value if len(value) <= _MAX_SHOWN else f"{len(value)} entries"
     if isinstance(value, list):
-        return [_shown(each) for each in value] if len(value) <= _LONGEST else f"{len(value)} entries"
+        return [_shown(each) for each in value] if len(value) <= _MAX_SHOWN else f"{len(value)} entries"
     return value.model_dump() if hasattr(value, "model_dump") else value
 
 
 def runs(numbers: list[int]) -> str:
-    """Numbers with runs drawn together: ``0-3,7``."""
+    """Numbers with runs joined: ``0-3,7``."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][-1] + 1:

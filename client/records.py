@@ -1,4 +1,4 @@
-"""Records, made up when somebody looks at them: a topic's log holds offsets and nothing else."""
+"""Records, made when they are read: a topic's log holds nothing but offsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rejoin.protocol.types import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRecord:
-    """A record. Key and value are made from its place; ``timestamp`` is when it was handed out, ms since 1970."""
+    """A record. Key and value follow from its offset; ``timestamp`` is when it was handed out, ms since 1970."""
 
     topic: str
     partition: int
@@ -22,14 +22,14 @@ class ConsumerRecord:
 
 
 def record(topic: str, partition: int, offset: int, timestamp: int) -> ConsumerRecord:
-    """The record at a place; the same at each reading, but for its timestamp."""
+    """The record at an offset; each reading gives the same one, but for its timestamp."""
     return ConsumerRecord(
         topic, partition, offset, timestamp, f"key-{offset % 1000}".encode(), f"{topic}-{partition}@{offset}".encode()
     )
 
 
 class Records(Sequence[ConsumerRecord]):
-    """What one poll returned, by partition and offset. Records are made as they are looked at."""
+    """What one poll returned, by partition and offset. Records are made as they are read."""
 
     __slots__ = ("_length", "ranges", "timestamp")
 

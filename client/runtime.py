@@ -37,12 +37,12 @@ from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 
 Publish: TypeAlias = Callable[[Event, Millis], None]
-"""Who is told each event, with its instant."""
+"""Called with each event and its instant."""
 
 _WAITED_FOR: tuple[type[Request], ...] = (OffsetCommitRequest, LeaveGroupRequest)
 
 
-class SystemClock:
+class SteadyClock:
     """Milliseconds since 1970 that never go back, and go on while the process is stopped."""
 
     def __init__(self) -> None:
@@ -58,12 +58,12 @@ class ListenerCaller(Protocol):
     def __call__(self, effect: CallListener) -> Any: ...
 
 
-class Runtime:
+class ConsumerRuntime:
     """Drivers that share a transport, a clock and one wakeup."""
 
     def __init__(self, transport: Transport, publish: Publish | None = None) -> None:
         self.transport = transport
-        self.clock = SystemClock()
+        self.clock = SteadyClock()
         self.publish = publish
         self._queue: list[tuple[Millis, int, Driver]] = []
         self._count = count()
@@ -71,7 +71,7 @@ class Runtime:
         self._alarm_at: Millis | None = None
 
     def wake_at(self, at: Millis, driver: Driver) -> None:
-        """Ring a driver at ``at``; it is asked again then whether anything is due."""
+        """Wake a driver at ``at``; it then looks whether anything is due."""
         heappush(self._queue, (at, next(self._count), driver))
         self._set_alarm()
 
@@ -98,7 +98,7 @@ class Runtime:
         self._set_alarm()
 
     def stop(self) -> None:
-        """Ring nobody any more."""
+        """Wake no driver any more."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = self._alarm_at = None
@@ -108,7 +108,7 @@ class Runtime:
 class Driver:
     """One consumer's core and all that it waits for."""
 
-    def __init__(self, runtime: Runtime, core: ConsumerCore, call_listener: ListenerCaller) -> None:
+    def __init__(self, runtime: ConsumerRuntime, core: ConsumerCore, call_listener: ListenerCaller) -> None:
         self.core = core
         self._runtime = runtime
         self._call_listener = call_listener
@@ -148,7 +148,7 @@ class Driver:
         self.step(polled)
         try:
             if poll.done():
-                # Records were there already: let the others, and our own heartbeats, have their turn.
+                # Records were there already: let other tasks, and our own heartbeats, run.
                 await asyncio.sleep(0)
             return await poll
         finally:
@@ -301,7 +301,7 @@ class Driver:
                 token.set_exception(error)
 
     async def stop(self) -> None:
-        """Give up on everything that is still on its way."""
+        """Give up on everything that is in flight."""
         tasks: list[asyncio.Task[None]] = [*self._requests.values(), *self._callbacks]
         self._requests.clear()
         for task in tasks:

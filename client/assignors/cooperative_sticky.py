@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from rejoin.client.assignors.base import Assignments, ClusterView, MemberSubscription, RebalanceProtocol
 from rejoin.client.assignors.stickiness.base import StickyBase
 from rejoin.client.assignors.stickiness.claims import Claim
-from rejoin.client.assignors.stickiness.index import PartitionIndex
+from rejoin.client.assignors.stickiness.index import PartitionNumbering
 from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Assignment, Subscription
 
 
@@ -43,7 +43,7 @@ class CooperativeStickyAssignor(StickyBase):
             given[member_id].remove(partition)
         return given
 
-    def _claims(self, index: PartitionIndex, subscriptions: Sequence[Subscription], as_listed: bool) -> list[Claim]:
+    def _claims(self, index: PartitionNumbering, subscriptions: Sequence[Subscription], as_listed: bool) -> list[Claim]:
         return [
             Claim(
                 index.keys(subscription.owned_partitions),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from rejoin.client.assignors.base import Assignments, ClusterView, MemberSubscription
 from rejoin.client.assignors.stickiness.base import StickyBase
 from rejoin.client.assignors.stickiness.claims import Claim
-from rejoin.client.assignors.stickiness.index import PartitionIndex
+from rejoin.client.assignors.stickiness.index import PartitionNumbering
 from rejoin.client.assignors.stickiness.user_data import StickyClaimReader, encode_sticky_user_data
 from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Assignment, Subscription
 from rejoin.protocol.types import TopicPartition
@@ -42,5 +42,5 @@ class StickyAssignor(StickyBase):
         """Assign. Raises AssignorError where Kafka's throws."""
         return self._assign(cluster, members)[0]
 
-    def _claims(self, index: PartitionIndex, subscriptions: Sequence[Subscription], as_listed: bool) -> list[Claim]:
+    def _claims(self, index: PartitionNumbering, subscriptions: Sequence[Subscription], as_listed: bool) -> list[Claim]:
         return list(map(StickyClaimReader(index, as_listed).read, subscriptions))

@@ -31,7 +31,7 @@ STEPS_IN_WORDS = "leave:MEMBER, join:MEMBER[:TOPIC+TOPIC], subscribe:MEMBER:TOPI
 
 
 @dataclass(frozen=True)
-class Round:
+class RebalanceRound:
     """One generation of the group: who holds what, and what waits for its old owner to let it go."""
 
     generation: int
@@ -48,7 +48,7 @@ class Outcome:
     """
 
     step: str
-    rounds: tuple[Round, ...]
+    rounds: tuple[RebalanceRound, ...]
     before: Mapping[Partition, str]
     after: Mapping[Partition, str]
 
@@ -180,7 +180,7 @@ class WhatIf:
 
     def _rebalance(self, step: str, before: Mapping[Partition, str]) -> Outcome:
         """Rounds until nobody lost anything in the last one; under the eager protocol that is one."""
-        rounds = [] if self._members else [Round(self.generation, {}, ())]
+        rounds = [] if self._members else [RebalanceRound(self.generation, {}, ())]
         while self._members:
             lost_something, done = self._round()
             rounds.append(done)
@@ -190,7 +190,7 @@ class WhatIf:
                 raise BadAssignment(f"after {step}: partitions still change hands after {MOST_ROUNDS} rebalances")
         return Outcome(step, tuple(rounds), before, self._owners())
 
-    def _round(self) -> tuple[bool, Round]:
+    def _round(self) -> tuple[bool, RebalanceRound]:
         """One generation; also whether members that keep what they hold must now give something up and rejoin."""
         leader = next(iter(self._members.values())).assignor
         cooperative = RebalanceProtocol.COOPERATIVE in leader.protocols
@@ -209,7 +209,7 @@ class WhatIf:
         given = self._owners()
         wanted = dict.fromkeys(topic for member in asked.values() for topic in member.subscription.topics)
         withheld = [(t, n) for t in wanted for n in range(self.topics[t]) if (t, n) not in given]
-        return cooperative and lost, Round(self.generation, held, tuple(in_order(withheld)))
+        return cooperative and lost, RebalanceRound(self.generation, held, tuple(in_order(withheld)))
 
     def _subscription(self, member: _Member, cooperative: bool) -> MemberSubscription:
         topics = tuple(self.topics) if member.topics is None else member.topics

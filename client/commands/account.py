@@ -29,16 +29,16 @@ def show(
 ) -> int:
     """Count what was processed twice, or never, from the journals of consumers.
 
-    PROCESSED is how many different records the consumers' code was done with. TWICE is how often it was done with one
-    that it had been done with before. LOST is how many records nobody was done with though the group went past them:
-    a later one was processed, or a later offset committed. COMMITTED is the offset where the group goes on.
+    PROCESSED counts the different records that were processed. TWICE counts how often a record was processed again.
+    LOST counts the records that no consumer processed though the group went past them: a later one was processed, or a
+    later offset committed. COMMITTED is the offset where the group goes on.
 
     Parameters
     ----------
     directory
-        What `--journal` named when the consumers ran.
+        The directory that `--journal` named when the consumers ran.
     group
-        Count this group only.
+        Count only this group.
     as_json
         Print one JSON object a line instead of a table.
     """

@@ -1,4 +1,4 @@
-"""`rejoin assign`: what an assignor would do, step by step, on paper. No server needed."""
+"""`rejoin assign`: what an assignor would do, step by step. It needs no server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rejoin.client.assignors import BadAssignment, Partition
 from rejoin.client.assignors.registry import KAFKA_ASSIGNORS, UnknownAssignor
 from rejoin.client.assignors.whatif import MOST_PARTITIONS, STEPS_IN_WORDS, Outcome, WhatIf, in_order, partitions_from
 
-app = App(name="assign", help="Show who reads what under an assignor, and what moves when the group changes.")
+app = App(name="assign", help="Show what each member reads under an assignor, and what moves when the group changes.")
 
 _BAR = 20
 _MOST_COLUMNS = 4
@@ -35,21 +35,21 @@ def assign(
     compare: Annotated[bool, Parameter(negative=())] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
-    """Show who reads what under an assignor, and what moves when the group changes.
+    """Show what each member reads under an assignor, and what moves when the group changes.
 
     Parameters
     ----------
     topics
-        Topics with their numbers of partitions: orders:12,clicks:6
+        Topics with their partition counts: orders:12,clicks:6
     members
-        Members in the order they join: a,b,c. One that wants some topics only: a:orders+clicks
+        Members in the order they join: a,b,c. A member of some topics only: a:orders+clicks
     assignor
         range, roundrobin, sticky, cooperative-sticky, the name of an entry point, or module:Class.
     then
-        A step after the start, any number of times: leave:b, join:d, join:d:orders+clicks,
+        A later step; may be given several times: leave:b, join:d, join:d:orders+clicks,
         subscribe:a:clicks, grow:orders:18.
     compare
-        Put Kafka's four assignors side by side.
+        Show Kafka's four assignors side by side.
     as_json
         Print JSON.
     """
@@ -62,8 +62,8 @@ def assign(
         print(f"assign: {error}", file=sys.stderr)
         return 2
     if as_json:
-        told = [_run_as_json(name, outcomes) for name, outcomes in runs.items()]
-        print(json.dumps(told if compare else told[0], indent=2))
+        shown = [_run_as_json(name, outcomes) for name, outcomes in runs.items()]
+        print(json.dumps(shown if compare else shown[0], indent=2))
         return 0
     console = Console(highlight=False)
     if compare:
@@ -85,10 +85,10 @@ def parse_topics(text: str) -> dict[str, int]:
         topic, colon, count = (piece.strip() for piece in part.rpartition(":"))
         partitions = partitions_from(count)
         if not (colon and topic and partitions is not None):
-            said = f"--topics: {part[:80]!r} is not TOPIC:PARTITIONS"
-            raise ValueError(f"{said} with 0 to {MOST_PARTITIONS} partitions, as orders:12")
+            problem = f"--topics: {part[:80]!r} is not TOPIC:PARTITIONS"
+            raise ValueError(f"{problem} with 0 to {MOST_PARTITIONS} partitions, as orders:12")
         if topic in found:
-            raise ValueError(f"--topics: {topic} is there twice")
+            raise ValueError(f"--topics: {topic} is given twice")
         found[topic] = partitions
     return found
 
@@ -102,7 +102,7 @@ def parse_members(text: str) -> dict[str, list[str] | None]:
         if not member_id:
             raise ValueError(f"--members {text!r}: a member has no name; expected a,b,c or a:orders+clicks")
         if member_id in found:
-            raise ValueError(f"--members: {member_id} is there twice")
+            raise ValueError(f"--members: {member_id} is given twice")
         found[member_id] = [topic.strip() for topic in topics.split("+")] if colon else None
     return found
 
@@ -209,10 +209,10 @@ def _summary(number: int, outcome: Outcome) -> Text:
             text.append(f" · {outcome.new} new")
     for done in outcome.rounds[:-1]:
         text.append(f"\ngeneration {done.generation} held back ", style="dim")
-        text.append(runs(done.withheld).replace("\n", ", ") + " until the old owner had let go", style="dim")
+        text.append(runs(done.withheld).replace("\n", ", ") + " until the old owner had revoked it", style="dim")
     unread = outcome.rounds[-1].withheld
     if unread:
-        text.append(f"\nread by nobody: {runs(unread).replace(chr(10), ', ')}", style="bold red")
+        text.append(f"\nnot read: {runs(unread).replace(chr(10), ', ')}", style="bold red")
     return text
 
 

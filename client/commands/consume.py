@@ -1,7 +1,7 @@
 """`rejoin consume`: a group's consumers as real processes, each with one or many of them.
 
-The first process starts the others, says who they are, and waits for them. A child that loses its parent leaves the
-group and ends, for the parent holds the other end of its standard input.
+The first process starts the others, prints their process ids, and waits for them. A child whose parent dies leaves the
+group and ends: it reads its standard input, and the parent holds the other end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GRACE_SECONDS: Final = 40.0
 
 
 class WrongOption(Exception):
-    """An option that cannot be taken as it is; the text is for the person who gave it."""
+    """An option has a value that makes no sense; the text is for the user."""
 
 
 @app.default
@@ -70,7 +70,7 @@ def run(
     first: Annotated[int, Parameter(show=False)] = 1,
     child: Annotated[bool, Parameter(show=False, negative=())] = False,
 ) -> int:
-    """Run consumers until SIGTERM or Ctrl-C, which leave the group cleanly. `kill -9` does not.
+    """Run consumers until SIGTERM or Ctrl-C. Both leave the group cleanly; `kill -9` does not.
 
     Parameters
     ----------
@@ -85,31 +85,31 @@ def run(
     consumers
         Consumers in each process.
     processes
-        Processes. With one, the consumers live in this very process.
+        Number of processes. A single one is this process itself.
     assignor
         An assignor the consumers offer: range, roundrobin, sticky, cooperative-sticky or module:Class; in order of
         preference if there are several.
     static
-        Make the members static: each has an instance id and keeps its place over a restart.
+        Make the members static: each has an instance id and keeps its membership over a restart.
     instance_id_prefix
         What instance ids begin with; implies --static. The consumer's number follows.
     client_id
         What client ids begin with; the consumer's number follows. The group's name unless given.
     rack
-        Racks of the consumers, taken in turn.
+        Racks of the consumers, in rotation.
     session_timeout_ms
-        Without a heartbeat for so long the coordinator removes a member.
+        The coordinator removes a member after this long without a heartbeat.
     heartbeat_interval_ms
         Time between heartbeats.
     max_poll_interval_ms
-        Longest time between polls, and how long the group waits for a member to rejoin.
+        Longest time between two polls, and how long the group waits for a member to rejoin.
     max_poll_records
-        Most records of one poll.
+        Most records that one poll returns.
     auto_offset_reset
-        Where to start where nothing is committed: earliest, latest or none.
+        Where to start without a committed offset: earliest, latest or none.
     processing_time
-        How long a record takes: 2, 2ms, 250us, exp(5ms), uniform(1,9), normal(5,1), pareto(2,3); with /poll behind it,
-        how long a poll's records take together.
+        Time per record: 2, 2ms, 250us, exp(5ms), uniform(1,9), normal(5,1) or pareto(2,3). With /poll appended, time
+        for all records of a poll together.
     commit
         auto (by interval), sync or async (after each poll), or none.
     journal
@@ -121,9 +121,9 @@ def run(
     setting
         Any other consumer setting, as NAME=VALUE with Kafka's name.
     leave
-        Whether consumers leave the group when they are told to stop.
+        Whether consumers leave the group when they stop.
     duration
-        Stop after so long: 90s, 5m, or a number of seconds.
+        Stop after this time: 90s, 5m, or a number of seconds.
     log_level
         debug, info, warning or error.
     """
@@ -133,9 +133,9 @@ def run(
         return _refuse(f"--log-level {log_level}: expected one of {', '.join(LEVELS)}")
     try:
         if not topic and pattern is None:
-            raise WrongOption("--topic or --pattern: say what to read")
+            raise WrongOption("expected --topic or --pattern")
         if consumers < 1 or processes < 1:
-            raise WrongOption("--consumers and --processes: at least 1")
+            raise WrongOption("--consumers and --processes: expected at least 1")
         seconds = None if duration is None else _seconds(duration)
         for name in _split(assignor):
             assignor_named(name)
@@ -254,10 +254,10 @@ async def _watch_parent(stop: asyncio.Event) -> None:
         await reader.read()
         stop.set()
 
-    _KEPT.append(asyncio.create_task(until_closed()))
+    _TASKS.append(asyncio.create_task(until_closed()))
 
 
-_KEPT: list[asyncio.Task[None]] = []
+_TASKS: list[asyncio.Task[None]] = []
 
 
 # -- several processes
@@ -274,22 +274,22 @@ async def _together(run_id: str, first: int, consumers: int, processes: int, dur
     children = [await _start(run_id, first + index * consumers) for index in range(processes)]
     for index, process in enumerate(children):
         start = first + index * consumers
-        _say("process_started", process=index + 1, pid=process.pid, consumers=[start, start + consumers - 1])
+        _print_event("process_started", process=index + 1, pid=process.pid, consumers=[start, start + consumers - 1])
     ends = [asyncio.create_task(_wait(index + 1, process)) for index, process in enumerate(children)]
     stopped = asyncio.create_task(stop.wait())
-    everybody = asyncio.gather(*ends)
-    either: list[asyncio.Future[Any]] = [everybody, stopped]
+    all_ended = asyncio.gather(*ends)
+    either: list[asyncio.Future[Any]] = [all_ended, stopped]
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
-    if not everybody.done():
+    if not all_ended.done():
         for process in children:
             if process.returncode is None:
                 process.terminate()
-        await asyncio.wait([everybody], timeout=_GRACE_SECONDS)
+        await asyncio.wait([all_ended], timeout=_GRACE_SECONDS)
         for process in children:
             if process.returncode is None:
                 process.kill()
-    codes = await everybody
+    codes = await all_ended
     return 0 if all(code == 0 for code in codes) else 1
 
 
@@ -302,12 +302,12 @@ async def _start(run_id: str, first: int) -> asyncio.subprocess.Process:
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         env={**os.environ, "REJOIN_RUN_ID": run_id},
-        start_new_session=True,  # Ctrl-C reaches the parent alone, which then says so to each child once.
+        start_new_session=True,  # Ctrl-C reaches the parent alone, which then stops each child once.
     )
 
 
 def _without_processes(arguments: Sequence[str]) -> list[str]:
-    """The arguments without the number of processes, in whichever form it was given: a child is one."""
+    """The arguments without the number of processes, in any of its forms: a child is one process."""
     kept: list[str] = []
     skip = False
     for argument in arguments:
@@ -322,11 +322,11 @@ def _without_processes(arguments: Sequence[str]) -> list[str]:
 
 async def _wait(number: int, process: asyncio.subprocess.Process) -> int:
     code = await process.wait()
-    how = {"code": code} if code >= 0 else {"signal": signal.Signals(-code).name}
-    _say("process_ended", process=number, pid=process.pid, **how)
+    result = {"code": code} if code >= 0 else {"signal": signal.Signals(-code).name}
+    _print_event("process_ended", process=number, pid=process.pid, **result)
     return code
 
 
-def _say(event: str, **fields: Any) -> None:
+def _print_event(event: str, **fields: Any) -> None:
     """A line about processes on standard output, JSON like the rest of what machines read."""
     print(json.dumps({"event": event, **fields}), flush=True)

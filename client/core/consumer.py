@@ -48,7 +48,7 @@ from rejoin.client.core.inputs import (
 from rejoin.client.core.offsets import commits, queries
 from rejoin.client.core.quiescence import Quiescence
 from rejoin.client.core.sending import fail_lost_requests
-from rejoin.client.core.state import ClosePhase, ConsumerState, Generation, MemberState, PendingRequest
+from rejoin.client.core.state import ClosePhase, ConsumerState, Generation, MemberState, RequestInFlight
 from rejoin.client.core.step_context import LogEnd, StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.journal.events.client import Range, RecordsProcessed, Subscribing
@@ -266,7 +266,7 @@ def _take_answer(state: ConsumerState, ctx: StepContext, what: Answered | Failed
         _fail(state, ctx, sent, what)
 
 
-def _fail(state: ConsumerState, ctx: StepContext, sent: PendingRequest, what: Failed) -> None:
+def _fail(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, what: Failed) -> None:
     if sent.to is not None and sent.to == state.coordinator:
         # Kafka: CoordinatorResponseHandler.onFailure. A timeout disconnects as well.
         lookup.forget(state, ctx, what.failure.value)

@@ -1,4 +1,4 @@
-"""What a consumer wants done, in the order in which it came about; a driver carries it out in that order."""
+"""What a consumer asks of its driver. Effects come in the order in which they came about, and are applied in it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Endpoint(NamedTuple):
 class Send:
     """Send a request to the coordinator at ``to``, or to any node (None).
 
-    Exactly one ``Answered`` or ``Failed`` comes back, unless a ``Cancel`` is met first. After ``timeout_ms`` without an
-    answer the driver says ``Failed(TIMEOUT)``; 0 and below means that it should not wait at all.
+    The driver hands in exactly one ``Answered`` or ``Failed``, unless a ``Cancel`` comes first. After ``timeout_ms``
+    without an answer that is ``Failed(TIMEOUT)``; 0 and below means that it should not wait at all.
     """
 
     request_id: int
@@ -38,7 +38,7 @@ class Send:
 
 @dataclass(slots=True)
 class Cancel:
-    """Nobody waits for this request any more; whatever comes for it is ignored."""
+    """The consumer does not wait for this request any more; an answer to it is ignored."""
 
     request_id: int
 
@@ -48,7 +48,7 @@ CallbackKind: TypeAlias = Literal["revoked", "assigned", "lost"]
 
 @dataclass(slots=True)
 class CallListener:
-    """Call the user's rebalance listener, and say ``CallbackDone`` afterwards; at once where there is no listener.
+    """Call the user's rebalance listener, and hand in ``CallbackDone`` afterwards; at once where there is no listener.
 
     Until then the consumer's poll stands still, while heartbeats go on. The listener may commit.
     """

@@ -49,14 +49,14 @@ class CodedError(KafkaError):
 
 
 class DisconnectError(KafkaError):
-    """The connection was lost, or the answer took too long: nobody knows whether the request arrived."""
+    """The connection was lost, or the answer took too long: the request may have arrived or not."""
 
     java_name = "DisconnectException"
     retriable = True
 
 
 class CoordinatorGivenUpError(DisconnectError):
-    """The request waited for a coordinator that turned out to be somebody else, or gone: lost with all others there."""
+    """The request waited for a coordinator that has moved or is gone: lost with all others there."""
 
 
 class CoordinatorNotAvailableError(KafkaError):
@@ -74,7 +74,7 @@ class KafkaTimeoutError(KafkaError):
 
 
 class CommitFailedError(KafkaError):
-    """Offsets cannot be committed: this consumer is not part of the group any more and rejoins at the next poll."""
+    """Offsets cannot be committed: this consumer is no member any more, and rejoins at the next poll."""
 
     java_name = "CommitFailedException"
 
@@ -157,13 +157,13 @@ class UnjoinedGroupError(KafkaError):
 
 
 class ListenerError(KafkaError):
-    """A rebalance listener raised; its exception is the cause. The consumer's state is in order."""
+    """A rebalance listener raised; its exception is the cause. The consumer itself is intact."""
 
 
 class AssignorFailedError(KafkaError):
     """The assignor of this leader raised, or its answer breaks a rule. The group rejoins at the next poll.
 
-    ``partition`` and ``member_id`` say where, None where the fault has no such place.
+    ``partition`` and ``member_id`` are those of the fault, None where it concerns none.
     """
 
     def __init__(self, message: str, partition: TopicPartition | None = None, member_id: str | None = None) -> None:

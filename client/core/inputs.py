@@ -1,6 +1,6 @@
-"""What can happen to a consumer: all that it learns arrives as one of these, with the time, through its one door.
+"""What can happen to a consumer: each arrives as one of these, with the time, through its one door.
 
-A token is whoever waits for an answer: the core keeps it and gives it back, the very object, in exactly one effect.
+A token stands for a caller that waits: the core keeps it and gives the same object back, in exactly one effect.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RecordRange(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset: the next one to read, with words of the committer's own."""
+    """A committed offset: the next one to read, with metadata of the committer's own."""
 
     offset: int
     metadata: str = ""
@@ -67,7 +67,7 @@ class Unsubscribed:
 
 @dataclass(slots=True)
 class Assigned:
-    """Read exactly these partitions, without any group's help. None at all means: unsubscribe."""
+    """Read exactly these partitions, without any group's help. None means: unsubscribe."""
 
     partitions: tuple[TopicPartition, ...]
     token: Token = None
@@ -75,7 +75,7 @@ class Assigned:
 
 @dataclass(slots=True)
 class Polled:
-    """The user asks for records and waits at most so long. Answered by ``PollReturned`` or ``Raised``."""
+    """The user asks for records and waits at most ``timeout_ms``. Answered by ``PollReturned`` or ``Raised``."""
 
     timeout_ms: int
     max_records: int | None = None
@@ -164,7 +164,7 @@ class Sought:
 
 @dataclass(slots=True)
 class Paused:
-    """Return no records of these partitions until they are resumed; the group is not told."""
+    """Return no records of these partitions until they are resumed; the group does not notice."""
 
     partitions: tuple[TopicPartition, ...]
 
@@ -187,7 +187,7 @@ class RebalanceEnforced:
 class Closed:
     """Commit if auto-commit is on, give everything up, leave the group if dynamic. Answered by ``CallDone``.
 
-    ``leave`` false is how a process ends that means to come back: nothing is said to the group.
+    With ``leave`` false the group gets no LeaveGroup: the process means to come back.
     """
 
     token: Token = None

@@ -11,7 +11,7 @@ from rejoin.client.assignors import ClusterView
 from rejoin.client.core import requests
 from rejoin.client.core.errors import InvalidTopicError, KafkaError, TopicAuthorizationError
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import ConsumerState, MetadataSnapshot, PendingRequest, TopicInfo
+from rejoin.client.core.state import ConsumerState, MetadataSnapshot, RequestInFlight, TopicInfo
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.protocol.errors import ErrorCode
@@ -81,7 +81,7 @@ def _send(state: ConsumerState, ctx: StepContext) -> None:
     metadata.request_id = send(state, ctx, request, _answered, _failed)
 
 
-def _answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response) -> None:
+def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
     assert isinstance(response, MetadataResponse)
     metadata = state.metadata
     metadata.request_id = None
@@ -112,7 +112,7 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest, resp
     metadata.retry_at = ctx.now + ctx.backoff(metadata.attempts - 1) if again else ctx.now
 
 
-def _failed(state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError) -> None:
+def _failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:
     metadata = state.metadata
     metadata.request_id = None
     metadata.update_requested = True

@@ -1,4 +1,4 @@
-"""What a consumer does about each error of each request: one table a request, and the code runs on the tables.
+"""How a consumer reacts to each error of each request: one table per request, and the code runs on the tables.
 
 Source: the response handlers of Kafka's AbstractCoordinator and ConsumerCoordinator.
 """
@@ -16,7 +16,7 @@ class Reaction(Enum):
     """One way to react. Which of them a request knows is in its table."""
 
     BACK_OFF = auto()
-    """Nothing is wrong with us: wait ``retry.backoff.ms`` and try again."""
+    """The membership is intact: wait ``retry.backoff.ms`` and try again."""
 
     FORGET_COORDINATOR = auto()
     """Look the coordinator up again, then go on as with BACK_OFF. The member id is kept."""
@@ -37,16 +37,16 @@ class Reaction(Enum):
     """The group rebalances: join again."""
 
     FENCED = auto()
-    """Somebody else has our instance id."""
+    """Another process has taken our instance id."""
 
     RAISE = auto()
-    """Hand the error to the user as what it is."""
+    """Hand the error to the user unchanged."""
 
     RAISE_TOPICS = auto()
     """Hand the error to the user, with all the topics that have it."""
 
     RAISE_UNEXPECTED = auto()
-    """Hand it to the user as an error that nobody expected here."""
+    """Hand it to the user as an error that this request should never get."""
 
     IGNORE = auto()
     """It counts as a failed attempt and nothing else; the next one comes after a backoff."""

@@ -1,4 +1,4 @@
-"""Requests on their way: sent, answered, cancelled, or lost together with the coordinator.
+"""Requests in flight: sent, answered, cancelled, or lost together with the coordinator.
 
 Always true: for each request exactly one of its two handlers is called, unless it is cancelled.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rejoin.client.core.effects import Cancel, Endpoint, Send
 from rejoin.client.core.errors import CoordinatorGivenUpError
-from rejoin.client.core.state import NO_GENERATION, ConsumerState, Generation, OnAnswer, OnFailure, PendingRequest
+from rejoin.client.core.state import NO_GENERATION, ConsumerState, Generation, OnAnswer, OnFailure, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import BY_REQUEST
@@ -28,7 +28,7 @@ def send(
     api = BY_REQUEST[type(request)]
     requests = state.requests
     requests.last_id = request_id = requests.last_id + 1
-    requests.in_flight[request_id] = PendingRequest(
+    requests.in_flight[request_id] = RequestInFlight(
         request_id, api, request, generation, ctx.now, to, on_answer, on_failure
     )
     timeout = ctx.config.request_timeout_ms if timeout_ms is None else timeout_ms

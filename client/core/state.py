@@ -76,7 +76,7 @@ class HeartbeatTimers:
 # -- requests
 
 
-class PendingRequest(NamedTuple):
+class RequestInFlight(NamedTuple):
     """A request that waits for its answer, and the generation at the time it was sent."""
 
     request_id: int
@@ -89,16 +89,16 @@ class PendingRequest(NamedTuple):
     on_failure: OnFailure
 
 
-OnAnswer: TypeAlias = "Callable[[ConsumerState, StepContext, PendingRequest, Response], None]"
-OnFailure: TypeAlias = "Callable[[ConsumerState, StepContext, PendingRequest, KafkaError], None]"
+OnAnswer: TypeAlias = "Callable[[ConsumerState, StepContext, RequestInFlight, Response], None]"
+OnFailure: TypeAlias = "Callable[[ConsumerState, StepContext, RequestInFlight, KafkaError], None]"
 
 
 @dataclass(slots=True)
 class Requests:
     """Requests that have no answer yet. ``lost`` are given up, and their handlers are yet to be called."""
 
-    in_flight: dict[int, PendingRequest] = field(default_factory=dict)
-    lost: list[PendingRequest] = field(default_factory=list)
+    in_flight: dict[int, RequestInFlight] = field(default_factory=dict)
+    lost: list[RequestInFlight] = field(default_factory=list)
     last_id: int = 0
 
 
@@ -122,7 +122,7 @@ Racks: TypeAlias = tuple[tuple[str | None, ...], ...]
 
 
 class TopicInfo(NamedTuple):
-    """A topic as far as consumers care."""
+    """What a consumer knows of a topic."""
 
     partitions: int
     racks: Racks
@@ -179,7 +179,7 @@ class JoinAttempt:
     started_at: Millis
     outcome: bytes | KafkaError | None = None
     candidates: Candidates | None = None
-    """As leader: who gets partitions, until the assignor has run."""
+    """As leader: the members that get partitions, until the assignor has run."""
     skip_assignment: bool = False
     """As leader: the group's assignment stands, nothing is computed."""
     metadata_update: int = 0
@@ -201,7 +201,7 @@ class JoinState:
     rebalance_began_at: Millis | None = None
     prepare_until: Millis | None = None
     """While preparing: until when the commit before the rebalance is repeated."""
-    commit: Commit | None = None
+    commit: PendingCommit | None = None
     commit_retry_at: Millis = 0
 
 
@@ -209,7 +209,7 @@ class JoinState:
 
 
 @dataclass(slots=True, eq=False)
-class Commit:
+class PendingCommit:
     """One commit. ``done`` and ``error`` say how the last attempt, or the whole, ended."""
 
     kind: CommitKind
@@ -229,10 +229,10 @@ class Commit:
 class CommitState:
     """The commits that are open."""
 
-    sync: list[Commit] = field(default_factory=list)
+    sync: list[PendingCommit] = field(default_factory=list)
     async_open: int = 0
     """Asynchronous commits without an answer."""
-    completed: deque[Commit] = field(default_factory=deque)
+    completed: deque[PendingCommit] = field(default_factory=deque)
     """Asynchronous commits whose answers are to be handed out by a call of the user's."""
     fenced: bool = False
     next_auto_at: Millis | None = None

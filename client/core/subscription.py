@@ -1,6 +1,6 @@
-"""What the user wants to read, what this consumer owns, and its position in each partition.
+"""The user's subscription, the assignment, and the position in each partition.
 
-Always true: the order of the dict of partitions is the order in which they take turns in giving records.
+Always true: ``assignment`` is in the order in which its partitions give records next.
 
 Source: Kafka's SubscriptionState.
 """

@@ -1,4 +1,4 @@
-"""What a consumer's driver needs from whoever carries requests: over HTTP, or within one process."""
+"""What a consumer's driver needs of a transport: over HTTP, or within one process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Requests over HTTP: Kafka's own JSON, posted to the paths of the table of APIs.
 
-Which node to ask is this module's to know: the bootstrap list first, then the nodes that answers to Metadata name. A
-node that cannot be reached, or that does not answer in time, is left alone for ``reconnect.backoff.ms``, doubling up to
+This module chooses the node to ask: the bootstrap list first, then the nodes that Metadata answers name. A
+node that cannot be reached, or does not answer in time, is left alone for ``reconnect.backoff.ms``, doubling up to
 ``reconnect.backoff.max.ms``, and asked again only after those that answer.
 
 Source: Kafka's NetworkClient (leastLoadedNode, handleTimedOutRequests) and ClusterConnectionStates.
@@ -38,7 +38,7 @@ _CONTENT_TYPE: Final = istr("Content-Type")
 
 
 class ProblemError(KafkaError):
-    """The node refused a request that is none, or not in this version: a fault of the client, or of the address."""
+    """The node refused the request as malformed, or in this version: a fault of the client, or of the address."""
 
     def __init__(self, url: str, status: int, detail: str) -> None:
         super().__init__(f"{url} answered {status}: {detail}")
@@ -47,8 +47,8 @@ class ProblemError(KafkaError):
 
 
 @dataclass(slots=True, eq=False)
-class Node:
-    """A node and how it fared. ``failures`` counts since its last answer; ``failed_at`` is 0 while there are none."""
+class NodeState:
+    """A node and its recent failures. ``failures`` counts since its last answer; ``failed_at`` is 0 without any."""
 
     url: str
     failures: int = 0
@@ -82,9 +82,9 @@ class HttpTransport:
         reconnect_backoff_ms: int = 50,
         reconnect_backoff_max_ms: int = 1_000,
     ) -> None:
-        self._bootstrap = [Node(base_url(server)) for server in servers]
-        self._known: list[Node] = []
-        self._nodes: dict[str, Node] = {node.url: node for node in self._bootstrap}
+        self._bootstrap = [NodeState(base_url(server)) for server in servers]
+        self._known: list[NodeState] = []
+        self._nodes: dict[str, NodeState] = {node.url: node for node in self._bootstrap}
         self._first_backoff = reconnect_backoff_ms / 1_000
         self._longest_backoff = max(reconnect_backoff_max_ms / 1_000, self._first_backoff)
         self._session: aiohttp.ClientSession | None = None
@@ -108,7 +108,7 @@ class HttpTransport:
     ) -> Response:
         """See :class:`rejoin.client.transports.base.Transport`."""
         api = BY_REQUEST[type(request)]
-        node: Node | None = None
+        node: NodeState | None = None
         try:
             async with asyncio.timeout(max(0, timeout_ms) / 1_000):
                 body = request.to_json(version)
@@ -125,7 +125,7 @@ class HttpTransport:
             self._learn(response)
         return response
 
-    async def _post(self, node: Node, path: str, body: bytes, headers: dict[istr, str]) -> bytes:
+    async def _post(self, node: NodeState, path: str, body: bytes, headers: dict[istr, str]) -> bytes:
         if self._session is None:
             # Not aiohttp's own limit of 100 connections: parked JoinGroups would take them all.
             self._session = aiohttp.ClientSession(
@@ -155,7 +155,7 @@ class HttpTransport:
 
     # -- nodes
 
-    async def _usable(self, to: Endpoint | None) -> Node:
+    async def _usable(self, to: Endpoint | None) -> NodeState:
         """The node to ask, after its backoff if every candidate has one."""
         if to is not None:
             candidates = [self._node(base_url(_address(to.host, to.port)))]
@@ -169,16 +169,16 @@ class HttpTransport:
         await asyncio.sleep(max(0.0, node.usable_at - monotonic()))
         return node
 
-    def _reluctance(self, node: Node) -> tuple[float, bool, int]:
+    def _reluctance(self, node: NodeState) -> tuple[float, bool, int]:
         """Least for the node to ask first: one that answers, of the cluster itself, with the fewest requests waiting.
 
-        Where all have failed, each has its turn: next is the one whose failure is the longest ago.
+        Where all have failed, the one whose failure is the longest ago comes next.
         """
         # Differs: Kafka prefers a connection that stands, and starts to look at a random node.
         return node.failed_at, node not in self._known, node.in_flight
 
-    def _timed_out(self, node: Node | None, timeout_ms: int) -> str:
-        """Count it against the node that was asked; time may be over before there was one, in everybody's backoff."""
+    def _timed_out(self, node: NodeState | None, timeout_ms: int) -> str:
+        """Count it against the node that was asked; while every node backs off, there may be none."""
         if node is None:
             return f"no node to ask within {timeout_ms} ms; {self._last_problem}"
         # Kafka: handleTimedOutRequests. A node that does not answer in time is disconnected from, and backed off.
@@ -186,14 +186,14 @@ class HttpTransport:
         self._last_problem = f"{node.url}: no answer within {timeout_ms} ms"
         return self._last_problem
 
-    def _node(self, url: str) -> Node:
-        return self._nodes.setdefault(url, Node(url))
+    def _node(self, url: str) -> NodeState:
+        return self._nodes.setdefault(url, NodeState(url))
 
     def _learn(self, response: MetadataResponse) -> None:
         if response.brokers:
             self._known = [self._node(base_url(_address(node.host, node.port))) for node in response.brokers]
 
-    def _failed(self, node: Node) -> None:
+    def _failed(self, node: NodeState) -> None:
         backoff = min(self._first_backoff * 2 ** min(node.failures, 20), self._longest_backoff)
         node.failures += 1
         node.failed_at = monotonic()

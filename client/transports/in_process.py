@@ -5,7 +5,7 @@ Neither knows the other: ``client.transports.base`` says what a consumer needs o
 together, and nothing else may import it.
 
     async with running(socket=False, topics={"orders": 3}) as coordinator:
-        async with Consumer("orders", group_id="billing", transport=Transport(coordinator)) as consumer:
+        async with Consumer("orders", group_id="billing", transport=InProcessTransport(coordinator)) as consumer:
             ...
 """
 
@@ -20,8 +20,8 @@ from rejoin.coordinator.testing import GroupCoordinator, NoAnswer
 from rejoin.protocol.message import Request, Response
 
 
-class Transport:
-    """Carries a consumer's requests to a coordinator. Share it between consumers as you like."""
+class InProcessTransport:
+    """Carries requests to a coordinator in the same process. Consumers may share it."""
 
     def __init__(self, coordinator: GroupCoordinator) -> None:
         self._coordinator = coordinator
@@ -29,7 +29,7 @@ class Transport:
     async def send(
         self, to: Endpoint | None, request: Request, version: int, *, timeout_ms: int, client_id: str
     ) -> Response:
-        """See :class:`rejoin.client.transports.base.Transport`. There is but one node, whatever ``to`` says."""
+        """See :class:`rejoin.client.transports.base.Transport`. There is one node, whatever ``to`` says."""
         try:
             async with asyncio.timeout(max(0, timeout_ms) / 1_000):
                 return await self._coordinator.call(request, version, client_id)

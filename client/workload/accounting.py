@@ -1,7 +1,7 @@
-"""What became of the records, counted from consumers' journals: processed, processed again, processed by nobody.
+"""What became of the records, counted from consumers' journals: processed, processed again, or lost.
 
 A partition's log is counted from the first position any consumer of the group started at up to the furthest offset that
-was processed or committed. An offset in there that no consumer processed is lost: somebody committed past it.
+was processed or committed. An offset in between that no consumer processed is lost: the group has gone past it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import CommitSucceeded, PositionsFound, RecordsProcessed
 
 
-class Span(NamedTuple):
+class OffsetSpan(NamedTuple):
     """Offsets from ``start`` up to, and not including, ``end``."""
 
     start: int
@@ -32,12 +32,12 @@ class Account:
     duplicated: int = 0
     lost: int = 0
     committed: int | None = None
-    lost_spans: list[Span] = field(default_factory=list)
+    lost_spans: list[OffsetSpan] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Ledger:
-    spans: list[Span] = field(default_factory=list)
+    spans: list[OffsetSpan] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     committed: list[int] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ def account(events: Iterable[Event]) -> list[Account]:
         match event:
             case RecordsProcessed():
                 for done in event.ranges:
-                    ledger(event.group_id, done.topic, done.partition).spans.append(Span(done.start, done.end))
+                    ledger(event.group_id, done.topic, done.partition).spans.append(OffsetSpan(done.start, done.end))
             case PositionsFound() | CommitSucceeded():
                 for topic, offsets in event.positions.items():
                     for partition, offset in offsets.items():
@@ -71,12 +71,12 @@ def _settle(group_id: str, topic: str, partition: int, ledger: _Ledger) -> Accou
     reached = min([*ledger.starts, *(span.start for span in spans[:1])], default=0)
     for span in spans:
         if span.start > reached:
-            result.lost_spans.append(Span(reached, span.start))
+            result.lost_spans.append(OffsetSpan(reached, span.start))
         fresh = max(0, span.end - max(span.start, reached))
         result.processed += fresh
         result.duplicated += span.end - span.start - fresh
         reached = max(reached, span.end)
     if result.committed is not None and result.committed > reached:
-        result.lost_spans.append(Span(reached, result.committed))
+        result.lost_spans.append(OffsetSpan(reached, result.committed))
     result.lost = sum(span.end - span.start for span in result.lost_spans)
     return result

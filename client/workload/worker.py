@@ -1,7 +1,7 @@
-"""The consumers of one process: each polls, takes its time over the records, writes down what it did, and commits.
+"""The consumers of one process: each polls, spends time on the records, journals what it processed, and commits.
 
-What a record's processing did is flushed to the journal before the next poll, so a process that is killed has written
-down everything it had processed but for the piece in hand.
+Processed records are flushed to the journal piece by piece, so a process that is killed has journaled all it had
+processed but for the piece in hand.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rejoin.client.core.errors import (
     WakeupError,
 )
 from rejoin.client.core.inputs import Millis, RecordRange
-from rejoin.client.logs import tell
+from rejoin.client.logs import log_event
 from rejoin.client.records import Records
-from rejoin.client.runtime import Runtime
+from rejoin.client.runtime import ConsumerRuntime
 from rejoin.client.transports.http import HttpTransport
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.base import Event
@@ -43,7 +43,7 @@ PAUSE_MS: Final = 10_000
 """The longest wait after polls that failed one after the other."""
 FLUSH_SECONDS: Final = 0.1
 PIECE_MS: Final = 50.0
-"""Processing is written down in pieces of about this length."""
+"""Processing is journaled in pieces of about this length."""
 
 GOES_ON: Final = (AssignorFailedError, ListenerError, CommitFailedError, RebalanceInProgressError)
 """What a consumer's loop survives besides retriable errors: the next poll rejoins."""
@@ -51,7 +51,7 @@ GOES_ON: Final = (AssignorFailedError, ListenerError, CommitFailedError, Rebalan
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one process shall do. ``instance_ids`` is empty for dynamic members."""
+    """What one process does. ``instance_ids`` is empty for dynamic members."""
 
     topics: tuple[str, ...]
     pattern: str | None
@@ -81,7 +81,7 @@ class Events:
     def publish(self, event: Event, at_ms: Millis) -> None:
         if self._writer is not None:
             self._writer.append(event, at_ms)
-        tell(self._log, event)
+        log_event(self._log, event)
 
     def flush(self) -> None:
         if self._writer is not None:
@@ -93,9 +93,9 @@ class Events:
 
 
 class _CommitsOnRevoke(RebalanceListener):
-    """With asynchronous commits the last word before partitions go is a synchronous one."""
+    """With asynchronous commits, a synchronous one comes last, before partitions are revoked."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: ConsumerLoop) -> None:
         self._member = member
 
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
@@ -103,13 +103,13 @@ class _CommitsOnRevoke(RebalanceListener):
             await self._member.consumer.commit()
 
     async def on_partitions_lost(self, lost: list[TopicPartition]) -> None:
-        """Somebody else has them: there is nothing to commit any more."""
+        """Another member owns them already: a commit would fail."""
 
 
-class Member:
-    """One consumer and its loop."""
+class ConsumerLoop:
+    """One consumer and the loop that polls it."""
 
-    def __init__(self, work: Work, index: int, runtime: Runtime, events: Events) -> None:
+    def __init__(self, work: Work, index: int, runtime: ConsumerRuntime, events: Events) -> None:
         self._work = work
         self._events = events
         self._random = Random(f"{work.seed}/{work.client_ids[index]}")
@@ -136,7 +136,7 @@ class Member:
         self.consumer.wakeup()
 
     async def run(self) -> bool:
-        """Poll until told to stop; false when an error ended it."""
+        """Poll until :meth:`stop`; false when an error ended it."""
         try:
             await self.consumer.start()
             await self._loop()
@@ -169,14 +169,14 @@ class Member:
                 await self._pause(failures)
 
     async def _pause(self, failures: int) -> None:
-        """Wait longer after each poll in a row that failed: an assignor that always raises must not make a storm."""
+        """Wait longer after each failed poll in a row: an assignor that always raises must not cause many joins."""
         config = self.consumer.config
         wait_ms = min(config.retry_backoff_ms * 2 ** min(failures, 10), max(config.retry_backoff_max_ms, PAUSE_MS))
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), wait_ms / 1_000)
 
     async def _process(self, records: Records) -> None:
-        """Take the time these records take, and write them down piece by piece."""
+        """Take the time these records take, and journal them piece by piece."""
         work = self._work.processing_time
         total = work.of(len(records), self._random)
         each = total / len(records)
@@ -193,7 +193,7 @@ class Member:
                 self._events.flush()
 
     def _put_back(self, ranges: list[RecordRange]) -> None:
-        """What was not processed is not committed either."""
+        """Seek back to what was not processed, so that it is not committed either."""
         owned = set(self.consumer.assignment())
         for topic, partition, start, _ in reversed(ranges):
             if (topic, partition) in owned:
@@ -215,8 +215,8 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
         reconnect_backoff_ms=config.reconnect_backoff_ms,
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
     )
-    runtime = Runtime(transport, events.publish)
-    members = [Member(work, index, runtime, events) for index in range(len(work.client_ids))]
+    runtime = ConsumerRuntime(transport, events.publish)
+    members = [ConsumerLoop(work, index, runtime, events) for index in range(len(work.client_ids))]
     stop = asyncio.Event() if until is None else until
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -237,7 +237,7 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
         events.close()
 
 
-async def _stop_when(stop: asyncio.Event, members: list[Member]) -> None:
+async def _stop_when(stop: asyncio.Event, members: list[ConsumerLoop]) -> None:
     await stop.wait()
     for member in members:
         member.stop()

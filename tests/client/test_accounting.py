@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from rejoin.client.commands.account import show, table
-from rejoin.client.workload.accounting import Span, account
+from rejoin.client.workload.accounting import OffsetSpan, account
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import EVENT_TYPES, CommitSucceeded, PositionsFound, Range, RecordsProcessed
@@ -50,7 +50,7 @@ def began(offset: int) -> PositionsFound:
 def test_accounts(events: list[Event], counts: tuple[int, int, int], lost_spans: list[tuple[int, int]]) -> None:
     (found,) = account(events)
     assert (found.processed, found.duplicated, found.lost) == counts
-    assert found.lost_spans == [Span(*span) for span in lost_spans]
+    assert found.lost_spans == [OffsetSpan(*span) for span in lost_spans]
 
 
 def test_the_table_has_totals() -> None:

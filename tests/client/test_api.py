@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from rejoin.client import (
     CommitFailedError,
     Consumer,
+    ConsumerRuntime,
     FencedInstanceIdError,
     HttpTransport,
     IllegalStateError,
@@ -22,7 +23,6 @@ from rejoin.client import (
     ProblemError,
     RebalanceListener,
     Records,
-    Runtime,
     TopicPartition,
     WakeupError,
 )
@@ -304,7 +304,7 @@ async def test_many_consumers_share_one_runtime(serve: Serve) -> None:
     app = await serve({"orders": 40})
     events: list[Event] = []
     async with HttpTransport([app.url]) as transport:
-        runtime = Runtime(transport, lambda event, at_ms: events.append(event))
+        runtime = ConsumerRuntime(transport, lambda event, at_ms: events.append(event))
         readers = [Consumer("orders", runtime=runtime, group_id="g", **QUICK) for _ in range(20)]
         for reader in readers:
             await reader.start()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.client import Consumer, HttpTransport, KafkaError, Runtime
+from rejoin.client import Consumer, ConsumerRuntime, HttpTransport, KafkaError
 from rejoin.client.admin import Admin
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.inputs import Failure
@@ -147,7 +147,7 @@ async def test_what_is_told_names_the_request_once(hang: Hang) -> None:
     hung = await hang()
     events: list[Event] = []
     async with HttpTransport([hung.url]) as transport:
-        runtime = Runtime(transport, lambda event, at_ms: events.append(event))
+        runtime = ConsumerRuntime(transport, lambda event, at_ms: events.append(event))
         reader = Consumer("t", runtime=runtime, group_id="g", request_timeout_ms=TIMEOUT_MS)
         await reader.start()
         await reader.poll(2 * TIMEOUT_MS)

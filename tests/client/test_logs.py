@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 import structlog
 
-from rejoin.client.logs import configure, tell
+from rejoin.client.logs import configure, log_event
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import EVENT_TYPES
 
@@ -58,7 +58,7 @@ def test_every_event_can_be_logged(event: type[Event], stream: type[io.StringIO]
     out = stream()
     configure("debug", out)
     try:
-        tell(structlog.get_logger(), sample(event))
+        log_event(structlog.get_logger(), sample(event))
     finally:
         structlog.reset_defaults()
     assert event.name in out.getvalue()

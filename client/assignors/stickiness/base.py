@@ -19,7 +19,7 @@ from rejoin.client.assignors.racks import RackView
 from rejoin.client.assignors.stickiness.claims import Claim, Claims, all_subscriptions_equal
 from rejoin.client.assignors.stickiness.constrained import ConstrainedAssignment
 from rejoin.client.assignors.stickiness.general import GeneralAssignment, transferring_partitions
-from rejoin.client.assignors.stickiness.index import PartitionIndex
+from rejoin.client.assignors.stickiness.index import PartitionNumbering
 from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Subscription
 
 
@@ -33,7 +33,7 @@ class StickyBase(Assignor):
         self._newest_generation = NO_GENERATION
 
     @abstractmethod
-    def _claims(self, index: PartitionIndex, subscriptions: Sequence[Subscription], as_listed: bool) -> list[Claim]:
+    def _claims(self, index: PartitionNumbering, subscriptions: Sequence[Subscription], as_listed: bool) -> list[Claim]:
         """What each of these members says it held.
 
         `as_listed`: whether keys must be in the order in which the member listed its partitions.
@@ -47,7 +47,7 @@ class StickyBase(Assignor):
             return {}, {}
         in_map_order = members_in_map_order(members)
         counts = known_partition_counts(cluster, subscribed_topics(members))
-        index = PartitionIndex(counts)
+        index = PartitionNumbering(counts)
         subscriptions = [members[member_id].subscription for member_id in in_map_order]
         racks = RackView(cluster, counts, members)
         alike = all_subscriptions_equal(members, in_map_order)

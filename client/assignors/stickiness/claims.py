@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rejoin.client.assignors.base import MemberSubscription, Partition
-from rejoin.client.assignors.stickiness.index import PartitionIndex
+from rejoin.client.assignors.stickiness.index import PartitionNumbering
 from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION
 
 
@@ -36,7 +36,7 @@ class Claims:
     claims it; None otherwise.
     """
 
-    def __init__(self, index: PartitionIndex, claims: Mapping[str, Claim]) -> None:
+    def __init__(self, index: PartitionNumbering, claims: Mapping[str, Claim]) -> None:
         self.by_member = claims
         self.newest_generation = max((claim.generation for claim in claims.values()), default=NO_GENERATION)
         self.doubly_claimed: dict[int, None] = {}
@@ -104,7 +104,7 @@ def all_subscriptions_equal(members: Mapping[str, MemberSubscription], in_map_or
     return True
 
 
-def _marks_if_orderly(index: PartitionIndex, claims: Mapping[str, Claim]) -> bytearray | None:
+def _marks_if_orderly(index: PartitionNumbering, claims: Mapping[str, Claim]) -> bytearray | None:
     """A mark at every claimed key; None if a partition is claimed twice or does not exist."""
     marks = index.marks()
     if marks is None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from rejoin.client.assignors.base import AssignorError, Partition
 from rejoin.client.assignors.racks import RackView
 from rejoin.client.assignors.stickiness.claims import Claims
-from rejoin.client.assignors.stickiness.index import PartitionIndex, Row, missing_keys
+from rejoin.client.assignors.stickiness.index import PartitionNumbering, Row, missing_keys
 from rejoin.protocol.java import utf16_sorted
 
 
@@ -21,7 +21,7 @@ class ConstrainedAssignment:
     `transferring`: partition → the member that gains it, where another member may not have given it up yet.
     """
 
-    def __init__(self, index: PartitionIndex, claims: Claims, racks: RackView) -> None:
+    def __init__(self, index: PartitionNumbering, claims: Claims, racks: RackView) -> None:
         self._index = index
         self._racks = racks
         self._doubly_claimed = claims.doubly_claimed

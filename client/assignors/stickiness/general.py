@@ -12,7 +12,7 @@ from itertools import chain
 from rejoin.client.assignors.base import MemberSubscription, Partition
 from rejoin.client.assignors.racks import RackView
 from rejoin.client.assignors.stickiness.claims import Claims
-from rejoin.client.assignors.stickiness.index import PartitionIndex, missing_keys
+from rejoin.client.assignors.stickiness.index import PartitionNumbering, missing_keys
 from rejoin.client.assignors.stickiness.movements import Movements
 from rejoin.protocol.java import int32, utf16_sorted
 
@@ -25,7 +25,7 @@ class GeneralAssignment:
 
     def __init__(
         self,
-        index: PartitionIndex,
+        index: PartitionNumbering,
         claims: Claims,
         members: Mapping[str, MemberSubscription],
         racks: RackView,

@@ -16,7 +16,7 @@ from rejoin.protocol.java import utf16_sorted
 _DENSE_SLACK = 1 << 16
 
 
-class PartitionIndex:
+class PartitionNumbering:
     """The topics of one assignment, by rank, and the keys of their partitions."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
@@ -59,7 +59,7 @@ class PartitionIndex:
         return bytearray(size) if size <= 4 * self.total + _DENSE_SLACK else None
 
 
-def missing_keys(index: PartitionIndex, ranks: Iterable[int], taken: set[int]) -> list[int]:
+def missing_keys(index: PartitionNumbering, ranks: Iterable[int], taken: set[int]) -> list[int]:
     """Keys of all partitions that are not in `taken`, topics in the order of `ranks`.
 
     `taken` may hold partitions that do not exist; then the answer is Kafka's, not the plain difference.
@@ -77,7 +77,7 @@ def missing_keys(index: PartitionIndex, ranks: Iterable[int], taken: set[int]) -
     return found
 
 
-def _first_stuck(index: PartitionIndex, ranks: Sequence[int], taken: Iterable[int]) -> int | None:
+def _first_stuck(index: PartitionNumbering, ranks: Sequence[int], taken: Iterable[int]) -> int | None:
     """The place in `ranks` from which on everything counts as missing; None if nothing non-existent is taken."""
     # Kafka: getUnassignedPartitions walks two sorted lists side by side. A taken partition that does not exist
     # never meets its twin, and whatever comes after it counts as unassigned although somebody keeps it.
@@ -99,7 +99,7 @@ class Row:
         self._numbers = numbers
 
     @classmethod
-    def of_everything(cls, index: PartitionIndex) -> Row:
+    def of_everything(cls, index: PartitionNumbering) -> Row:
         """All partitions, by topic and number."""
         ascending = list(range(max(index.counts, default=0)))
         names: list[str] = []
@@ -110,7 +110,7 @@ class Row:
         return cls(names, numbers)
 
     @classmethod
-    def of_keys(cls, index: PartitionIndex, keys: Iterable[int]) -> Row:
+    def of_keys(cls, index: PartitionNumbering, keys: Iterable[int]) -> Row:
         """The partitions of these keys, in their order."""
         return cls.of_partitions(index.partitions(keys))
 

@@ -5,7 +5,7 @@ Source: Kafka's AbstractStickyAssignor.PartitionMovements.
 
 from __future__ import annotations
 
-from rejoin.client.assignors.stickiness.index import PartitionIndex
+from rejoin.client.assignors.stickiness.index import PartitionNumbering
 from rejoin.protocol.java import DEFAULT_CAPACITY, table_capacity, topic_partition_order
 
 _Route = tuple[int, int, int]
@@ -23,7 +23,7 @@ class _Travellers:
         self.keys[key] = None
         self.capacity = table_capacity(len(self.keys), self.capacity)
 
-    def first(self, index: PartitionIndex) -> int:
+    def first(self, index: PartitionNumbering) -> int:
         """The one that the set iterates first."""
         if len(self.keys) == 1:
             return next(iter(self.keys))
@@ -34,7 +34,7 @@ class _Travellers:
 class Movements:
     """Where each moved partition is now and where it started; one that returns home is forgotten."""
 
-    def __init__(self, index: PartitionIndex) -> None:
+    def __init__(self, index: PartitionNumbering) -> None:
         self._index = index
         self._routes: dict[int, _Route] = {}
         self._travellers: dict[_Route, _Travellers] = {}

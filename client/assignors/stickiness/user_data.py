@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from rejoin.client.assignors.base import Partition
 from rejoin.client.assignors.stickiness.claims import Claim
-from rejoin.client.assignors.stickiness.index import PartitionIndex
+from rejoin.client.assignors.stickiness.index import PartitionNumbering
 from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Subscription
 from rejoin.protocol.java import computed_map_order
 
@@ -81,7 +81,7 @@ class StickyClaimReader:
     `as_listed`: whether the keys of a claim must be in the order of the user data; if not, they are by topic.
     """
 
-    def __init__(self, index: PartitionIndex, as_listed: bool) -> None:
+    def __init__(self, index: PartitionNumbering, as_listed: bool) -> None:
         self._index = index
         self._as_listed = as_listed
         self._shapes: list[_Shape] = []
@@ -114,7 +114,7 @@ class StickyClaimReader:
 class _Shape:
     """User data of version 1 in which everything is fixed but the partition numbers and the generation."""
 
-    def __init__(self, index: PartitionIndex, data: bytes, listed: Sequence[TopicNumbers], as_listed: bool) -> None:
+    def __init__(self, index: PartitionNumbering, data: bytes, listed: Sequence[TopicNumbers], as_listed: bool) -> None:
         layout = [">4x"]
         mask = bytearray(b"\xff" * 4)
         names: list[str] = []

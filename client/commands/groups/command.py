@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 
 from cyclopts import App, Parameter
 
-from rejoin.client.admin import Admin, Group
+from rejoin.client.admin import Admin, GroupDescription
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.options import DESCRIPTION, checked, parser
 from rejoin.client.commands.groups.parsing import UsageError
@@ -79,7 +79,7 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
         try:
             await actions[action](Admin(transport, options.timeout), options)
         except KafkaError as problem:
-            text = tables.words(problem.error) if isinstance(problem, CodedError) else str(problem)
+            text = tables.error_text(problem.error) if isinstance(problem, CodedError) else str(problem)
             print(tables.error(f"Executing consumer group command failed due to {text}"))
             return 0 if isinstance(problem, CodedError) else 1
     return 0
@@ -129,7 +129,7 @@ async def describe(admin: Admin, options: argparse.Namespace) -> None:
             print(tables.state(group), end="")
 
 
-async def _offset_rows(admin: Admin, group: Group) -> list[tables.OffsetRow]:
+async def _offset_rows(admin: Admin, group: GroupDescription) -> list[tables.OffsetRow]:
     """Assigned partitions by member, the largest assignment first; then committed partitions that are not assigned."""
     if group.state == "Dead":
         return []

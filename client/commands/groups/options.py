@@ -23,34 +23,40 @@ def parser() -> argparse.ArgumentParser:
     """The options of kafka-consumer-groups.sh."""
     made = _Parser(prog="rejoin groups", description=DESCRIPTION, allow_abbrev=False)
     add = made.add_argument
-    add("--bootstrap-server", "--bootstrap", default="127.0.0.1:9095", metavar="SERVER", help="The server(s) to ask.")
+    add(
+        "--bootstrap-server",
+        "--bootstrap",
+        default="127.0.0.1:9095",
+        metavar="SERVER",
+        help="The coordinator, as HOST:PORT; several with commas.",
+    )
     add("--list", action="store_true", help="List all consumer groups.")
     add("--describe", nargs="*", metavar="GROUP", help="Describe groups and their lag.")
     add("--delete", nargs="*", metavar="GROUP", help="Delete groups with their offsets.")
     add("--reset-offsets", nargs="*", metavar="GROUP", help="Set the offsets of inactive groups.")
-    add("--delete-offsets", nargs="*", metavar="GROUP", help="Forget a group's offsets of some topics.")
-    add("--group", action="append", default=[], help="The group to act on; may be given several times.")
+    add("--delete-offsets", nargs="*", metavar="GROUP", help="Delete a group's offsets of some topics.")
+    add("--group", action="append", default=[], help="A group to act on; may be given several times.")
     add("--all-groups", action="store_true", help="Act on all groups.")
     add("--topic", action="append", default=[], help="A topic, or topic:0,1,2; may be given several times.")
-    add("--all-topics", action="store_true", help="Reset every topic the group has committed.")
-    add("--members", action="store_true", help="With --describe: the members.")
-    add("--offsets", action="store_true", help="With --describe: partitions and lag. This is the default.")
-    add("--state", nargs="?", const="", metavar="STATES", help="With --describe or --list: the state.")
-    add("--type", nargs="?", const="", metavar="TYPES", help="With --list: the type.")
-    add("--verbose", action="store_true", help="With --describe: more, where there is more.")
-    add("--timeout", type=int, default=5_000, metavar="MS", help="How long an answer may take.")
-    add("--command-config", metavar="FILE", help="Taken for compatibility; there is nothing to set.")
-    add("--dry-run", action="store_true", help="Only show what --reset-offsets would do.")
-    add("--execute", action="store_true", help="Do what --reset-offsets shows.")
-    add("--export", action="store_true", help="Print the plan of --reset-offsets as CSV.")
+    add("--all-topics", action="store_true", help="Reset every topic with a committed offset.")
+    add("--members", action="store_true", help="With --describe: show the members.")
+    add("--offsets", action="store_true", help="With --describe: show partitions and lag. This is the default.")
+    add("--state", nargs="?", const="", metavar="STATES", help="With --describe or --list: show the state.")
+    add("--type", nargs="?", const="", metavar="TYPES", help="With --list: show the type.")
+    add("--verbose", action="store_true", help="With --describe: show more columns.")
+    add("--timeout", type=int, default=5_000, metavar="MS", help="How long to wait for an answer.")
+    add("--command-config", metavar="FILE", help="Accepted for compatibility; has no effect.")
+    add("--dry-run", action="store_true", help="With --reset-offsets: only show the new offsets.")
+    add("--execute", action="store_true", help="With --reset-offsets: set the new offsets.")
+    add("--export", action="store_true", help="With --reset-offsets: print the new offsets as CSV.")
     add("--to-offset", type=int, metavar="OFFSET", help="Reset to this offset.")
     add("--to-earliest", action="store_true", help="Reset to the beginning.")
     add("--to-latest", action="store_true", help="Reset to the end.")
-    add("--to-current", action="store_true", help="Reset to what is committed.")
+    add("--to-current", action="store_true", help="Reset to the committed offset.")
     add("--shift-by", type=int, metavar="N", help="Reset by this many records, forwards or backwards.")
     add("--to-datetime", metavar="TIME", help="Reset to a time: YYYY-MM-DDTHH:mm:SS.sss")
-    add("--by-duration", metavar="DURATION", help="Reset to so long ago: PnDTnHnMnS")
-    add("--from-file", metavar="FILE", help="Reset to what a CSV file says.")
+    add("--by-duration", metavar="DURATION", help="Reset to this long ago: PnDTnHnMnS")
+    add("--from-file", metavar="FILE", help="Reset to the offsets in a CSV file.")
     return made
 
 

@@ -1,6 +1,6 @@
-"""What kafka-consumer-groups.sh prints, line for line: columns, widths and wording, so that runbooks go on working.
+"""The output of kafka-consumer-groups.sh, line for line: columns, widths and wording, so that runbooks go on working.
 
-Every function makes text; nothing is asked or printed here.
+Every function returns text; this module sends and prints nothing.
 
 Source: Kafka's ConsumerGroupCommand (tools).
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rejoin.client.admin import Group, Member
+from rejoin.client.admin import GroupDescription, MemberDescription
 from rejoin.client.core.errors import java_name
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.list_groups import ListedGroup
@@ -33,14 +33,14 @@ MESSAGES: Final = {
 }
 
 
-def words(error: ErrorCode) -> str:
+def error_text(error: ErrorCode) -> str:
     """An error as Kafka's tools print an exception's text."""
     return MESSAGES.get(error, error.name)
 
 
 def exception(error: ErrorCode) -> str:
     """An error as Kafka's tools print an exception."""
-    return f"org.apache.kafka.common.errors.{java_name(error)}: {words(error)}"
+    return f"org.apache.kafka.common.errors.{java_name(error)}: {error_text(error)}"
 
 
 def error(message: str) -> str:
@@ -56,7 +56,7 @@ class OffsetRow:
     partition: TopicPartition | None
     offset: int | None
     end: int | None
-    member: Member | None
+    member: MemberDescription | None
 
     def cells(self) -> tuple[str, ...]:
         known = self.offset is not None and self.end is not None
@@ -99,8 +99,8 @@ def _widest(rows: Sequence[Sequence[str]], column: int, least: int) -> int:
     return max([least, *(len(row[column]) for row in rows)])
 
 
-def member_state(group: Group) -> tuple[str | None, str | None, bool]:
-    """What is said about a group's state: on standard output, on standard error, and whether rows may follow."""
+def member_state(group: GroupDescription) -> tuple[str | None, str | None, bool]:
+    """Texts about a group's state for standard output and standard error, and whether rows may follow."""
     # Kafka: shouldPrintMemberState.
     match group.state:
         case "Dead":
@@ -130,7 +130,7 @@ def offsets(rows: Sequence[OffsetRow]) -> str:
     return "".join("\n" + line for line in _lines([OFFSET_COLUMNS, *cells], widths)) + "\n"
 
 
-def members(group: Group, *, verbose: bool) -> str:
+def members(group: GroupDescription, *, verbose: bool) -> str:
     """``--describe --members``."""
     static = any(member.group_instance_id for member in group.members)
     header = ["GROUP", "CONSUMER-ID", *(["GROUP-INSTANCE-ID"] if static else []), "HOST", "CLIENT-ID", "#PARTITIONS"]
@@ -156,7 +156,7 @@ def members(group: Group, *, verbose: bool) -> str:
 
 
 def assignment(partitions: Sequence[TopicPartition]) -> str:
-    """A member's partitions as the tool shows them: ``(0,1), (2)``, topics told apart by nothing but brackets."""
+    """A member's partitions as the tool shows them: ``(0,1), (2)``, one pair of brackets per topic."""
     # Kafka: the Java port of the tool lost the topics' names, and sorts numbers as text.
     if not partitions:
         return MISSING
@@ -166,7 +166,7 @@ def assignment(partitions: Sequence[TopicPartition]) -> str:
     return ", ".join(sorted(f"({','.join(sorted(numbers))})" for numbers in topics.values()))
 
 
-def state(group: Group) -> str:
+def state(group: GroupDescription) -> str:
     """``--describe --state``."""
     coordinator = f"{group.coordinator.host}:{group.coordinator.port}  ({group.coordinator.node_id})"
     # Kafka: the width meant for the coordinator is given to the group.
@@ -238,7 +238,7 @@ def deleted_groups(results: Mapping[str, ErrorCode]) -> str:
         for group_id, code in failed.items()
     ]
     if deleted:
-        # Kafka: the quotes are in the wrong places there, too.
+        # Kafka: its quotes are misplaced as well.
         names = "'".join(deleted)
         lines.append(f"\nThese consumer groups were deleted successfully: '{names}', '")
     return "".join(line + "\n" for line in lines)

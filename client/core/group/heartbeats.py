@@ -12,7 +12,7 @@ from rejoin.client.core.errors import CoordinatorGivenUpError, KafkaError
 from rejoin.client.core.group import heartbeat_timers, lookup, membership
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import ConsumerState, MemberState, PendingRequest
+from rejoin.client.core.state import ConsumerState, MemberState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import Fenced, HeartbeatFailed, PollTimeoutExceeded
 from rejoin.protocol.errors import ErrorCode
@@ -75,7 +75,7 @@ def _send(state: ConsumerState, ctx: StepContext) -> None:
     send(state, ctx, request, _answered, _failed, to=state.coordinator, generation=generation)
 
 
-def _answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response) -> None:
+def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
     assert isinstance(response, HeartbeatResponse)
     error = response.error_code
     if error is ErrorCode.NONE:
@@ -107,7 +107,7 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest, resp
             heartbeat_timers.failed(state, ctx)
 
 
-def _failed(state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError) -> None:
+def _failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:
     # Several can be in flight, one an interval. That the coordinator was lost, and why, has been emitted once already.
     if not isinstance(problem, CoordinatorGivenUpError):
         _emit_failed(state, ctx, str(problem))

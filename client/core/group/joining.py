@@ -21,7 +21,7 @@ from rejoin.client.core.group import heartbeat_timers, lookup, membership
 from rejoin.client.core.group.leader import compute_assignment, read_members
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import ConsumerState, Generation, JoinAttempt, MemberState, PendingRequest
+from rejoin.client.core.state import ConsumerState, Generation, JoinAttempt, MemberState, RequestInFlight
 from rejoin.client.core.step_context import StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.journal.events.client import AssignmentSkipped, Fenced, GenerationJoined, GroupSynced, JoinSent
@@ -113,7 +113,7 @@ def _protocols(
     )
 
 
-def _join_answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response) -> None:
+def _join_answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
     assert isinstance(response, JoinGroupResponse)
     attempt = state.join.attempt
     assert attempt is not None, "a JoinGroup belongs to an attempt"
@@ -150,7 +150,7 @@ def _begin_generation(
 
 
 def _react_to_join(
-    state: ConsumerState, ctx: StepContext, error: ErrorCode, response: JoinGroupResponse, sent: PendingRequest
+    state: ConsumerState, ctx: StepContext, error: ErrorCode, response: JoinGroupResponse, sent: RequestInFlight
 ) -> KafkaError:
     match reaction("JoinGroup", error):
         case Reaction.FORGET_COORDINATOR:
@@ -167,7 +167,7 @@ def _react_to_join(
     return _error_for(state, ctx, error, sent)
 
 
-def _error_for(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: PendingRequest) -> KafkaError:
+def _error_for(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: RequestInFlight) -> KafkaError:
     if error is ErrorCode.FENCED_INSTANCE_ID:
         ctx.emit(Fenced(api=sent.api.name, **membership.identity(state, ctx)))
         return membership.fenced_error(ctx)
@@ -178,7 +178,7 @@ def _error_for(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: P
     return CodedError(error)
 
 
-def _failed(state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError) -> None:
+def _failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:
     attempt = state.join.attempt
     assert attempt is not None, "a JoinGroup or SyncGroup belongs to an attempt"
     attempt.outcome = problem
@@ -245,7 +245,7 @@ def _send_sync(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt, ass
     send(state, ctx, request, _sync_answered, _failed, to=state.coordinator, generation=generation)
 
 
-def _sync_answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response) -> None:
+def _sync_answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
     assert isinstance(response, SyncGroupResponse)
     attempt = state.join.attempt
     assert attempt is not None, "a SyncGroup belongs to an attempt"
@@ -283,7 +283,7 @@ def _become_stable(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt,
     )
 
 
-def _react_to_sync(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: PendingRequest) -> KafkaError:
+def _react_to_sync(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: RequestInFlight) -> KafkaError:
     match reaction("SyncGroup", error):
         case Reaction.FORGET_COORDINATOR:
             lookup.forget(state, ctx, f"error response {error.name}")

@@ -1,4 +1,4 @@
-"""The group's coordinator: looked up when a request needs it, forgotten when it turns out to be wrong.
+"""The group's coordinator: looked up when a request needs it, forgotten when it has moved.
 
 Source: Kafka's AbstractCoordinator.ensureCoordinatorReady, FindCoordinatorResponseHandler, markCoordinatorUnknown.
 """
@@ -19,7 +19,7 @@ from rejoin.client.core.errors import (
 from rejoin.client.core.group import heartbeat_timers
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.sending import drop_requests_to_coordinator, send
-from rejoin.client.core.state import ConsumerState, PendingRequest
+from rejoin.client.core.state import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import CoordinatorFound, CoordinatorLost, CoordinatorNotFound
 from rejoin.protocol.errors import ErrorCode
@@ -73,7 +73,7 @@ def not_available() -> CoordinatorNotAvailableError:
     return CoordinatorNotAvailableError("the coordinator is not known")
 
 
-def _answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response) -> None:
+def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
     assert isinstance(response, FindCoordinatorResponse)
     found = requests.coordinator_found(response, ctx.group_id, ctx.version(FIND_COORDINATOR))
     if found.error_code is not ErrorCode.NONE:
@@ -99,7 +99,7 @@ def _problem(ctx: StepContext, error: ErrorCode) -> KafkaError:
             return UnexpectedError("FindCoordinator", error)
 
 
-def _failed(state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError) -> None:
+def _failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:
     lookup = state.lookup
     lookup.request_id = None
     if not problem.retriable:

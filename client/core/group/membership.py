@@ -12,7 +12,7 @@ from typing import Any
 from rejoin.client.core import requests
 from rejoin.client.core.errors import FencedInstanceIdError, KafkaError
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import ConsumerState, Generation, MemberState, PendingRequest
+from rejoin.client.core.state import ConsumerState, Generation, MemberState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import GroupLeft, MembershipReset, RejoinRequested
 from rejoin.protocol.errors import ErrorCode
@@ -89,9 +89,9 @@ def leave(state: ConsumerState, ctx: StepContext, reason: str) -> None:
     reset(state, ctx, LEAVING_REASON)
 
 
-def _left(state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response) -> None:
+def _left(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
     """Nothing follows from the answer: the membership ended when the request was sent."""
 
 
-def _leave_failed(state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError) -> None:
+def _leave_failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:
     """Nothing follows from a failure: the coordinator will end the session in time."""

@@ -31,7 +31,7 @@ from rejoin.client.core.group import lookup, membership
 from rejoin.client.core.inputs import CommitAsked, OffsetAndMetadata
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import NO_GENERATION, Commit, ConsumerState, MemberState, PendingRequest
+from rejoin.client.core.state import NO_GENERATION, ConsumerState, MemberState, PendingCommit, RequestInFlight
 from rejoin.client.core.step_context import StepContext, offsets_by_topic
 from rejoin.journal.events.client import CommitFailed, CommitKind, CommitSucceeded, Fenced
 from rejoin.protocol.errors import ErrorCode
@@ -62,7 +62,7 @@ def ask(state: ConsumerState, ctx: StepContext, asked: CommitAsked) -> None:
         timeout = ctx.config.default_api_timeout_ms if asked.timeout_ms is None else asked.timeout_ms
         wait_for(state, ctx, "sync", offsets, timeout, lambda error: ctx.emit(CommitDone(token, error)))
     else:
-        _commit_async(state, ctx, Commit("async", offsets, token))
+        _commit_async(state, ctx, PendingCommit("async", offsets, token))
 
 
 def wait_for(
@@ -74,7 +74,7 @@ def wait_for(
     then: Callable[[KafkaError | None], None],
 ) -> None:
     """Commit, repeating what may be repeated until ``timeout_ms`` is over, and say how it ended."""
-    state.commits.sync.append(Commit(kind, offsets, None, ctx.now + timeout_ms, then))
+    state.commits.sync.append(PendingCommit(kind, offsets, None, ctx.now + timeout_ms, then))
 
 
 # -- automatic commits
@@ -101,13 +101,13 @@ def wake_for_auto_commit(state: ConsumerState, ctx: StepContext) -> None:
         ctx.wake(max(state.commits.next_auto_at, ctx.now))
 
 
-def commit_for_rebalance(state: ConsumerState, ctx: StepContext) -> Commit:
+def commit_for_rebalance(state: ConsumerState, ctx: StepContext) -> PendingCommit:
     """Commit every position before partitions are given up; the caller waits and repeats."""
     return _auto_commit(state, ctx, "rebalance")
 
 
-def _auto_commit(state: ConsumerState, ctx: StepContext, kind: CommitKind) -> Commit:
-    commit = Commit(kind, state.subscription.consumed())
+def _auto_commit(state: ConsumerState, ctx: StepContext, kind: CommitKind) -> PendingCommit:
+    commit = PendingCommit(kind, state.subscription.consumed())
     _commit_async(state, ctx, commit)
     return commit
 
@@ -115,7 +115,7 @@ def _auto_commit(state: ConsumerState, ctx: StepContext, kind: CommitKind) -> Co
 # -- asynchronous commits
 
 
-def _commit_async(state: ConsumerState, ctx: StepContext, commit: Commit) -> None:
+def _commit_async(state: ConsumerState, ctx: StepContext, commit: PendingCommit) -> None:
     state.commits.async_open += 1
     if not commit.offsets or state.coordinator is not None:
         _attempt(state, ctx, commit)
@@ -162,7 +162,7 @@ def advance(state: ConsumerState, ctx: StepContext) -> None:
         _advance(state, ctx, commit)
 
 
-def _advance(state: ConsumerState, ctx: StepContext, commit: Commit) -> None:
+def _advance(state: ConsumerState, ctx: StepContext, commit: PendingCommit) -> None:
     if not commit.offsets and state.commits.async_open and ctx.now < commit.expires_at:
         # Kafka: invokePendingAsyncCommits. Earlier asynchronous commits are answered first.
         ctx.wake(commit.expires_at)
@@ -184,7 +184,7 @@ def _advance(state: ConsumerState, ctx: StepContext, commit: Commit) -> None:
         ctx.wake(commit.retry_at)
 
 
-def _finish(state: ConsumerState, ctx: StepContext, commit: Commit, error: KafkaError | None) -> None:
+def _finish(state: ConsumerState, ctx: StepContext, commit: PendingCommit, error: KafkaError | None) -> None:
     state.commits.sync.remove(commit)
     try:
         run_completed(state, ctx)
@@ -197,7 +197,7 @@ def _finish(state: ConsumerState, ctx: StepContext, commit: Commit, error: Kafka
 # -- one attempt
 
 
-def _attempt(state: ConsumerState, ctx: StepContext, commit: Commit) -> None:
+def _attempt(state: ConsumerState, ctx: StepContext, commit: PendingCommit) -> None:
     """Kafka's sendOffsetCommitRequest: some attempts fail without a request."""
     if not commit.offsets:
         _attempt_ended(state, ctx, commit, None)
@@ -220,7 +220,7 @@ def _attempt(state: ConsumerState, ctx: StepContext, commit: Commit) -> None:
     )
 
 
-def _refused_here(state: ConsumerState, commit: Commit) -> KafkaError | None:
+def _refused_here(state: ConsumerState, commit: PendingCommit) -> KafkaError | None:
     for (topic, partition), offset in commit.offsets.items():
         if offset.offset < 0:
             return IllegalStateError(f"invalid offset {offset.offset} for {topic}-{partition}")
@@ -233,7 +233,9 @@ def _refused_here(state: ConsumerState, commit: Commit) -> KafkaError | None:
     return None
 
 
-def _answered(commit: Commit, state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response) -> None:
+def _answered(
+    commit: PendingCommit, state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response
+) -> None:
     assert isinstance(response, OffsetCommitResponse)
     forbidden: list[str] = []
     for topic in response.topics:
@@ -251,11 +253,13 @@ def _answered(commit: Commit, state: ConsumerState, ctx: StepContext, sent: Pend
     _attempt_ended(state, ctx, commit, TopicAuthorizationError(forbidden) if forbidden else None)
 
 
-def _failed(commit: Commit, state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError) -> None:
+def _failed(
+    commit: PendingCommit, state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError
+) -> None:
     _attempt_ended(state, ctx, commit, problem)
 
 
-def _react(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: PendingRequest) -> KafkaError:
+def _react(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: RequestInFlight) -> KafkaError:
     unchanged = sent.generation == (state.generation if state.subscription.automatic else NO_GENERATION)
     preparing = state.member_state is MemberState.PREPARING_REBALANCE
     match reaction("OffsetCommit", error):
@@ -285,7 +289,7 @@ def _react(state: ConsumerState, ctx: StepContext, error: ErrorCode, sent: Pendi
             return UnexpectedError("OffsetCommit", error)
 
 
-def _attempt_ended(state: ConsumerState, ctx: StepContext, commit: Commit, problem: KafkaError | None) -> None:
+def _attempt_ended(state: ConsumerState, ctx: StepContext, commit: PendingCommit, problem: KafkaError | None) -> None:
     commits = state.commits
     commit.request_id = None
     commit.error = problem
@@ -305,7 +309,7 @@ def _attempt_ended(state: ConsumerState, ctx: StepContext, commit: Commit, probl
         commit.attempts += 1
 
 
-def _emit_ended(state: ConsumerState, ctx: StepContext, commit: Commit, problem: KafkaError | None) -> None:
+def _emit_ended(state: ConsumerState, ctx: StepContext, commit: PendingCommit, problem: KafkaError | None) -> None:
     offsets = offsets_by_topic(commit.offsets)
     member = membership.identity(state, ctx)
     if problem is None:

@@ -16,7 +16,7 @@ from rejoin.client.core.errors import KafkaError, OffsetOutOfRangeError, TopicAu
 from rejoin.client.core.inputs import OffsetReset, RecordRange
 from rejoin.client.core.offsets.positions import RESETS
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import ConsumerState, PendingRequest
+from rejoin.client.core.state import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import PartitionState
 from rejoin.protocol.errors import ErrorCode
@@ -29,7 +29,7 @@ from rejoin.protocol.types import TopicPartition
 def take(
     state: ConsumerState, ctx: StepContext, max_records: int, only: Collection[TopicPartition] | None
 ) -> tuple[RecordRange, ...]:
-    """Up to ``max_records`` records, partitions taking turns; their positions move on."""
+    """Up to ``max_records`` records, from each partition in rotation; their positions move on."""
     subscription, left, taken = state.subscription, max_records, []
     for partition, owned in list(subscription.assignment.items()):
         if left <= 0:
@@ -91,7 +91,7 @@ def refresh_ends(state: ConsumerState, ctx: StepContext) -> None:
     ends.request_id = send(state, ctx, request, _ends_answered, _ends_failed)
 
 
-def _ends_answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response) -> None:
+def _ends_answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
     assert isinstance(response, ListOffsetsResponse)
     state.log_ends.request_id = None
     wait = ctx.config.fetch_max_wait_ms
@@ -110,7 +110,7 @@ def _ends_answered(state: ConsumerState, ctx: StepContext, sent: PendingRequest,
     state.log_ends.due_at = sent.sent_at + wait
 
 
-def _ends_failed(state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError) -> None:
+def _ends_failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:
     state.log_ends.request_id = None
     state.log_ends.due_at = ctx.now + max(ctx.config.retry_backoff_ms, ctx.config.fetch_max_wait_ms)
     for owned in state.subscription.assignment.values():

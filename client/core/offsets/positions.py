@@ -21,7 +21,7 @@ from rejoin.client.core.group import lookup, membership
 from rejoin.client.core.inputs import Millis, OffsetReset
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.sending import cancel, send
-from rejoin.client.core.state import CommittedFetch, ConsumerState, Generation, PendingRequest
+from rejoin.client.core.state import CommittedFetch, ConsumerState, Generation, RequestInFlight
 from rejoin.client.core.step_context import StepContext, offsets_by_topic
 from rejoin.journal.events.client import PositionsFound
 from rejoin.protocol.errors import ErrorCode
@@ -113,7 +113,7 @@ def _fetch_committed(
 
 
 def _committed_answered(
-    fetch: CommittedFetch, state: ConsumerState, ctx: StepContext, sent: PendingRequest, response: Response
+    fetch: CommittedFetch, state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response
 ) -> None:
     try:
         committed = read_committed(state, ctx, response)
@@ -123,7 +123,7 @@ def _committed_answered(
 
 
 def _committed_failed(
-    fetch: CommittedFetch, state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError
+    fetch: CommittedFetch, state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError
 ) -> None:
     fetch.error = problem
 
@@ -214,7 +214,7 @@ def _resets_answered(
     due: Mapping[TopicPartition, OffsetReset],
     state: ConsumerState,
     ctx: StepContext,
-    sent: PendingRequest,
+    sent: RequestInFlight,
     response: Response,
 ) -> None:
     assert isinstance(response, ListOffsetsResponse)
@@ -237,7 +237,7 @@ def _resets_failed(
     due: Mapping[TopicPartition, OffsetReset],
     state: ConsumerState,
     ctx: StepContext,
-    sent: PendingRequest,
+    sent: RequestInFlight,
     problem: KafkaError,
 ) -> None:
     _retry_resets(state, due, ctx.now + ctx.config.retry_backoff_ms)

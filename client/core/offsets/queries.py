@@ -21,7 +21,7 @@ from rejoin.client.core.group import lookup
 from rejoin.client.core.inputs import CommittedAsked, OffsetsAsked, PositionAsked
 from rejoin.client.core.offsets import positions
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import ConsumerState, PendingRequest, Query
+from rejoin.client.core.state import ConsumerState, Query, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
@@ -129,7 +129,7 @@ def _answered(
     read: Callable[[Response], OffsetsOf],
     state: ConsumerState,
     ctx: StepContext,
-    sent: PendingRequest,
+    sent: RequestInFlight,
     response: Response,
 ) -> None:
     query.request_id = None
@@ -141,7 +141,7 @@ def _answered(
         _end(state, ctx, query, found)
 
 
-def _failed(query: Query, state: ConsumerState, ctx: StepContext, sent: PendingRequest, problem: KafkaError) -> None:
+def _failed(query: Query, state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:
     query.request_id = None
     _attempt_failed(state, ctx, query, problem)
 

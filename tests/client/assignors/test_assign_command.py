@@ -50,7 +50,7 @@ a        0-1, 3   0-1, 3       6   ██████                 orders 6-7
 c        2, 4-5   2, 4-5       6   ██████                 orders 8, 10-11
 d        6-11                  6   ██████   orders 6-11
 6 each · 6 moved · 12 stayed
-generation 3 held back orders 6-11 until the old owner had let go"""
+generation 3 held back orders 6-11 until the old owner had revoked it"""
     )
 
 
@@ -144,8 +144,8 @@ def test_ones_own_assignor_joins_the_comparison(capsys: pytest.CaptureFixture[st
         (["--topics", "orders"], "'orders' is not TOPIC:PARTITIONS"),
         (["--topics", "orders:99999999999"], "'orders:99999999999' is not TOPIC:PARTITIONS with 0 to 100000"),
         (["--topics", "orders:100001"], "is not TOPIC:PARTITIONS with 0 to 100000 partitions, as orders:12"),
-        (["--topics", "a:1,a:2"], "a is there twice"),
-        (["--members", "a,a"], "a is there twice"),
+        (["--topics", "a:1,a:2"], "a is given twice"),
+        (["--members", "a,a"], "a is given twice"),
     ],
 )
 def test_complaints(capsys: pytest.CaptureFixture[str], words: list[str], complaint: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoin.client.assignors import ClusterView, assignor_named
-from rejoin.client.assignors.stickiness.index import PartitionIndex
+from rejoin.client.assignors.stickiness.index import PartitionNumbering
 from rejoin.client.assignors.stickiness.user_data import (
     StickyClaimReader,
     decode_sticky_user_data,
@@ -101,7 +101,7 @@ def test_the_newest_generation_is_remembered_between_calls() -> None:
 def test_reading_by_shape_is_reading(
     layouts: list[list[tuple[str, int]]], repeats: int, shift: int, as_listed: bool
 ) -> None:
-    index = PartitionIndex({"alpha": 10, "beta": 5, "naïve": 3})
+    index = PartitionNumbering({"alpha": 10, "beta": 5, "naïve": 3})
     reader = StickyClaimReader(index, as_listed)
     for turn in range(repeats):
         for layout in layouts:

@@ -125,7 +125,7 @@ async def test_children_leave_when_their_parent_is_killed(serve: Serve, start: S
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--group", "g"), "say what to read"),
+        (("--group", "g"), "expected --topic or --pattern"),
         (("--group", "g", "--topic", "t", "--consumers", "0"), "at least 1"),
         (("--group", "g", "--topic", "t", "--processing-time", "long"), "expected a time"),
         (("--group", "g", "--topic", "t", "-c", "sesion.timeout.ms=1"), "is it session.timeout.ms?"),

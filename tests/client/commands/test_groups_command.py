@@ -9,7 +9,7 @@ import pytest
 
 from rejoin.__main__ import build
 from rejoin.client import Consumer
-from rejoin.client.admin import Group, Member
+from rejoin.client.admin import GroupDescription, MemberDescription
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.command import run_action
 from rejoin.client.commands.groups.options import checked, parser
@@ -24,13 +24,13 @@ from tests.client.conftest import Serve
 NODE = Endpoint(1, "127.0.0.1", 9095)
 
 
-def member(name: str, *partitions: int, instance: str | None = None, topic: str = "t") -> Member:
+def member(name: str, *partitions: int, instance: str | None = None, topic: str = "t") -> MemberDescription:
     assigned = tuple(TopicPartition(topic, partition) for partition in partitions)
-    return Member(f"{name}-id", instance, name, "/127.0.0.1", assigned)
+    return MemberDescription(f"{name}-id", instance, name, "/127.0.0.1", assigned)
 
 
-def group(*members: Member, state: str = "Stable") -> Group:
-    return Group("g", state, "range", NODE, members)
+def group(*members: MemberDescription, state: str = "Stable") -> GroupDescription:
+    return GroupDescription("g", state, "range", NODE, members)
 
 
 def trimmed(text: str) -> list[str]:

@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from rejoin.client import Consumer
-from rejoin.client.transports.in_process import Transport
+from rejoin.client.transports.in_process import InProcessTransport
 from rejoin.coordinator.service.http.control import ControlRoutes
 from rejoin.coordinator.testing import (
     BlockingGroupCoordinator,
@@ -60,7 +60,7 @@ async def test_without_a_socket_there_is_no_address() -> None:
 async def test_consumers_share_a_topic_without_a_socket_between_them() -> None:
     settings = {"group.initial.rebalance.delay.ms": 0}
     async with running(socket=False, topics={"orders": 4}, settings=settings) as coordinator:
-        transport = Transport(coordinator)
+        transport = InProcessTransport(coordinator)
         async with (
             Consumer("orders", group_id="g", client_id="one", transport=transport) as one,
             Consumer("orders", group_id="g", client_id="two", transport=transport) as two,
@@ -85,7 +85,9 @@ async def test_a_lost_answer_holds_the_group_up_for_a_session_timeout_and_a_push
     async with running(socket=False, topics={"orders": 2}, settings=settings) as coordinator:
         lost = await coordinator.add_fault(keys="JoinGroup", when="drop_response")
         moved = await coordinator.add_fault(keys="SyncGroup", error="NOT_COORDINATOR")
-        async with Consumer("orders", group_id="g", transport=Transport(coordinator), retry_backoff_ms=5) as consumer:
+        async with Consumer(
+            "orders", group_id="g", transport=InProcessTransport(coordinator), retry_backoff_ms=5
+        ) as consumer:
             polling = asyncio.ensure_future(_poll(consumer))
             view = await coordinator.wait_for_group("g", state="PreparingRebalance", generation=1, waiting=1)
             assert view is not None
