@@ -6,7 +6,6 @@ Plain blocking file I/O: drivers call it, cores do not. :mod:`rejoin.journal.seg
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from rejoin.journal.envelope import JournalLine, RowEncoder, Source, StreamName
 from rejoin.journal.events.base import Event
+from rejoin.journal.file_lock import FileLock, FileLocked
 from rejoin.journal.segments import OPEN, JournalError, JournalInUse, segments, seq_of
 
 SEGMENT_ROWS: Final = 100_000
@@ -56,7 +56,7 @@ class JournalWriter:
             try:
                 self._seq = self._recover()
             except BaseException:
-                os.close(self._lock)
+                self._lock.release()
                 raise
 
     @property
@@ -99,7 +99,7 @@ class JournalWriter:
             if self._file is not None:
                 self._close_segment()
         finally:
-            os.close(self._lock)
+            self._lock.release()
 
     def _take(self) -> list[bytes]:
         """The buffered rows that still belong into this segment, up to its limits."""
@@ -176,14 +176,13 @@ def _usable(directory: Path) -> Iterator[None]:
         raise JournalError(directory, None, f"{said}; expected a directory to write the journal to") from problem
 
 
-def _lock(path: Path) -> int:
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def _lock(path: Path) -> FileLock:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise JournalInUse(path, None, "another process writes this stream; give this one a name of its own") from None
-    return lock
+        return FileLock(path)
+    except FileLocked as problem:
+        holder = f", {problem.holder}" if problem.holder else ""
+        said = f"another process writes this stream{holder}; give this one a name of its own"
+        raise JournalInUse(path, None, said) from None
 
 
 def _close_name(path: Path) -> None:

@@ -78,7 +78,7 @@ MAY_IMPORT = {
     ),
     "coordinator.leadership.view": ("protocol", "coordinator.core.inputs"),
     "coordinator.leadership.leases": ("protocol", "coordinator.leadership.view", "coordinator.core.inputs"),
-    "coordinator.storage": ("protocol", "coordinator.storage", "coordinator.core"),
+    "coordinator.storage": ("protocol", "journal.file_lock", "coordinator.storage", "coordinator.core"),
     "coordinator.leadership": ("protocol", "coordinator.leadership", "coordinator.core", "coordinator.storage"),
     "coordinator.pending": ("protocol",),
     "coordinator.control": (

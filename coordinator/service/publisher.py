@@ -14,7 +14,7 @@ from rejoin.coordinator.service.feed import Feed
 from rejoin.coordinator.service.loads import Loads
 from rejoin.coordinator.service.logs import LEVELS, level_of, shortened
 from rejoin.coordinator.service.metrics import Metrics
-from rejoin.coordinator.storage.log_throttle import Complaints, counted
+from rejoin.coordinator.storage.log_throttle import LogThrottle, counted
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
@@ -44,7 +44,7 @@ class Publisher:
         self._flush_ordered = False
         self._quiet = False
         self._loads = Loads(self._log)
-        self._complaints = Complaints(self._log)
+        self._throttle = LogThrottle(self._log)
 
     @contextmanager
     def quietly(self) -> Iterator[None]:
@@ -73,7 +73,7 @@ class Publisher:
         level = "debug" if self._quiet or is_in_summary else level_of(event)
         times = 1
         if level == "warning":
-            times = self._complaints.due(event.name)
+            times = self._throttle.due(event.name)
             level = "warning" if times else "debug"
         if self._log.is_enabled_for(LEVELS[level]):
             getattr(self._log, level)(event.name, **shortened(event), **counted(times))
@@ -88,10 +88,10 @@ class Publisher:
         except OSError as problem:
             self._metrics.journal_failures += 1
             waiting = self.journal.unflushed_bytes
-            self._complaints.say("journal_not_written", str(problem), waiting_bytes=waiting)
+            self._throttle.failed("journal_not_written", str(problem), waiting_bytes=waiting)
             self._order_flush(_RETRY_SECONDS)
         else:
-            self._complaints.over("journal_not_written", "journal_written_again")
+            self._throttle.recovered("journal_not_written", "journal_written_again")
 
     def close(self) -> None:
         """Send listeners home and close the journal."""

@@ -34,7 +34,7 @@ from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.base import OffsetsLog, StoreProblem
 from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
-from rejoin.coordinator.storage.topics.keeper import TopicsKeeper
+from rejoin.coordinator.storage.topics.sync import TopicsSync
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
@@ -67,9 +67,9 @@ class Runtime:
         self.load_ms: dict[TopicPartition, int] = {}
         """How long each partition that is led took to load."""
         self.leadership = leadership
-        self.topics: TopicsKeeper | None = None
+        self.topics: TopicsSync | None = None
         if topics_log is not None:
-            self.topics = TopicsKeeper(topics_log, lambda: self.node, self.hand_in)
+            self.topics = TopicsSync(topics_log, lambda: self.node, self.hand_in)
         self._log = log
         self._publisher = publisher
         self._leading: dict[TopicPartition, int] = {}

@@ -10,7 +10,7 @@ import structlog
 
 from rejoin.coordinator.leadership.base import Leadership, SoleLeader
 from rejoin.coordinator.storage.base import OffsetsLog, SoleLog, StoreProblem
-from rejoin.coordinator.storage.log_throttle import Complaints
+from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.config import Settings
     from rejoin.coordinator.service.metrics import Metrics
     from rejoin.coordinator.service.runtime import Runtime
-    from rejoin.coordinator.storage.topics.keeper import TopicsKeeper
+    from rejoin.coordinator.storage.topics.sync import TopicsSync
 
 SCHEMES = ("postgresql", "postgres")
 
@@ -110,7 +110,7 @@ class PostgresStore(Store):
             self._leases, settings.broker_id, incarnation, partitions, lease_ms, self._know_topics
         )
         self._runtime: Runtime | None = None
-        self._complaints = Complaints(structlog.get_logger("coordinator").bind())
+        self._throttle = LogThrottle(structlog.get_logger("coordinator").bind())
         super().__init__(
             PostgresLog(self._database, settings.broker_id, metrics.store),
             self._holder,
@@ -138,12 +138,12 @@ class PostgresStore(Store):
         try:
             await self._topics().catch_up()
         except TopicsNotStored as problem:
-            self._complaints.say("not_leading_yet", str(problem), level="warning")
+            self._throttle.failed("not_leading_yet", str(problem), level="warning")
             return False
-        self._complaints.over("not_leading_yet", "topics_known_again")
+        self._throttle.recovered("not_leading_yet", "topics_known_again")
         return True
 
-    def _topics(self) -> TopicsKeeper:
+    def _topics(self) -> TopicsSync:
         assert self._runtime is not None, "it was attached"
         assert self._runtime.topics is not None, "it was made with the topics log"
         return self._runtime.topics

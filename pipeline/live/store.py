@@ -11,7 +11,6 @@ is there once, whenever the program was killed. Readers see committed batches on
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from rejoin.journal.file_lock import FileLock, FileLocked
 from rejoin.pipeline.live.group_rebalances import FOLLOWED, READS
 from rejoin.pipeline.live.rebalances import LIVE
 from rejoin.pipeline.schemas import EVENTS
@@ -77,18 +77,16 @@ class Store:
         """Be the only one who writes here. Raises StoreTrouble if somebody else does, or the folder is not fit."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            lock = FileLock(self.folder / ".lock")
+        except FileLocked:
+            raise StoreTrouble(f"{self.folder} is being written by another process; give another folder") from None
         except OSError as problem:
             raise StoreTrouble(f"{self.folder} cannot be written: {problem.strerror}; give another folder") from None
         try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StoreTrouble(f"{self.folder} is being written by another process; give another folder") from None
             self._check(kind, inputs)
             yield
         finally:
-            os.close(lock)
+            lock.release()
 
     def _check(self, kind: str, inputs: Sequence[str]) -> None:
         path = self.folder / "stream.json"

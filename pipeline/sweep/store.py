@@ -10,7 +10,6 @@ one before. A row that was played by other code counts as not played.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rejoin.journal.file_lock import FileLock, FileLocked
 from rejoin.pipeline.sweep.tables import JOURNAL, RUNS, arrow_schema
 
 
@@ -46,17 +46,15 @@ class Store:
         self._finished.mkdir(parents=True, exist_ok=True)
         if journals:
             (folder / "journals").mkdir(exist_ok=True)
-        self._lock = (folder / ".lock").open("w")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
+            self._lock = FileLock(folder / ".lock")
+        except FileLocked:
             raise SweepInUse(f"{folder}: another sweep writes into this folder; give --out another one") from None
         self._read()
 
     def close(self) -> None:
         """Let others have the folder."""
-        self._lock.close()
+        self._lock.release()
 
     def journal_of(self, key: str) -> Path:
         """Where a run's journal is."""

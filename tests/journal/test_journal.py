@@ -212,9 +212,9 @@ def _crash(directory: Path, count: int) -> None:
     """Write and flush, and vanish without closing: the system closes the files of a process that is killed."""
     writer = write(directory, count)
     writer.flush()
-    for file in (writer._file, writer._lock):
-        assert file is not None
-        os.close(file)
+    assert writer._file is not None
+    os.close(writer._file)
+    writer._lock.release()
 
 
 def test_a_second_writer_of_the_same_stream_is_refused(tmp_path: Path) -> None:

@@ -29,11 +29,21 @@ from rejoin.coordinator.storage.sqlite.check import (
     findings,
     has_topics,
     lost,
-    mark_problem,
+    progress_problem,
 )
 from rejoin.coordinator.storage.sqlite.database import known_version, migrate, opened
-from rejoin.coordinator.storage.sqlite.files import DATABASE, MARK, InUse, Lock, Mark, Marked, MarkUnreadable, advice
+from rejoin.coordinator.storage.sqlite.files import (
+    DATABASE,
+    PROGRESS,
+    DirectoryInUse,
+    Progress,
+    ProgressFile,
+    ProgressUnreadable,
+    advice,
+    lock_directory,
+)
 from rejoin.coordinator.storage.sqlite.schema import STEPS
+from rejoin.journal.file_lock import FileLock
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.types import TopicPartition
 
@@ -50,7 +60,7 @@ class SqliteSource:
         self._salvage = salvage
         self._verify = verify
         self._incomplete: str | None = None
-        self._lock: Lock | None = None
+        self._lock: FileLock | None = None
         self._aside: tempfile.TemporaryDirectory[str] | None = None
         self.path = folder / DATABASE
         self.name = str(folder)
@@ -58,7 +68,7 @@ class SqliteSource:
 
     def __enter__(self) -> Self:
         try:
-            check_there(self.path, self._mark_of_lost())
+            check_there(self.path, self._progress_of_lost())
         except DatabaseLost as problem:
             if not self._salvage or ahead_of(self.path) is None:
                 raise
@@ -79,21 +89,21 @@ class SqliteSource:
         self._connection.close()
         self._clear()
 
-    def _locked(self) -> Lock:
+    def _locked(self) -> FileLock:
         try:
-            return Lock(self.folder)
-        except InUse as problem:
+            return lock_directory(self.folder)
+        except DirectoryInUse as problem:
             raise LogProblem(
                 f"{problem.by}: expected one that nobody writes to; stop that one, or verify an export: rejoin "
                 f"log export --data {self.folder} --out FILE, and then log verify FILE"
             ) from None
 
     def _open_whole(self) -> None:
-        """Open it, and compare where it ends with the mark."""
-        if not self._open_with_mark() and self._incomplete is not None and (self.folder / MARK).exists():
-            # A coordinator has been started here for the first time, after the mark was looked for.
+        """Open it, and compare where it ends with the progress file."""
+        if not self._open_with_progress() and self._incomplete is not None and (self.folder / PROGRESS).exists():
+            # A coordinator has been started here for the first time, after the progress file was looked for.
             self._connection.close()
-            self._open_with_mark()
+            self._open_with_progress()
         if self._incomplete is None or self._verify:
             return
         if not self._salvage:
@@ -101,29 +111,29 @@ class SqliteSource:
             raise StoreProblem(self._incomplete + advice(self.folder))
         self.notes.append(f"{self._incomplete}; what is not there any more is not in what was saved")
 
-    def _open_with_mark(self) -> bool:
-        """Look at the mark, and then at the database, which a coordinator at work only brings further. Is there one?"""
-        marked, self._incomplete = None, None
+    def _open_with_progress(self) -> bool:
+        """Look at the progress file first: a coordinator at work only brings the database further. Is there one?"""
+        progress, self._incomplete = None, None
         try:
-            marked = Mark(self.folder).read()
-        except MarkUnreadable as problem:
+            progress = ProgressFile(self.folder).read()
+        except ProgressUnreadable as problem:
             self._incomplete = problem.what
         self._open(self.path)
         if self._incomplete is not None:
             return True
         try:
-            self._incomplete = mark_problem(self._connection, self.path, marked)
+            self._incomplete = progress_problem(self._connection, self.path, progress)
         except sqlite3.Error as problem:
             self._incomplete = f"{self.path}: {problem}"
-        return marked is not None
+        return progress is not None
 
-    def _mark_of_lost(self) -> Marked | None:
-        """What the mark says, where there is no database to say more."""
+    def _progress_of_lost(self) -> Progress | None:
+        """What the progress file says, where there is no database to say more."""
         if self.path.exists() and self.path.stat().st_size > 1:
             return None
         try:
-            return Mark(self.folder).read()
-        except MarkUnreadable:
+            return ProgressFile(self.folder).read()
+        except ProgressUnreadable:
             if self._salvage:
                 return None
             raise
@@ -133,9 +143,9 @@ class SqliteSource:
             with opened(path, read_only=True) as connection:
                 self._connection = connection
                 if not known_version(connection, path, len(STEPS)):
-                    marked = Mark(self.folder).read()
-                    if marked is not None:
-                        raise lost(self.path, "has no tables", marked)
+                    progress = ProgressFile(self.folder).read()
+                    if progress is not None:
+                        raise lost(self.path, "has no tables", progress)
                     raise LogProblem(f"{self.path} is still empty")
                 # What is read from here on is what is there now.
                 connection.execute("BEGIN")

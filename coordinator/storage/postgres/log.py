@@ -24,7 +24,7 @@ import structlog
 from rejoin.coordinator.storage.base import Observer, Piece, Stored
 from rejoin.coordinator.storage.codec import Entry, Row, Unreadable, check, checksum, decode, encode
 from rejoin.coordinator.storage.compaction import doomed_query, doomed_with_transactions_query, has_transactions_query
-from rejoin.coordinator.storage.log_throttle import Complaints
+from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.postgres.database import LOST, Connection, Database, PostgresError
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
@@ -167,7 +167,7 @@ class PostgresLog:
         self._reading = asyncio.Semaphore(_READERS)
         self._writing: asyncio.Task[None] | None = None
         self._logger: Any = structlog.get_logger("coordinator").bind()
-        self._complaints = Complaints(self._logger)
+        self._throttle = LogThrottle(self._logger)
 
     async def start(self) -> None:
         """Start the database, too, unless somebody has. Raises :class:`StoreProblem` where it cannot be used."""
@@ -249,10 +249,10 @@ class PostgresLog:
                 was_sent = True
                 held = await self._send(batch)
             except LOST as problem:
-                self._complain("store_lost", problem)
+                self._log_failure("store_lost", problem)
                 self._hang_up()
             except PostgresError as problem:
-                self._complain("append_failed", problem)
+                self._log_failure("append_failed", problem)
                 state = str(getattr(problem, "sqlstate", ""))
                 if state == _READ_ONLY:
                     self._hang_up()  # a standby; the next connection may find the server that takes writes
@@ -285,7 +285,7 @@ class PostgresLog:
         self._line = _Line(connection, session)
         if not is_first:
             self.observer.reconnected()
-        self._complaints.over("store_lost", "store_found_again")
+        self._throttle.recovered("store_lost", "store_found_again")
         return int(newest)
 
     def _hang_up(self) -> None:
@@ -359,7 +359,7 @@ class PostgresLog:
     def _end(self, batch: _Batch, held: _Leases) -> None:
         """Tell everybody, in order, and go on from where the records ended."""
         now = time.perf_counter()
-        self._complaints.over("append_failed", "appends_stored_again")
+        self._throttle.recovered("append_failed", "appends_stored_again")
         together = 0
         for each in batch.appends:
             if each.is_bad:
@@ -433,11 +433,11 @@ class PostgresLog:
                         tuple(row) for row in await connection.fetch(_READ, *partition, after, PIECE_RECORDS)
                     ]
             except (*LOST, PostgresError) as problem:
-                self._complain("read_failed", problem)
+                self._log_failure("read_failed", problem)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 continue
-            self._complaints.over("read_failed", "read_again")
+            self._throttle.recovered("read_failed", "read_again")
             check(partition, [(0, *row[1:]) for row in rows])
             found = decode((producer_id, key, value) for _, producer_id, _, key, value in rows)
             after = rows[-1][0] if rows else after
@@ -479,7 +479,7 @@ class PostgresLog:
             led.compact_at = max(_COMPACT_FROM, 2 * alive)
             self.observer.compacted(partition, len(doomed))
         except (*LOST, PostgresError) as problem:
-            self._complain("compaction_failed", problem)
+            self._log_failure("compaction_failed", problem)
         finally:
             self._compacting.discard(partition)
 
@@ -490,8 +490,8 @@ class PostgresLog:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _complain(self, what: str, problem: BaseException) -> None:
-        self._complaints.say(what, problem, level="warning")
+    def _log_failure(self, what: str, problem: BaseException) -> None:
+        self._throttle.failed(what, problem, level="warning")
 
 
 def columns(partitions: Iterable[TopicPartition]) -> tuple[list[str], list[int]]:

@@ -1,9 +1,9 @@
 """Whether a data directory still has everything that was said to be stored.
 
-What is noticed: a database that is gone or emptied (by the mark, or by its write-ahead log), a write-ahead log that is
-missing, cut short or broken (by the mark), a database that was copied without it or while it was written to, records
-that changed or vanished (by their checksums, how many there should be, and the sum of them). What nobody can notice: a
-directory that was put back as a whole to an earlier day.
+What is noticed: a database that is gone or emptied (by the progress file, or by the write-ahead log), a write-ahead log
+that is missing, cut short or broken (by the progress file), a database that was copied without it or while it was
+written to, records that changed or vanished (by their checksums, how many there should be, and the sum of them). What
+cannot be noticed: a directory that was put back as a whole to an earlier day.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import Row, checksum
-from rejoin.coordinator.storage.sqlite.files import Marked, advice
+from rejoin.coordinator.storage.sqlite.files import Progress, advice
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.types import TopicPartition
 
@@ -43,24 +43,24 @@ class Finding(NamedTuple):
     text: str
 
 
-def check_there(path: Path, marked: Marked | None) -> None:
+def check_there(path: Path, progress: Progress | None) -> None:
     """Raise :class:`DatabaseLost` when a database that was written to is missing or empty.
 
     To be asked before SQLite looks: it takes the write-ahead log of an empty database for a leftover and deletes it,
     for a reader, too. What was stored last would be gone.
     """
     size = _size(path)
-    if size <= _NO_DATABASE and (marked is not None or ahead_of(path) is not None):
-        raise lost(path, "is missing" if size < 0 else f"is empty ({size} bytes)", marked)
+    if size <= _NO_DATABASE and (progress is not None or ahead_of(path) is not None):
+        raise lost(path, "is missing" if size < 0 else f"is empty ({size} bytes)", progress)
 
 
-def lost(path: Path, what: str, marked: Marked | None) -> DatabaseLost:
+def lost(path: Path, what: str, progress: Progress | None) -> DatabaseLost:
     """The problem of a database that is not there, with all that is known about it."""
     said = f"{path} {what}, and "
-    if marked is None:
+    if progress is None:
         said += "the write-ahead log beside it is not: expected both, or neither"
     else:
-        said += f"{marked.batch} batches had been written to it, as the file mark beside it says"
+        said += f"{progress.batch} batches had been written to it, as the progress file mark beside it says"
     ahead = ahead_of(path)
     if ahead is None:
         return DatabaseLost(f"{said}. Put a complete copy of the directory back, or give an empty one")
@@ -81,32 +81,32 @@ def _size(path: Path) -> int:
         return -1
 
 
-def check_mark(connection: sqlite3.Connection, path: Path, marked: Marked | None) -> None:
+def check_progress(connection: sqlite3.Connection, path: Path, progress: Progress | None) -> None:
     """Raise :class:`StoreProblem` when batches are missing that were said to be stored, or when nobody can tell."""
-    problem = mark_problem(connection, path, marked)
+    problem = progress_problem(connection, path, progress)
     if problem is not None:
         raise StoreProblem(problem + advice(path.parent))
 
 
-def mark_problem(connection: sqlite3.Connection, path: Path, marked: Marked | None) -> str | None:
+def progress_problem(connection: sqlite3.Connection, path: Path, progress: Progress | None) -> str | None:
     """What is wrong with where the database ends, or none."""
-    # No row at all: killed in the first moment of the first start, before there was a mark.
+    # No row at all: killed in the first moment of the first start, before there was a progress file.
     name, batch, in_use = connection.execute("SELECT name, batch, in_use FROM store").fetchone() or ("", 0, 0)
-    if marked is None:
+    if progress is None:
         if not in_use:
             return None
         return (
-            f"{path} was in use, and the file mark beside it is missing: it was copied while a coordinator used it, "
-            "without the files that belong to it, so what was stored last may be lost"
+            f"{path} was in use, and the progress file mark beside it is missing: it was copied while a coordinator "
+            "used it, without the files that belong to it, so what was stored last may be lost"
         )
-    if marked.store != name:
-        return f"{path} and the file mark beside it are of different stores"
+    if progress.store != name:
+        return f"{path} and the progress file mark beside it are of different stores"
     if not isinstance(batch, int):
         return f"{path} does not say what its newest batch is: expected a number, found {batch!r}"
-    if marked.batch > batch:
+    if progress.batch > batch:
         return (
-            f"{path} ends with batch {batch}, but batch {marked.batch} was stored: its write-ahead log {path.name}-wal "
-            "is missing, cut short or damaged, or an older copy was put in its place"
+            f"{path} ends with batch {batch}, but batch {progress.batch} was stored: its write-ahead log "
+            f"{path.name}-wal is missing, cut short or damaged, or an older copy was put in its place"
         )
     return None
 

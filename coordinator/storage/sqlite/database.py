@@ -24,9 +24,10 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 import structlog
 
 from rejoin.coordinator.storage.base import StoreProblem
-from rejoin.coordinator.storage.sqlite.check import check_mark, check_records, check_there, lost
-from rejoin.coordinator.storage.sqlite.files import DATABASE, Lock, Mark, advice
+from rejoin.coordinator.storage.sqlite.check import check_progress, check_records, check_there, lost
+from rejoin.coordinator.storage.sqlite.files import DATABASE, ProgressFile, advice, lock_directory
 from rejoin.coordinator.storage.sqlite.schema import STEPS
+from rejoin.journal.file_lock import FileLock
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 """Something to do with the database, inside of a transaction that is not its own."""
@@ -57,8 +58,8 @@ _WAL_PAGES: Final = 2_000
 _READ_BUSY_MS: Final = 10_000
 
 
-class Participant(Protocol):
-    """Whoever keeps in memory what its work changes in the database. Called on the writer's thread."""
+class TransactionHook(Protocol):
+    """Keeps in memory what its work changes in the database. Called on the writer's thread."""
 
     def opened(self, connection: sqlite3.Connection) -> None:
         """The database is open, and nobody has written to it yet."""
@@ -99,8 +100,8 @@ class SqliteDatabase:
         self.folder = folder
         self.path = folder / DATABASE
         self._steps = steps
-        self._participants: list[Participant] = []
-        self._mark = Mark(folder)
+        self._hooks: list[TransactionHook] = []
+        self._progress = ProgressFile(folder)
         self._batch = 0
         self._identity: tuple[int, int] | None = None
         self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
@@ -108,14 +109,14 @@ class SqliteDatabase:
         self._reads: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._connections: list[sqlite3.Connection] = []
-        self._lock: Lock | None = None
+        self._lock: FileLock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.on_batch: Callable[[int, float], None] = lambda jobs, millis: None
         """Told on the loop's thread: how much one transaction had to do, and the ms that it took."""
 
-    def join(self, participant: Participant) -> None:
-        """Take part in every transaction. Before ``start``."""
-        self._participants.append(participant)
+    def add_hook(self, hook: TransactionHook) -> None:
+        """Have it called in every transaction. Before ``start``."""
+        self._hooks.append(hook)
 
     async def start(self) -> None:
         """Open the directory, made where there is none. Raises :class:`StoreProblem` where it cannot be used."""
@@ -182,7 +183,7 @@ class SqliteDatabase:
     def _open(self) -> sqlite3.Connection:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = Lock(self.folder)
+            self._lock = lock_directory(self.folder)
         except OSError as problem:
             raise StoreProblem(
                 f"the data directory {self.folder} cannot be used: {problem.strerror}; expected one to write to"
@@ -200,29 +201,29 @@ class SqliteDatabase:
             raise
 
     def _open_alone(self) -> sqlite3.Connection:
-        marked = self._mark.read()
-        check_there(self.path, marked)
+        progress = self._progress.read()
+        check_there(self.path, progress)
         if self.path.exists():
             # Looked at without the right to write, so that a refusal leaves everything as it was.
             with opened(self.path, read_only=True) as connection:
                 version = known_version(connection, self.path, len(self._steps))
                 if version:
-                    check_mark(connection, self.path, marked)
+                    check_progress(connection, self.path, progress)
                     check_records(connection, self.path)
-                elif marked is not None:
-                    raise lost(self.path, "has no tables", marked)
+                elif progress is not None:
+                    raise lost(self.path, "has no tables", progress)
                 connection.close()
         with opened(self.path) as connection:
             migrate(connection, self.path, self._steps)
             name, self._batch = connection.execute("SELECT name, batch FROM store").fetchone()
-            self._mark.open(name, self._batch)
+            self._progress.open(name, self._batch)
             # In the file itself, so that a copy of it without the rest is known for what it is.
             connection.execute("UPDATE store SET in_use = 1")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             _sync_folder(self.folder)
             _sync_folder(self.folder.parent)
-            for participant in self._participants:
-                participant.opened(connection)
+            for hook in self._hooks:
+                hook.opened(connection)
             self._identity = _identity(self.path)
         return connection
 
@@ -234,7 +235,7 @@ class SqliteDatabase:
             writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         writer.close()
         with suppress(OSError):
-            self._mark.close()
+            self._progress.close()
         assert self._lock is not None, "an open directory is locked"
         self._lock.release()
 
@@ -270,23 +271,23 @@ class SqliteDatabase:
         try:
             connection.execute("BEGIN IMMEDIATE")
             results = [(job.done, job.work(connection) if job.work else None) for job in jobs]
-            for participant in self._participants:
-                participant.before_commit(connection)
+            for hook in self._hooks:
+                hook.before_commit(connection)
             connection.execute("UPDATE store SET batch = ?", (self._batch + 1,))
             self._check_identity()
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.rollback()
-            for participant in self._participants:
-                participant.rolled_back()
+            for hook in self._hooks:
+                hook.rolled_back()
             raise
         self._batch += 1
-        for participant in self._participants:
-            participant.committed()
+        for hook in self._hooks:
+            hook.committed()
         with suppress(OSError):
-            # A mark that is behind says less than it could; what is durable is durable.
-            self._mark.write(self._batch)
+            # A progress file that is behind says less than it could; what is durable is durable.
+            self._progress.write(self._batch)
         return results
 
     def _check_identity(self) -> None:

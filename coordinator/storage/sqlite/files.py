@@ -1,30 +1,29 @@
-"""The files of a data directory beside SQLite's own: the lock, and the mark that tells how far the store has come.
+"""The files of a data directory beside SQLite's own: the lock, and the progress file, ``mark``.
 
 A transaction that SQLite has made durable is in its write-ahead log, in a file beside the database. SQLite starts
-without a word when that file is missing, or from where it is broken: what was in there is gone. The mark notices that.
-It is the number of the newest batch, written after each commit and before anybody is told of it. It is not synced: a
-process that is killed loses nothing of what it has written, and after a machine that failed it is behind the database
+silently when that file is missing, or from where it is broken: what was in there is gone. The progress file notices
+that. It has the number of the newest batch, written after each commit and before anyone is answered. It is not synced:
+a process that is killed loses nothing of what it has written, and after a machine that failed it is behind the database
 at worst, never ahead of it.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.journal.file_lock import FileLock, FileLocked
 
 DATABASE: Final = "coordinator.db"
 LOCK: Final = "lock"
-MARK: Final = "mark"
+PROGRESS: Final = "mark"
 _LOOKS: Final = 5
 
 
-class InUse(StoreProblem):
+class DirectoryInUse(StoreProblem):
     """Another process has the directory. ``by`` says which one, without what to do about it."""
 
     def __init__(self, folder: Path, owner: str) -> None:
@@ -35,8 +34,8 @@ class InUse(StoreProblem):
         )
 
 
-class MarkUnreadable(StoreProblem):
-    """There is a mark, and nobody knows what it says. ``what`` is wrong, without what to do about it."""
+class ProgressUnreadable(StoreProblem):
+    """There is a progress file that cannot be read. ``what`` is wrong, without what to do about it."""
 
     def __init__(self, what: str, folder: Path) -> None:
         self.what = what
@@ -51,50 +50,39 @@ def advice(folder: Path) -> str:
     )
 
 
-class Lock:
-    """Nobody else uses a directory while this is held. It goes with the process, however that ends."""
+def lock_directory(folder: Path) -> FileLock:
+    """Have a directory to oneself.
 
-    def __init__(self, folder: Path) -> None:
-        """Raises :class:`InUse` when another process has it, or :class:`StoreProblem` when there can be none."""
-        try:
-            self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as problem:
-            raise StoreProblem(
-                f"the data directory {folder} cannot be used: {LOCK}: {problem.strerror}; expected a directory to "
-                f"write to, and a file {LOCK} in it or none"
-            ) from problem
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            owner = os.pread(self._handle, 32, 0).decode(errors="replace").strip()
-            os.close(self._handle)
-            raise InUse(folder, owner) from None
-        # Who has it is said for others to read; it is had on a full disk as well.
-        with suppress(OSError):
-            os.ftruncate(self._handle, 0)
-            os.pwrite(self._handle, b"%d\n" % os.getpid(), 0)
-
-    def release(self) -> None:
-        os.close(self._handle)
+    Raises :class:`DirectoryInUse` when another process has it, or :class:`StoreProblem` when it cannot be had.
+    """
+    try:
+        return FileLock(folder / LOCK)
+    except FileLocked as problem:
+        raise DirectoryInUse(folder, problem.holder) from None
+    except OSError as problem:
+        raise StoreProblem(
+            f"the data directory {folder} cannot be used: {LOCK}: {problem.strerror}; expected a directory to "
+            f"write to, and a file {LOCK} in it or none"
+        ) from problem
 
 
-class Marked(NamedTuple):
-    """What the mark says."""
+class Progress(NamedTuple):
+    """What the progress file says: which store, and how many batches it has had."""
 
     store: str
     batch: int
 
 
-class Mark:
+class ProgressFile:
     """The newest batch of a store, as a file that is written in place."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / MARK
+        self._path = folder / PROGRESS
         self._handle = -1
         self._store = ""
 
-    def read(self) -> Marked | None:
-        """What it says; none where there is no file. Raises :class:`MarkUnreadable` where it is none of ours."""
+    def read(self) -> Progress | None:
+        """What it says; none where there is no file. Raises :class:`ProgressUnreadable` where it is none of ours."""
         database = self._path.with_name(DATABASE)
         # Whoever looks while it is written may see half of the old one and half of the new.
         for _ in range(_LOOKS):
@@ -106,9 +94,9 @@ class Mark:
                 what = f"{self._path} cannot be read ({problem.strerror}; expected a file)"
                 break
             if len(words) == 3 and words[1].isdecimal() and words[2] == _crc(words[0], int(words[1])):
-                return Marked(words[0], int(words[1]))
+                return Progress(words[0], int(words[1]))
             what = f"{self._path} is damaged"
-        raise MarkUnreadable(f"{what}, so nobody can say whether {database} is complete", self._path.parent)
+        raise ProgressUnreadable(f"{what}, so nobody can say whether {database} is complete", self._path.parent)
 
     def open(self, store: str, batch: int) -> None:
         """Begin to write it."""

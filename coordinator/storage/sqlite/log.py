@@ -20,7 +20,7 @@ import structlog
 
 from rejoin.coordinator.storage.base import Observer, Piece, Stored
 from rejoin.coordinator.storage.codec import Entry, Unreadable, check, decode, encode
-from rejoin.coordinator.storage.log_throttle import Complaints
+from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.sqlite.check import rows
 from rejoin.coordinator.storage.sqlite.compaction import Compactor
 from rejoin.coordinator.storage.sqlite.database import Bulk, SqliteDatabase
@@ -50,12 +50,12 @@ class SqliteLog:
         self._readers = 0  # the sum of these, for the writer's thread, which cannot look through them meanwhile
         self._closing = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
-        self._complaints = Complaints(self._logger)
+        self._throttle = LogThrottle(self._logger)
         self._compactor = Compactor(
             database, self._index, self.observer, lambda partition: self._reading[partition] > 0
         )
         self._appends = Bulk(self._write, self._written)
-        database.join(self._index)
+        database.add_hook(self._index)
         database.on_batch = self._transaction_ended
         self._together = 0
         self._transaction_ms = 0.0
@@ -84,9 +84,9 @@ class SqliteLog:
     def _kept(self, partition: TopicPartition, outcome: object) -> None:
         """An epoch that could not be written is written with the next append."""
         if isinstance(outcome, BaseException):
-            self._complaints.say("election_not_stored", outcome, partition=partition)
+            self._throttle.failed("election_not_stored", outcome, partition=partition)
         else:
-            self._complaints.over("election_not_stored", "elections_stored_again")
+            self._throttle.recovered("election_not_stored", "elections_stored_again")
 
     def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
         began = time.perf_counter()
@@ -146,10 +146,10 @@ class SqliteLog:
         """Tell all of them, in order."""
         now = time.perf_counter()
         if isinstance(outcome, BaseException):
-            self._complaints.say("append_failed", outcome, appends=len(appends))
+            self._throttle.failed("append_failed", outcome, appends=len(appends))
             outcome = [ErrorCode.KAFKA_STORAGE_ERROR] * len(appends)
         else:
-            self._complaints.over("append_failed", "appends_stored_again")
+            self._throttle.recovered("append_failed", "appends_stored_again")
         for (partition, _, entries, stored, began), error in zip(appends, outcome, strict=True):
             if error is ErrorCode.NONE:
                 self._together += 1
@@ -214,7 +214,7 @@ class SqliteLog:
         if isinstance(outcome, BaseException):
             self._reading_failed(reading, outcome)
             return
-        self._complaints.over("read_failed", "read_again")
+        self._throttle.recovered("read_failed", "read_again")
         records, reading.last, end = outcome
         reading.records += len(records)
         if not end:
@@ -230,7 +230,7 @@ class SqliteLog:
             self.observer.damaged(reading.partition, str(problem))
             self._read_ended(reading)
             return
-        self._complaints.say("read_failed", problem, partition=reading.partition)
+        self._throttle.failed("read_failed", problem, partition=reading.partition)
         if self._closing or self._epochs.get(reading.partition, -1) > reading.epoch:
             self._read_ended(reading)
         else:

@@ -17,7 +17,7 @@ from rejoin.coordinator.service import loads, logs
 from rejoin.coordinator.service.app import App, Options, Topic
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher, journal_schema
-from rejoin.coordinator.storage.log_throttle import Complaints
+from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.journal.events.coordinator import (
     AppendFailed,
@@ -181,19 +181,19 @@ async def test_what_cannot_be_loaded_does_not_keep_the_rest_from_being_told(monk
 def test_what_fails_again_and_again_is_told_at_once_and_then_counted() -> None:
     now = 100.0
     logs.configure("info", out := io.StringIO())
-    complaints = Complaints(structlog.get_logger(), lambda: now)
+    throttle = LogThrottle(structlog.get_logger(), lambda: now)
     for _ in range(14):
-        complaints.say("append_failed", OSError("disk full"), partition=3)
+        throttle.failed("append_failed", OSError("disk full"), partition=3)
         now += 0.5
-    complaints.say("read_failed", "gone", level="warning")
-    complaints.over("append_failed", "appends_stored_again")
-    complaints.over("append_failed", "appends_stored_again")
+    throttle.failed("read_failed", "gone", level="warning")
+    throttle.recovered("append_failed", "appends_stored_again")
+    throttle.recovered("append_failed", "appends_stored_again")
     # Comes and goes: that is no line each time.
     for _ in range(20):
-        complaints.say("append_failed", OSError("disk full"), partition=3)
-        complaints.over("append_failed", "appends_stored_again")
+        throttle.failed("append_failed", OSError("disk full"), partition=3)
+        throttle.recovered("append_failed", "appends_stored_again")
     now += 5
-    complaints.say("append_failed", OSError("disk full"), partition=3)
+    throttle.failed("append_failed", OSError("disk full"), partition=3)
     told = [
         (line["event"], line["level"], line.get("problem"), line.get("times"), line.get("failures"))
         for line in lines_of(out)

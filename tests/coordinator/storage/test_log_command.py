@@ -23,7 +23,7 @@ from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import checksum, encode
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.schema import STEPS
-from rejoin.coordinator.storage.sqlite.files import DATABASE, MARK
+from rejoin.coordinator.storage.sqlite.files import DATABASE, PROGRESS
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
@@ -192,7 +192,7 @@ def test_what_a_lost_write_ahead_log_left_behind_can_be_saved(data: Path, tmp_pa
     filled(filled_more)
     (tmp_path / "broken").mkdir()
     shutil.copy(tmp_path / "before", tmp_path / "broken" / DATABASE)
-    shutil.copy(data / MARK, tmp_path / "broken" / MARK)
+    shutil.copy(data / PROGRESS, tmp_path / "broken" / PROGRESS)
     assert run(verify, data=tmp_path / "broken")[0] == 1
     code, _, err = run(export, data=tmp_path / "broken", salvage=True, out=tmp_path / "saved")
     assert code == 1
@@ -202,12 +202,12 @@ def test_what_a_lost_write_ahead_log_left_behind_can_be_saved(data: Path, tmp_pa
 
 
 CUTS: dict[str, tuple[Callable[[bytes], bytes] | None, tuple[str, ...]]] = {
-    "cut short": (lambda ahead: ahead[:-2_000], (DATABASE, AHEAD, MARK)),
-    "half": (lambda ahead: ahead[: len(ahead) // 2], (DATABASE, AHEAD, MARK)),
-    "one byte changed": (lambda ahead: ahead[:9_000] + b"\xa5" + ahead[9_001:], (DATABASE, AHEAD, MARK)),
-    "removed": (None, (DATABASE, MARK)),
+    "cut short": (lambda ahead: ahead[:-2_000], (DATABASE, AHEAD, PROGRESS)),
+    "half": (lambda ahead: ahead[: len(ahead) // 2], (DATABASE, AHEAD, PROGRESS)),
+    "one byte changed": (lambda ahead: ahead[:9_000] + b"\xa5" + ahead[9_001:], (DATABASE, AHEAD, PROGRESS)),
+    "removed": (None, (DATABASE, PROGRESS)),
     "the database alone": (None, (DATABASE,)),
-    "a mark that is damaged": (lambda ahead: ahead, (DATABASE, AHEAD, MARK)),
+    "a mark that is damaged": (lambda ahead: ahead, (DATABASE, AHEAD, PROGRESS)),
 }  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def test_a_directory_that_lost_its_newest_records_is_read_to_save_them_only(tmp_
     if change is not None:
         ahead.write_bytes(change(ahead.read_bytes()))
     if how == "a mark that is damaged":
-        (broken / MARK).write_text("nonsense")
+        (broken / PROGRESS).write_text("nonsense")
     before = {name: (broken / name).read_bytes() for name in names}
     with pytest.raises(StoreProblem) as refused:
         asyncio.run(Sqlite(broken).start())
@@ -248,7 +248,7 @@ def test_a_directory_that_lost_its_newest_records_is_read_to_save_them_only(tmp_
     code, _, err = run(export, data=broken, salvage=True, out=tmp_path / "saved")
     assert code == 1
     assert f"rejoin: {what}; what is not there any more is not in what was saved\n" in err
-    if MARK in names and how != "a mark that is damaged":
+    if PROGRESS in names and how != "a mark that is damaged":
         assert re.search(r"ends with batch \d+, but batch 30 was stored", err)
     assert {name: (broken / name).read_bytes() for name in names} == before
     assert run(import_, str(tmp_path / "saved"), data=tmp_path / "new")[0] == 0
@@ -316,7 +316,7 @@ def test_an_emptied_database_is_found_and_its_write_ahead_log_can_be_saved(
     code, out, err = run(verify, data=broken)
     assert (code, err) == (1, "")
     assert f"{broken / DATABASE} is " in out
-    assert "the file mark beside it says" in out
+    assert "the progress file mark beside it says" in out
     assert [run(command, data=broken)[0] for command in (dump, export)] == [2, 2]
     code, _, err = run(export, data=broken, salvage=True, out=tmp_path / "saved")
     assert code == 1

@@ -20,7 +20,7 @@ from rejoin.coordinator.storage.sqlite import log as sqlite
 from rejoin.coordinator.storage.sqlite import partition_index
 from rejoin.coordinator.storage.sqlite import schema as sqlite_schema
 from rejoin.coordinator.storage.sqlite.database import Done, Work
-from rejoin.coordinator.storage.sqlite.files import DATABASE, MARK
+from rejoin.coordinator.storage.sqlite.files import DATABASE, PROGRESS
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
@@ -29,7 +29,7 @@ from tests.coordinator.storage.helpers import PATIENCE, Sqlite, gone, group, mar
 NONE, BROKEN, UNKNOWN = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR
 RECORDS = [offset(number, partition=number) for number in range(300)]
 
-FILES = (DATABASE, f"{DATABASE}-wal", MARK)
+FILES = (DATABASE, f"{DATABASE}-wal", PROGRESS)
 
 
 @pytest.fixture
@@ -87,10 +87,10 @@ async def test_the_same_process_is_refused_as_well(store: Sqlite) -> None:
 
 async def test_a_refused_start_leaves_the_directory_free(store: Sqlite) -> None:
     await store.close()
-    (store.folder / MARK).write_text("nonsense")
+    (store.folder / PROGRESS).write_text("nonsense")
     with pytest.raises(StoreProblem, match="mark is damaged"):
         await store.start()
-    (store.folder / MARK).unlink()
+    (store.folder / PROGRESS).unlink()
     await store.start()
 
 
@@ -195,7 +195,7 @@ async def test_a_file_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path
 
 async def test_a_mark_that_cannot_be_read_is_refused_with_what_to_do(store: Sqlite) -> None:
     await store.close()
-    mark = store.folder / MARK
+    mark = store.folder / PROGRESS
     mark.write_text("nonsense")
     said = await refused(store)
     assert f"{mark} is damaged, so nobody can say whether {store.folder / DATABASE} is complete. Put a complete" in said
@@ -265,7 +265,7 @@ async def test_a_copy_of_the_database_alone_made_while_it_runs_is_refused(store:
 
 async def test_a_copy_without_the_write_ahead_log_is_refused(store: Sqlite, tmp_path: Path) -> None:
     await fill(store)
-    said = await refused(copied(store, tmp_path / "copy", DATABASE, MARK))
+    said = await refused(copied(store, tmp_path / "copy", DATABASE, PROGRESS))
     assert "batch 30 was stored" in said
     assert "coordinator.db-wal is missing" in said
 
@@ -282,7 +282,7 @@ async def test_a_copy_of_the_database_alone_is_enough_once_it_is_closed(store: S
 async def test_a_mark_without_its_database_is_refused(store: Sqlite, tmp_path: Path) -> None:
     await fill(store)
     await store.close()
-    assert "coordinator.db is missing, and 30 batches" in await refused(copied(store, tmp_path / "copy", MARK))
+    assert "coordinator.db is missing, and 30 batches" in await refused(copied(store, tmp_path / "copy", PROGRESS))
 
 
 async def test_an_older_copy_under_a_newer_mark_is_refused(store: Sqlite, tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ async def test_an_older_copy_under_a_newer_mark_is_refused(store: Sqlite, tmp_pa
     await store.start()
     await fill(store)
     await store.close()
-    shutil.copy(store.folder / MARK, old.folder / MARK)
+    shutil.copy(store.folder / PROGRESS, old.folder / PROGRESS)
     assert "older copy" in await refused(old)
 
 
@@ -343,7 +343,7 @@ async def test_a_damaged_write_ahead_log_loses_nothing_quietly(
     store: Sqlite, tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     await fill(store)
-    copy = copied(store, tmp_path / "copy", DATABASE, f"{DATABASE}-wal", MARK)
+    copy = copied(store, tmp_path / "copy", DATABASE, f"{DATABASE}-wal", PROGRESS)
     ahead = copy.folder / f"{DATABASE}-wal"
     assert ahead.stat().st_size > 100_000
     ahead.write_bytes(damage(ahead.read_bytes()))
@@ -363,7 +363,7 @@ async def test_a_damaged_database_loses_nothing_quietly(
 
 
 @pytest.mark.parametrize("damage", [EMPTIED, *DAMAGES])
-@pytest.mark.parametrize("names", [(MARK,), (MARK, f"{DATABASE}-wal"), (f"{DATABASE}-wal",)], ids="+".join)
+@pytest.mark.parametrize("names", [(PROGRESS,), (PROGRESS, f"{DATABASE}-wal"), (f"{DATABASE}-wal",)], ids="+".join)
 async def test_a_damaged_database_beside_its_other_files_loses_nothing_quietly(
     store: Sqlite, tmp_path: Path, names: tuple[str, ...], damage: Callable[[bytes], bytes]
 ) -> None:
@@ -383,9 +383,13 @@ async def test_a_lost_database_is_refused_and_its_write_ahead_log_is_kept(
     """SQLite itself would delete the log, with everything that a killed process had acknowledged."""
     await fill(store)
     for name, beside, words in (
-        ("killed", (MARK, f"{DATABASE}-wal"), ("30 batches had been written", "mark", f"{DATABASE}-wal", "--salvage")),
+        (
+            "killed",
+            (PROGRESS, f"{DATABASE}-wal"),
+            ("30 batches had been written", "mark", f"{DATABASE}-wal", "--salvage"),
+        ),
         ("no mark", (f"{DATABASE}-wal",), ("expected both, or neither", f"{DATABASE}-wal", "--salvage")),
-        ("no log", (MARK,), ("30 batches had been written", "mark", "Put a complete copy of the directory back")),
+        ("no log", (PROGRESS,), ("30 batches had been written", "mark", "Put a complete copy of the directory back")),
     ):
         copy = copied(store, tmp_path / name, *beside)
         if size is not None:
@@ -395,7 +399,7 @@ async def test_a_lost_database_is_refused_and_its_write_ahead_log_is_kept(
 
 
 async def test_a_database_without_tables_under_a_mark_is_refused(store: Sqlite, tmp_path: Path) -> None:
-    copy = copied(store, tmp_path / "copy", MARK)
+    copy = copied(store, tmp_path / "copy", PROGRESS)
     connection = sqlite3.connect(copy.folder / DATABASE)
     connection.execute("VACUUM")
     connection.close()

@@ -17,21 +17,21 @@ COMPACT_EVERY: Final = 500
 """Changes after which one row takes the place of all."""
 
 
-class Knows(Protocol):
+class TopicsState(Protocol):
     """What is asked of a node's core."""
 
     @property
     def topics_version(self) -> int:
-        """How far it knows the log."""
+        """The version of the log that it has taken in."""
 
     def topics_records(self) -> TopicsRecords:
-        """Everything that it knows, as records."""
+        """All topics, as records."""
 
 
-class TopicsKeeper:
+class TopicsSync:
     """The topics log as a runtime needs it."""
 
-    def __init__(self, log: TopicsLog, node: Callable[[], Knows], hand_in: Callable[[Input], None]) -> None:
+    def __init__(self, log: TopicsLog, node: Callable[[], TopicsState], hand_in: Callable[[Input], None]) -> None:
         self._log = log
         self._node = node
         self._hand_in = hand_in

@@ -1,0 +1,50 @@
+"""A file that one process holds at a time, for whoever writes to a directory.
+
+Kept instead of the library ``filelock``: that one falls back to a file that outlives a process that is killed where
+there is no ``flock``, its older versions empty the file that names the holder, and all that is needed is below.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+class FileLocked(Exception):
+    """Another process holds the file. ``holder`` is its id as it stands there, or empty."""
+
+    def __init__(self, path: Path, holder: str) -> None:
+        super().__init__(f"{path} is held by another process" + (f", {holder}" if holder else ""))
+        self.holder = holder
+
+
+class FileLock:
+    """Held from when it is made until ``release``, or until the process ends, however that happens.
+
+    The file stays where it is: one that is removed could be held twice.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises :class:`FileLocked`, or ``OSError`` where there can be no such file."""
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._handle, 32, 0).decode(errors="replace").strip()
+            os.close(self._handle)
+            raise FileLocked(path, holder) from None
+        except BaseException:
+            os.close(self._handle)
+            raise
+        # Whoever is refused reads who holds it. A full disk does not keep anyone from holding it.
+        with suppress(OSError):
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, b"%d\n" % os.getpid(), 0)
+
+    def release(self) -> None:
+        """Let others have it."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
