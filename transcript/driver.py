@@ -1,7 +1,7 @@
 """Drives one node on a virtual clock, with an offsets log in memory that takes no time.
 
-This is the contract of whatever drives a core, in its smallest form: hand in what happened, carry out the effects in
-order, and come back at the next deadline. What ends at once, ends in its place among the effects.
+This is the contract of a core's driver in its smallest form: hand in what happened, carry out the effects in order, and
+come back at the next deadline. What ends at once, ends in its place among the effects.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What happened, as a transcript that can be replayed: commands of members in virtual time and what came of them.
+"""Writes recorded steps as a transcript that can be played: commands in virtual time, and what came of them.
 
-The form is that of the coordinator's own scenarios. Members get short names after their client ids, and ids counted in
-the order in which they were made, as the player of transcripts makes them. Everything before the mark is there as
-``quietly`` commands. Lookups that change nothing are left out unless they failed; what a transcript cannot say is a
-comment.
+Members get short names after their client ids. Member ids are numbered in the order in which they were made, as the
+player numbers them. Steps before the mark are ``quietly`` commands. Lookups that change nothing are left out unless
+they failed; a request that no command stands for is a comment.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _FIRST_GROUP: Final = "g"
 
 
 @dataclass(slots=True)
-class Block:
+class DraftBlock:
     """Commands and what came of them."""
 
     commands: list[str] = field(default_factory=list)
@@ -65,23 +64,23 @@ class TranscriptWriter:
     def __init__(self, settings: Settings, began_at: Millis, since: int, group_id: str | None) -> None:
         self._settings = settings
         self._since = since
-        self._only = group_id
+        self._only_group = group_id
         self._now = self._shown_at = began_at
         self._group = _FIRST_GROUP
-        self._blocks: list[Block] = [Block()]
+        self._blocks: list[DraftBlock] = [DraftBlock()]
         self._advanced_to: Millis | None = None
-        self._names = MemberNames(lambda: len(self._pretty) + 1)
+        self._names = MemberNames(lambda: len(self._short_ids) + 1)
         self._asked: dict[int, tuple[str, Received]] = {}
-        self._pretty: dict[str, tuple[str, str]] = {}
+        self._short_ids: dict[str, tuple[str, str]] = {}
         self._stored: dict[tuple[TopicPartition, int, int], Step] = {}
         self._read: dict[tuple[TopicPartition, int], list[Step]] = {}
         self._done: set[int] = set()
-        self._quiet = False
+        self._is_quiet = False
         self._seen_groups: dict[int, str] = {}
 
     def write(self, steps: Sequence[Step], claim: str) -> str:
         """The whole text."""
-        self._set()
+        self._write_settings()
         for step in steps:
             match step.what:
                 case Stored(partition=partition, epoch=epoch, append_id=append_id):
@@ -90,13 +89,13 @@ class TranscriptWriter:
                     self._read.setdefault((partition, epoch), []).append(step)
         for step in steps:
             if step.number not in self._done:
-                self._quiet = step.number <= self._since
-                self._tell(step)
+                self._is_quiet = step.number <= self._since
+                self._write_step(step)
         texts = ["\n".join(_written(block)) for block in self._blocks if block.commands]
         head = f"# {' '.join(claim.split()) or 'What happened, as it was recorded.'}"
         return "\n\n".join([head, *texts]) + "\n"
 
-    def _set(self) -> None:
+    def _write_settings(self) -> None:
         given = []
         for name, info in type(self._settings).model_fields.items():
             value = getattr(self._settings, name)
@@ -107,29 +106,29 @@ class TranscriptWriter:
 
     # --- one step
 
-    def _tell(self, step: Step) -> None:
+    def _write_step(self, step: Step) -> None:
         what = step.what
         match what:
             case Received():
-                self._tell_request(step, what)
+                self._write_request(step, what)
             case Interception():
                 name = self._names.name_for(what.request, what.context)
                 self._comment(f"{name} {BY_REQUEST[type(what.request)].name}: {what.text}")
             case Elapsed() | Stored() | LogRead():
-                self._tell_elapsed(step)
+                self._write_elapsed(step)
             case Resigned() | Elected():
                 verb = "resign" if isinstance(what, Resigned) else "elect"
-                self._go(step, Command(verb, self._group_in(what.partition.partition)))
+                self._write_command(step, Command(verb, self._group_in(what.partition.partition)))
             case SessionLost():
-                self._go(step, Command(f"expire {self._member(what.member_id)}", what.group_id))
+                self._write_command(step, Command(f"expire {self._member(what.member_id)}", what.group_id))
             case RecordsWritten():
                 self._comment(f"{what.records} records written to {what.topic}:{what.partition}")
 
-    def _tell_request(self, step: Step, what: Received) -> None:
+    def _write_request(self, step: Step, what: Received) -> None:
         groups = traits_of(what.request, what.context.api_version).groups
         for group_id in groups:
             self._seen_groups[partition_for(group_id, self._settings.offsets_topic_num_partitions)] = group_id
-        if self._only is not None and groups and self._only not in groups:
+        if self._only_group is not None and groups and self._only_group not in groups:
             return
         try:
             command = self._names.command(what.request, what.context, step.effects)
@@ -137,10 +136,10 @@ class TranscriptWriter:
             self._lookup(step, what, str(problem))
             return
         self._asked[id(what.token)] = (command.name, what)
-        self._go(step, command, what)
+        self._write_command(step, command, what)
 
     def _lookup(self, step: Step, what: Received, why: str) -> None:
-        """A request that a transcript has no command for: its topics are made, its errors told."""
+        """A request that a transcript has no command for: its topics are created, its errors are comments."""
         for event in step.effects:
             if isinstance(event, events.TopicCreated):
                 self._command(step, f"topic {event.topic} {event.partition_count}")
@@ -150,38 +149,38 @@ class TranscriptWriter:
                 if not found.endswith("NONE"):
                     self._comment(f"{self._names.name_for(what.request, what.context)} FindCoordinator -> {found}")
         if why:
-            self._comment(f"not told: {BY_REQUEST[type(what.request)].name}: {why}")
+            self._comment(f"not expressible: {BY_REQUEST[type(what.request)].name}: {why}")
 
-    def _go(self, step: Step, command: Command, asking: Received | None = None) -> None:
+    def _write_command(self, step: Step, command: Command, asking: Received | None = None) -> None:
         if command.group is not None and command.group != self._group:
             self._group = command.group
             self._command(step, f"group {command.group}")
-        self._command(step, self._prettied(command.text))
+        self._command(step, self._shortened(command.text))
         if command.is_silent:
-            self._quiet_through(step, command.name)
+            self._skip_output(step, command.name)
             return
-        self._come_out(step, command.name)
+        self._write_output(step, command.name)
         if asking is not None and id(asking.token) in self._asked:
-            self._say(step.at, f"{command.name}  {BY_REQUEST[type(asking.request)].name} waits")
-        if self._quiet:
+            self._add_line(step.at, f"{command.name}  {BY_REQUEST[type(asking.request)].name} waits")
+        if self._is_quiet:
             self._shown_at = step.at
 
-    def _quiet_through(self, step: Step, name: str) -> None:
-        """Let a step come out without a word."""
-        before, self._quiet = self._quiet, True
-        self._come_out(step, name)
-        self._quiet = before
+    def _skip_output(self, step: Step, name: str) -> None:
+        """Take a step as done, and show nothing of it."""
+        before, self._is_quiet = self._is_quiet, True
+        self._write_output(step, name)
+        self._is_quiet = before
 
-    def _tell_elapsed(self, step: Step) -> None:
+    def _write_elapsed(self, step: Step) -> None:
         if not step.effects:
             return
         if step.at == self._now and self._advanced_to == step.at:
-            self._come_out(step, "")
+            self._write_output(step, "")
             return
         self._begin_block(f"advance {step.at - self._now}")
         self._now = self._advanced_to = step.at
-        self._come_out(step, "")
-        if self._quiet:
+        self._write_output(step, "")
+        if self._is_quiet:
             self._shown_at = step.at
 
     # --- writing
@@ -190,7 +189,7 @@ class TranscriptWriter:
         if step.at != self._now:
             self._begin_block(f"advance {step.at - self._now}")
             self._now = step.at
-            if self._quiet:
+            if self._is_quiet:
                 self._shown_at = step.at
         self._begin_block(text)
         self._advanced_to = None
@@ -198,17 +197,17 @@ class TranscriptWriter:
     def _begin_block(self, command: str) -> None:
         block = self._blocks[-1]
         beats = command.rsplit(maxsplit=1)[-1] == "beat" or command.startswith("advance ")
-        if block.out and not (block.is_uneventful and beats and not self._quiet):
-            block = Block()
+        if block.out and not (block.is_uneventful and beats and not self._is_quiet):
+            block = DraftBlock()
             self._blocks.append(block)
-        block.commands.append(f"quietly {command}" if self._quiet and _makes_noise(command) else command)
+        block.commands.append(f"quietly {command}" if self._is_quiet and _makes_noise(command) else command)
 
     def _comment(self, text: str) -> None:
         if self._blocks[-1].out:
-            self._blocks.append(Block())
-        self._blocks[-1].commands.append(f"# {self._prettied(' '.join(text.split()))}")
+            self._blocks.append(DraftBlock())
+        self._blocks[-1].commands.append(f"# {self._shortened(' '.join(text.split()))}")
 
-    def _come_out(self, step: Step, name: str) -> None:
+    def _write_output(self, step: Step, name: str) -> None:
         """What a step did, in the order in which a player does it: what ends at once, ends in its place."""
         self._done.add(step.number)
         for effect in step.effects:
@@ -218,16 +217,16 @@ class TranscriptWriter:
                 case Append():
                     ended = self._stored.get((effect.partition, effect.epoch, effect.append_id))
                     if ended is not None and ended.at == step.at:
-                        self._come_out(ended, name)
+                        self._write_output(ended, name)
                 case ReadLog():
                     for piece in self._read.get((effect.partition, effect.epoch), ()):
                         if piece.number not in self._done and piece.at == step.at:
-                            self._come_out(piece, name)
+                            self._write_output(piece, name)
                 case Event():
                     self._name_member(effect, name)
                     group_id = getattr(effect, "group_id", None)
-                    if self._only is None or group_id in (None, self._only):
-                        self._say(step.at, format_event(effect))
+                    if self._only_group is None or group_id in (None, self._only_group):
+                        self._add_line(step.at, format_event(effect))
 
     def _answer(self, step: Step, reply: Reply) -> None:
         asked = self._asked.pop(id(reply.token), None)
@@ -236,15 +235,15 @@ class TranscriptWriter:
         name, what = asked
         if isinstance(reply.response, JoinGroupResponse):
             self._names.on_join_response(name, reply.response)
-        self._say(step.at, f"{name}  {BY_REQUEST[type(what.request)].name} -> {show(reply.response)}")
+        self._add_line(step.at, f"{name}  {BY_REQUEST[type(what.request)].name} -> {show(reply.response)}")
 
-    def _say(self, at: Millis, line: str) -> None:
-        if self._quiet:
+    def _add_line(self, at: Millis, line: str) -> None:
+        if self._is_quiet:
             return
         if at != self._shown_at:
             self._blocks[-1].out.append(f"+{at - self._shown_at}ms")
             self._shown_at = at
-        self._blocks[-1].out.append(self._prettied(line))
+        self._blocks[-1].out.append(self._shortened(line))
 
     # --- names
 
@@ -252,28 +251,28 @@ class TranscriptWriter:
         """Count ids as they are made, and note when members go."""
         match event:
             case events.MemberIdHandedOut():
-                self._made(event.member_id, name)
+                self._number_id(event.member_id, name)
             case events.MemberJoined():
-                self._made(event.member_id, event.group_instance_id or name)
+                self._number_id(event.member_id, event.group_instance_id or name)
             case events.StaticMemberReplaced():
-                self._made(event.member_id, event.group_instance_id)
+                self._number_id(event.member_id, event.group_instance_id)
             case events.MemberRemoved() | events.PendingMemberRemoved():
                 self._names.on_member_removed(event.member_id)
 
-    def _made(self, member_id: str, prefix: str) -> None:
+    def _number_id(self, member_id: str, prefix: str) -> None:
         found = _UUID.search(member_id)
-        if found is not None and found[0] not in self._pretty:
-            self._pretty[found[0]] = (member_id, f"{prefix or OUTSIDE}-{len(self._pretty) + 1}")
+        if found is not None and found[0] not in self._short_ids:
+            self._short_ids[found[0]] = (member_id, f"{prefix or OUTSIDE}-{len(self._short_ids) + 1}")
 
     def _member(self, member_id: str) -> str:
         name = self._names.name_of(member_id)
-        return name if name is not None else f"id:{self._prettied(member_id)}"
+        return name if name is not None else f"id:{self._shortened(member_id)}"
 
-    def _prettied(self, text: str) -> str:
+    def _shortened(self, text: str) -> str:
         for uuid in dict.fromkeys(_UUID.findall(text)):
-            if uuid in self._pretty:
-                member_id, pretty = self._pretty[uuid]
-                text = text.replace(member_id, pretty)
+            if uuid in self._short_ids:
+                member_id, short = self._short_ids[uuid]
+                text = text.replace(member_id, short)
         return text
 
     def _group_in(self, partition: int) -> str:
@@ -289,7 +288,7 @@ def _makes_noise(command: str) -> bool:
     return not command.startswith(("group ", "set "))
 
 
-def _written(block: Block) -> list[str]:
+def _written(block: DraftBlock) -> list[str]:
     only_comments = all(command.startswith("#") for command in block.commands)
     return block.commands if only_comments else [*block.commands, RULE, *block.out]
 

@@ -1,6 +1,6 @@
 """Clocks that can be driven: one that stands still until it is advanced, and one that runs, at any speed.
 
-Both ring every alarm at its very instant, even when the process is late, so that what a node does depends on its inputs
+Both call every alarm at its very instant, even when the process is late, so that what a node does depends on its inputs
 and not on how busy the machine is.
 """
 
@@ -38,14 +38,14 @@ class DrivenAlarm:
         """Do not call."""
         self._call = None
 
-    def ring(self) -> None:
+    def fire(self) -> None:
         call, self._call = self._call, None
         if call is not None:
             call()
 
 
 class VirtualClock:
-    """Stands still. ``jump`` sets it, and ``catch_up`` rings what is due by then."""
+    """Stands still. ``jump`` sets it, and ``catch_up`` fires what is due by then."""
 
     def __init__(self, start: Millis = START) -> None:
         self._now = start
@@ -64,7 +64,7 @@ class VirtualClock:
         alarm = DrivenAlarm(when, call)
         heappush(self._alarms, (when, next(self._count), alarm))
         if when <= self._now:
-            # Due already: no time has to pass for it, only whatever goes on has to end.
+            # Due already: no time has to pass for it, only the current step has to end.
             asyncio.get_running_loop().call_soon(self.catch_up)
         return alarm
 
@@ -75,16 +75,16 @@ class VirtualClock:
         return self._alarms[0][0] if self._alarms else None
 
     def jump(self, to: Millis) -> None:
-        """Make it another instant. Nothing rings by that."""
+        """Set the time. Nothing fires by that."""
         self._now = to
 
     def catch_up(self) -> None:
-        """Ring what is due, each at its own instant."""
+        """Fire what is due, each alarm at its own instant."""
         while (when := self.next_alarm()) is not None and when <= self._now:
-            heappop(self._alarms)[2].ring()
+            heappop(self._alarms)[2].fire()
 
     def stop(self) -> None:
-        """Ring nothing any more."""
+        """Fire nothing any more."""
         self._alarms.clear()
 
 
@@ -96,8 +96,8 @@ class RunningClock(VirtualClock):
         self.speed = speed
         self._begun_ns = time.monotonic_ns()
         self._held: Millis | None = None
-        self._knock: asyncio.TimerHandle | None = None
-        self._knock_at: Millis = 0
+        self._wakeup: asyncio.TimerHandle | None = None
+        self._wakeup_at: Millis = 0
 
     @property
     def kind(self) -> str:
@@ -110,14 +110,14 @@ class RunningClock(VirtualClock):
 
     def call_at(self, when: Millis, call: Callable[[], None]) -> DrivenAlarm:
         alarm = super().call_at(when, call)
-        self._order_knock()
+        self._schedule_wakeup()
         return alarm
 
     def jump(self, to: Millis) -> None:
         self._now = to
         self._begun_ns = time.monotonic_ns()
-        self._cancel_knock()
-        self._order_knock()
+        self._cancel_wakeup()
+        self._schedule_wakeup()
 
     def catch_up(self) -> None:
         if self._held is not None:
@@ -125,38 +125,38 @@ class RunningClock(VirtualClock):
         now = self.now()
         try:
             while (when := self.next_alarm()) is not None and when <= now:
-                # While an alarm rings it is the instant that it was set for.
+                # While an alarm fires it is the instant that it was set for.
                 self._held = when
-                heappop(self._alarms)[2].ring()
+                heappop(self._alarms)[2].fire()
         finally:
             self._held = None
-        self._order_knock()
+        self._schedule_wakeup()
 
     def stop(self) -> None:
         super().stop()
-        self._cancel_knock()
+        self._cancel_wakeup()
 
-    def _order_knock(self) -> None:
+    def _schedule_wakeup(self) -> None:
         when = self.next_alarm()
         if when is None or self._held is not None:
             return
-        if self._knock is not None:
-            if self._knock_at <= when:
+        if self._wakeup is not None:
+            if self._wakeup_at <= when:
                 return
-            self._cancel_knock()
+            self._cancel_wakeup()
         seconds = max((when - self.now()) / 1_000 / self.speed, _SHORTEST_DELAY)
-        self._knock_at = when
-        self._knock = asyncio.get_running_loop().call_later(seconds, self._knocked)
+        self._wakeup_at = when
+        self._wakeup = asyncio.get_running_loop().call_later(seconds, self._wake)
 
-    def _knocked(self) -> None:
-        self._knock = None
+    def _wake(self) -> None:
+        self._wakeup = None
         self.catch_up()
-        self._order_knock()
+        self._schedule_wakeup()
 
-    def _cancel_knock(self) -> None:
-        if self._knock is not None:
-            self._knock.cancel()
-            self._knock = None
+    def _cancel_wakeup(self) -> None:
+        if self._wakeup is not None:
+            self._wakeup.cancel()
+            self._wakeup = None
 
 
 def clock_named(name: str) -> VirtualClock:

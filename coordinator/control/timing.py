@@ -78,7 +78,7 @@ class ClockDriver:
             if how.until == "idle" and self._is_idle():
                 reached = True
                 break
-            found = self._ring(max(when, clock.now()), began)
+            found = self._fire(max(when, clock.now()), began)
             fired += found
             if self._injector.ended_latencies or found:
                 await self._let_others_run(how.settle_ms)
@@ -100,8 +100,8 @@ class ClockDriver:
         now = clock.now()
         return {"now_ms": now, "advanced_ms": now - began, "reached": reached, "fired": fired, "events": emitted}
 
-    def _ring(self, when: Millis, began: Millis) -> list[dict[str, Any]]:
-        """Make it that instant, and ring; returns the timers that fired."""
+    def _fire(self, when: Millis, began: Millis) -> list[dict[str, Any]]:
+        """Make it that instant; returns the timers that fired."""
         node = self._runtime.node
         deadline = node.next_deadline()
         due = node.due(when) if deadline is not None and deadline <= when else []

@@ -50,7 +50,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(slots=True)
 class TranscriptLine:
-    """A command. What is not ``kept`` is not told.
+    """A command. One that is not ``kept`` is left out.
 
     ``still_since``: a timer of the node was due by then and had not rung; this is when the node did something last.
     """
@@ -101,7 +101,7 @@ class GroupTranscript(Watcher):
             self._overdue = due is not None and (due < now if isinstance(what, Elapsed) else due <= now)
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
-        """Turn a step into commands, and remember what its answers tell."""
+        """Turn a step into commands, and take over what its answers say."""
         if isinstance(what, Received) and isinstance(what.request, CreatePartitionsRequest):
             self._see_topics()
         elif isinstance(what, Elected) and what.partition == self.partition:
@@ -148,14 +148,14 @@ class GroupTranscript(Watcher):
                     pass
 
     def _see_topics(self) -> None:
-        """Say which topics have grown; a node that was down hears of it when it comes back."""
+        """Say which topics have grown; a node that was down learns of it when it comes back."""
         for name, topic in self.lab.cluster.topics.items():
             if len(topic.partitions) > self._topics[name]:
                 self._topics[name] = len(topic.partitions)
                 self._say(f"topic {name} to {self._topics[name]}")
 
     def _ended(self, epoch: int, append_id: int) -> str:
-        """What has become of an append that its node did not hear of any more."""
+        """What has become of an append whose node was gone when it ended."""
         written = (self.partition, epoch, append_id) in self._written
         return "stored" if written else f"stored {ErrorCode.NOT_LEADER_OR_FOLLOWER.name}"
 
@@ -180,8 +180,8 @@ class GroupTranscript(Watcher):
         about_offsets = violation is None or any(word in violation.check for word in _MAY_BE_COMMITS)
         lines = [short(f"# {violation or 'Nothing was found.'}"), "", *self._beginning(), "log hold", ""]
         at: Millis = 0
-        told = sorted(self.lines, key=lambda line: line.at)
-        for line in told[_loaded_at_once(told) :]:
+        lines_in_order = sorted(self.lines, key=lambda line: line.at)
+        for line in lines_in_order[_loaded_at_once(lines_in_order) :]:
             if not line.kept or (line.about_offsets and not about_offsets):
                 continue
             if line.at - at >= _BLOCK_MS:

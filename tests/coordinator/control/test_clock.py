@@ -1,4 +1,4 @@
-"""Time over the network: it stands still until told, and tells what happened on the way."""
+"""Time over the network: it stands still until it is advanced, and the answer says what happened on the way."""
 
 from __future__ import annotations
 

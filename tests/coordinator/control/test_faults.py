@@ -98,7 +98,7 @@ async def test_a_barrier_holds_requests_until_it_is_released(coordinator: GroupC
     assert barrier.held == 3
     assert await barrier.release() == 3
     await asyncio.gather(*beats)
-    assert await error_of_beat(coordinator, member_id) is ErrorCode.NONE, "an open barrier holds nobody"
+    assert await error_of_beat(coordinator, member_id) is ErrorCode.NONE, "an open barrier holds no request"
     assert barrier.hits == 4
 
 
@@ -367,7 +367,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("api", [api.name for api in APIS])
 @pytest.mark.parametrize("name", FAULTS)
 async def test_every_fault_on_every_request(coordinator: GroupCoordinator, name: str, api: str) -> None:
-    """Nobody hangs, the rule counts right, the group stays sound, and what happened can be replayed."""
+    """No request hangs, the rule counts right, the group stays sound, and what happened can be played."""
     member_id = await stable(coordinator)
     other = await joined(coordinator, client_id="other")
     fault = await coordinator.add_fault(keys=api, count=2, **FAULTS[name])
@@ -389,7 +389,7 @@ async def test_every_fault_on_every_request(coordinator: GroupCoordinator, name:
 
 
 async def assert_sound(coordinator: GroupCoordinator) -> None:
-    """What must hold once nobody says anything any more."""
+    """What must hold once no client asks any more."""
     group = await coordinator.group(GROUP)
     if group is not None:
         assert group.state == "Empty"

@@ -20,9 +20,9 @@ __all__ = ["serve"]
 async def test_it_describes_itself(node: Controlled) -> None:
     answer = await node.control("GET", "")
     assert (answer["clock"], answer["faults"]) == ("virtual", 0)
-    told = {(each["method"], each["path"]): each for each in answer["operations"]}
-    assert {"advance_ms", "until"} <= told["POST", "/control/clock"]["body"]["properties"].keys()
-    rule = told["POST", "/control/faults"]["body"]["properties"]
+    described = {(each["method"], each["path"]): each for each in answer["operations"]}
+    assert {"advance_ms", "until"} <= described["POST", "/control/clock"]["body"]["properties"].keys()
+    rule = described["POST", "/control/faults"]["body"]["properties"]
     fields = "keys group member instance client_id node topic partitions version count when error latency_ms pause seed"
     assert list(rule) == fields.split()
     assert all(each["does"] for each in answer["operations"])

@@ -26,7 +26,7 @@ async def coordinator() -> AsyncIterator[GroupCoordinator]:
         yield started
 
 
-TOLD = """\
+EXPECTED = """\
 # A member says nothing.
 
 topic orders 3
@@ -86,7 +86,7 @@ async def test_what_happened_reads_like_a_scenario(node: Controlled) -> None:
         await node.beat(member_id)
     await node.advance(45_000)
     transcript = await node.control("GET", "/transcript?claim=A+member+says+nothing.")
-    assert transcript == TOLD
+    assert transcript == EXPECTED
     assert play(transcript).text == transcript
 
 
@@ -111,7 +111,7 @@ async def test_since_a_mark_the_rest_is_quiet_and_still_replays(node: Controlled
     assert play(transcript).text == transcript
 
 
-async def test_one_group_can_be_told_alone(node: Controlled) -> None:
+async def test_one_group_can_be_shown_alone(node: Controlled) -> None:
     await node.stable()
     await node.stable("h", client_id="other")
     transcript = await node.control("GET", "/transcript?group=h")
@@ -120,7 +120,7 @@ async def test_one_group_can_be_told_alone(node: Controlled) -> None:
     assert play(transcript).text == transcript
 
 
-async def test_settings_are_told_too(coordinator: GroupCoordinator) -> None:
+async def test_settings_are_shown_too(coordinator: GroupCoordinator) -> None:
     settings = {"group.initial.rebalance.delay.ms": 0, "group.max.size": 1}
     async with running(clock="virtual", settings=settings, socket=False) as other:
         await (await joined(other))
@@ -131,7 +131,7 @@ async def test_settings_are_told_too(coordinator: GroupCoordinator) -> None:
         assert play(transcript).text == transcript
 
 
-async def test_metadata_that_differs_in_what_is_not_told_still_differs(coordinator: GroupCoordinator) -> None:
+async def test_metadata_that_differs_beside_its_topics_still_differs(coordinator: GroupCoordinator) -> None:
     """A cooperative member joins again with other partitions in its subscription, and the group rebalances."""
     leader = await stable(coordinator)
     follower = cast(JoinGroupResponse, await _rejoin_with_second(coordinator, leader)).member_id
@@ -178,7 +178,7 @@ async def test_names_that_would_be_commands_are_changed(coordinator: GroupCoordi
     assert play(transcript).text == transcript
 
 
-async def test_a_lookup_that_finds_nobody_is_a_comment(node: Controlled) -> None:
+async def test_a_lookup_that_finds_no_node_is_a_comment(node: Controlled) -> None:
     body = {"keyType": 0, "coordinatorKeys": ["g"]}
     await node.call("FindCoordinator", body)
     await node.control("POST", "/partitions/resign", group="g")
@@ -189,9 +189,9 @@ async def test_a_lookup_that_finds_nobody_is_a_comment(node: Controlled) -> None
     assert play(transcript).text == transcript
 
 
-async def test_what_cannot_be_said_is_a_comment(coordinator: GroupCoordinator) -> None:
+async def test_what_is_not_expressible_is_a_comment(coordinator: GroupCoordinator) -> None:
     await coordinator.call(parse("JoinGroup", join("two words")), None, "app")
-    assert "# not told: JoinGroup: the group id 'two words' cannot be a word" in await coordinator.transcript()
+    assert "# not expressible: JoinGroup: the group id 'two words' cannot be a word" in await coordinator.transcript()
 
 
 async def test_a_mark_that_is_not_known_is_refused(node: Controlled) -> None:
@@ -201,7 +201,7 @@ async def test_a_mark_that_is_not_known_is_refused(node: Controlled) -> None:
     assert (status, "sinse: unknown field" in detail) == (400, True)
 
 
-async def test_steps_that_are_not_kept_are_told(coordinator: GroupCoordinator) -> None:
+async def test_steps_that_are_not_kept_are_refused(coordinator: GroupCoordinator) -> None:
     small = Recorder(kept_steps=3)
     coordinator.app.control.recorder._steps = type(small._steps)(maxlen=3)  # type: ignore[union-attr]
     for _ in range(5):
@@ -210,10 +210,10 @@ async def test_steps_that_are_not_kept_are_told(coordinator: GroupCoordinator) -
         await coordinator.transcript()
 
 
-# --- whatever happens
+# --- at random
 
 
-class Anybody:
+class RandomUser:
     """Does things at random, as members and administrators do, in time and out of it."""
 
     def __init__(self, coordinator: GroupCoordinator, seed: int) -> None:
@@ -248,7 +248,7 @@ class Anybody:
                     del body["reason"]
                 answer = await self.ask("JoinGroup", body, who, version)
                 if answer is not None:
-                    self.remember(known, answer)
+                    self.on_join_response(known, answer)
             case 4 | 5 | 6:
                 self.look(group)
                 given = {member["id"]: {"orders": [0]} for member in self.members.values() if member["id"]}
@@ -287,14 +287,14 @@ class Anybody:
             case 15:
                 await self.manage(group, known["id"])
 
-    def remember(self, known: dict[str, Any], answer: JoinGroupResponse) -> None:
+    def on_join_response(self, known: dict[str, Any], answer: JoinGroupResponse) -> None:
         if answer.error_code.name in {"NONE", "MEMBER_ID_REQUIRED"}:
             known["id"] = answer.member_id
         if answer.error_code.name == "NONE":
             known["generation"] = answer.generation_id
 
     def look(self, group: str) -> None:
-        """Members learn what they were answered while nobody looked."""
+        """Learn what members were answered in the meantime."""
         view = self.coordinator.app.runtime.node.describe_group(group)
         for member in view.members if view is not None else ():
             known = self.members.get(f"{member.client_id}@{group}")
@@ -328,18 +328,18 @@ class Anybody:
 
 
 @pytest.mark.parametrize("seed", range(60))
-async def test_whatever_happens_can_be_replayed(coordinator: GroupCoordinator, seed: int) -> None:
-    anybody = Anybody(coordinator, seed)
+async def test_random_steps_can_be_played(coordinator: GroupCoordinator, seed: int) -> None:
+    user = RandomUser(coordinator, seed)
     mark = 0
     for number in range(80):
-        await anybody.do_something()
+        await user.do_something()
         if number == 40:
             mark = await coordinator.mark()
     for since in (0, mark):
         transcript = await coordinator.transcript(since)
         assert play(transcript).text == transcript
-    for partition in anybody.away:
+    for partition in user.away:
         await coordinator.elect(partition=partition)
     await coordinator.advance_until_idle()
     assert coordinator.app.runtime.node.waiting() == []
-    await asyncio.gather(*anybody.asked)
+    await asyncio.gather(*user.asked)

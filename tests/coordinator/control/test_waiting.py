@@ -60,9 +60,9 @@ async def test_when_time_is_up_it_says_how_the_group_looks(node: Controlled) -> 
 
 
 async def test_when_time_is_up_without_a_group_it_says_so(node: Controlled) -> None:
-    status, detail = await node.refused("POST", "/groups/wait", group="nobody", state="Stable", timeout_ms=1)
+    status, detail = await node.refused("POST", "/groups/wait", group="orders-app", state="Stable", timeout_ms=1)
     assert status == 409
-    assert detail == "group 'nobody' was not Stable within 1 ms; there is no group 'nobody'"
+    assert detail == "group 'orders-app' was not Stable within 1 ms; there is no group 'orders-app'"
 
 
 async def test_a_state_that_there_is_not_is_refused(node: Controlled) -> None:

@@ -22,7 +22,7 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
 
 
-async def lives(count: int, socket: bool) -> None:
+async def start_and_stop(count: int, socket: bool) -> None:
     for _ in range(count):
         async with running(clock="virtual", topics={"orders": 3}, socket=socket) as coordinator:
             if socket:
@@ -39,18 +39,18 @@ async def lives(count: int, socket: bool) -> None:
 
 
 async def test_coordinators_leave_nothing() -> None:
-    await lives(20, socket=True)
-    await lives(20, socket=False)
+    await start_and_stop(20, socket=True)
+    await start_and_stop(20, socket=False)
     tasks, files = len(asyncio.all_tasks()), open_files()
     tracemalloc.start()
     try:
         # The newest coordinator may still be there, before and after.
-        await lives(20, socket=True)
-        await lives(20, socket=False)
+        await start_and_stop(20, socket=True)
+        await start_and_stop(20, socket=False)
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        await lives(40, socket=True)
-        await lives(40, socket=False)
+        await start_and_stop(40, socket=True)
+        await start_and_stop(40, socket=False)
         gc.collect()
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
