@@ -156,8 +156,10 @@ class Views:
         self._metrics.leases = self._runtime.leadership.counts
         node = self._runtime.node.describe()
         feed = self._publisher.feed
-        text = self._metrics.render(node, feed.listeners, feed.head, self._runtime.core_failures)
-        return web.Response(body=text.encode(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+        from rejoin.coordinator.service import exposition  # noqa: PLC0415 (56 ms, of use to scrapers only)
+
+        text = exposition.page(self._metrics, node, feed.listeners, feed.head, self._runtime.core_failures)
+        return web.Response(body=text, headers={"Content-Type": exposition.CONTENT_TYPE})
 
     async def _events(self, place: Place, request: web.BaseRequest) -> web.StreamResponse:
         given = _parameters(place, ("after", "limit", "group"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from rejoin.coordinator.service import exposition
 from rejoin.coordinator.service.app import App, Options, Topic
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
@@ -38,8 +39,8 @@ async def test_a_full_disk_stops_commits_and_nothing_else(tmp_path: Path) -> Non
             assert await member.beat() is NONE, "heartbeats go on"
             assert await member.committed() == acknowledged, "and reads, which show what is stored"
         assert refused > 30
-        page = app.metrics.render(app.runtime.node.describe(), 0, 0, 0)
-        assert f'rejoin_store_appends_failed_total{{error="KAFKA_STORAGE_ERROR"}} {refused}' in page
+        page = exposition.page(app.metrics, app.runtime.node.describe(), 0, 0, 0).decode()
+        assert f'rejoin_store_appends_failed_total{{error="KAFKA_STORAGE_ERROR"}} {refused}.0' in page
         await room_for(app, 1_000_000)
         assert await member.commit(100) is NONE
         assert await member.join() is NONE

@@ -85,7 +85,7 @@ class SlowWire(Wire):
 
 def appends_fenced(metrics: object) -> int:
     """How many appends the database refused, as a node's metrics have it."""
-    found = re.search(r"^rejoin_store_appends_fenced_total (\d+)$", str(metrics), re.MULTILINE)
+    found = re.search(r"^rejoin_store_appends_fenced_total (\d+)\.0$", str(metrics), re.MULTILINE)
     assert found is not None, f"no such metric in what the node shows: {str(metrics)[:500]}"
     return int(found[1])
 

@@ -129,9 +129,9 @@ async def test_metrics_have_kafkas_names_and_count(node: Harness) -> None:
     assert samples[manager + "num_groups_stable"] == 1
     assert samples[coordinator + "group_completed_rebalance_count"] == 1
     assert samples[coordinator + 'num_partitions{state="active"}'] == 50
-    assert samples['kafka_network_request_metrics_requests_total{request="Heartbeat",error="UNKNOWN_MEMBER_ID"}'] == 1
+    assert samples['kafka_network_request_metrics_requests_total{error="UNKNOWN_MEMBER_ID",request="Heartbeat"}'] == 1
     assert samples['kafka_network_request_metrics_remote_time_ms_count{request="JoinGroup"}'] == 1
-    assert samples['kafka_network_request_metrics_total_time_ms_bucket{request="Heartbeat",le="+Inf"}'] == 1
+    assert samples['kafka_network_request_metrics_total_time_ms_bucket{le="+Inf",request="Heartbeat"}'] == 1
     assert samples['rejoin_rebalances_started_total{cause="join-new"}'] == 1
     assert samples["rejoin_rebalance_unavailable_ms_total"] == 3_000
     assert samples["rejoin_partitions_regained_total"] == 1
