@@ -47,6 +47,14 @@ SERVICE = (
 
 MAY_IMPORT = {
     "protocol": ("protocol",),
+    "protocol.errors": (),
+    "protocol.types": (),
+    "protocol.fields": ("protocol.errors", "protocol.types"),
+    "protocol.message": ("protocol.errors", "protocol.fields"),
+    # A message knows no other; what is in common between them is in the base and the types.
+    "protocol.messages": ("protocol.errors", "protocol.message", "protocol.types"),
+    "protocol.records": ("protocol.message", "protocol.records", "protocol.types"),
+    "protocol.embedded": ("protocol.java", "protocol.types"),
     "journal": ("protocol", "journal"),
     "transcript": ("protocol", "journal", "transcript", "coordinator.core", "coordinator.config"),
     "transcript.grammar": ("protocol", "journal.formatting", "transcript.grammar", "transcript.members"),

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from rejoin.protocol.records.consumer_offsets import OffsetRecord, Record, TransactionMarker
+from rejoin.protocol.records.consumer_offsets import Record, TransactionMarker
 
 _DOOMED_PLAIN: Final = """
 SELECT position FROM (
@@ -116,7 +116,7 @@ def doomed(records: Sequence[Record]) -> set[int]:
         record = records[index]
         if isinstance(record, TransactionMarker):
             markers[record.producer_id] = index
-        elif isinstance(record, OffsetRecord) and record.producer_id in markers:
+        elif record.producer_id in markers:
             ended_at[index] = markers[record.producer_id]
     gone: set[int] = set()
     newest: dict[object, int] = {}
@@ -125,7 +125,7 @@ def doomed(records: Sequence[Record]) -> set[int]:
     for index, record in enumerate(records):
         if isinstance(record, TransactionMarker):
             continue
-        if isinstance(record, OffsetRecord) and record.producer_id >= 0:
+        if record.producer_id >= 0:
             end = ended_at.get(index)
             if end is None:
                 newest_open[record.key, record.producer_id] = index
@@ -139,7 +139,7 @@ def doomed(records: Sequence[Record]) -> set[int]:
     for index, record in enumerate(records):
         if isinstance(record, TransactionMarker) or index in gone:
             continue
-        if isinstance(record, OffsetRecord) and record.producer_id >= 0 and index not in ended_at:
+        if record.producer_id >= 0 and index not in ended_at:
             late = newest_open[record.key, record.producer_id] > index
             if late or tombstones.get(record.key, -1) > index:
                 gone.add(index)

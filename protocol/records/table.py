@@ -43,12 +43,15 @@ class RecordType:
 RECORD_TYPES: Final[dict[str, dict[int, RecordType]]] = {}
 """By topic, by the version of the key."""
 
+BY_RECORD: Final[dict[type[KeyedRecord[Any, Any]], RecordType]] = {}
+
 
 def register(topic: str, record_type: RecordType) -> RecordType:
     """Add a type of record to the log of a topic, under each version of its key."""
     first, last = record_type.key_versions
     types = RECORD_TYPES.setdefault(topic, {})
     types.update(dict.fromkeys(range(first, last + 1), record_type))
+    BY_RECORD[record_type.record] = record_type
     return record_type
 
 

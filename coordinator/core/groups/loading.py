@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, Protocols
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
@@ -10,13 +13,13 @@ from rejoin.coordinator.core.offsets.store import OffsetStore
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol
 from rejoin.protocol.records.consumer_offsets import (
-    GroupMetadataValue,
     GroupRecord,
     MemberMetadata,
     OffsetRecord,
     Record,
     TransactionMarker,
 )
+from rejoin.protocol.records.table import BY_RECORD, Owner
 from rejoin.protocol.types import TopicPartition
 
 
@@ -36,18 +39,21 @@ class Replay:
         self._groups = groups
         self._offsets = offsets
         self._statistics = statistics
+        self._by_owner: dict[Owner, Callable[[Any], None]] = {
+            Owner.OFFSETS: self._replay_offset,
+            Owner.CLASSIC_GROUPS: self._replay_group,
+        }
 
     def replay(self, record: Record) -> None:
-        match record:
-            case OffsetRecord():
-                self._replay_offset(record)
-            case GroupRecord():
-                self._replay_group(record.key.data.group, record.value.data if record.value else None)
-            case TransactionMarker():
-                for offsets in self._offsets.values():
-                    offsets.end_transaction(record.producer_id, record.committed)
+        if isinstance(record, TransactionMarker):
+            for offsets in self._offsets.values():
+                offsets.end_transaction(record.producer_id, record.committed)
+        else:
+            self._by_owner[BY_RECORD[type(record)].owner](record)
 
-    def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
+    def _replay_group(self, record: GroupRecord) -> None:
+        group_id = record.key.data.group
+        value = None if record.value is None else record.value.data
         self._groups.pop(group_id, None)
         if value is None:
             self._offsets.take_out(group_id)
