@@ -1,4 +1,4 @@
-"""The laboratory's speed: what is not played costs nothing, and what is played costs little more than a bare heap.
+"""The speed of the simulation: skipped intervals cost nothing, and a step costs little more than one of a bare heap.
 
     python -m benchmarks.simulation             everything but the long day
     python -m benchmarks.simulation --day       1,000 consumers, 10,000 partitions, 24 hours, hourly rolling deploys
@@ -86,16 +86,16 @@ def bare(steps: int) -> float:
 
 def fingerprint(scenario: Scenario, *, skip: bool) -> tuple[str, int, Any]:
     """All events of a run in their order, with their instants, as one SHA-256; how many there are; and the lab."""
-    told = sha256()
+    digest = sha256()
     count = 0
 
-    def hear(party: Actor, event: Event, now: Millis) -> None:
+    def on_event(party: Actor, event: Event, now: Millis) -> None:
         nonlocal count
         count += 1
-        told.update(f"{now} {party.name} {event!r}\n".encode())
+        digest.update(f"{now} {party.name} {event!r}\n".encode())
 
-    lab, _ = play(scenario, skip=skip, listeners=[hear])
-    return told.hexdigest(), count, lab
+    lab, _ = play(scenario, skip=skip, listeners=[on_event])
+    return digest.hexdigest(), count, lab
 
 
 def whole_day(hours: int) -> None:
@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     reference = bare(BARE_STEPS)
     rate, bare_rate = lab.world.steps / plain, BARE_STEPS / reference
     print(f"every heartbeat played, 1 h: {plain:.2f} s, {lab.world.steps} steps, {rate:,.0f} steps/s")
-    print(f"bare heapq loop: {bare_rate:,.0f} steps/s; a step of the laboratory costs {bare_rate / rate:.0f} of its")
+    print(f"bare heapq loop: {bare_rate:,.0f} steps/s; a step of the simulation costs {bare_rate / rate:.0f} of its")
     return 0
 
 

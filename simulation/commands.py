@@ -1,4 +1,4 @@
-"""``rejoin simulate``: play a scenario, search for mistakes, look at the gallery."""
+"""``rejoin simulate``, ``search`` and ``gallery``: play a scenario, search for violations, list the gallery."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from rejoin.simulation.world import Millis
 GALLERY: Final = Path(__file__).parent / "gallery"
 BAR_AFTER_S: Final = 2.0
 
-gallery_app: Final = cyclopts.App(name="gallery", help="Scenarios that come along, each named for what it answers.")
+gallery_app: Final = cyclopts.App(
+    name="gallery", help="Scenarios that come with rejoin, each named for the question that it answers."
+)
 
 
 def run(
@@ -59,7 +61,7 @@ def run(
     quiet
         Only the summary.
     plain
-        Play every heartbeat, also those that change nothing.
+        Play every heartbeat, even those that change nothing.
     """
     try:
         scenario = read_scenario(_found(file))
@@ -67,11 +69,11 @@ def run(
             axes = [comparing.parse_axis(text, scenario) for text in compare]
             Console().print(comparing.table(axes, comparing.compare(scenario, axes, seed)))
             return 0
-        story: list[str] = []
+        lines: list[str] = []
         marks = ChartEvents()
 
-        def tell(line: str) -> None:
-            story.append(line)
+        def print_line(line: str) -> None:
+            lines.append(line)
             if not quiet:
                 print(line)
 
@@ -82,19 +84,19 @@ def run(
                 scenario,
                 seed,
                 skip=not plain,
-                tell=tell,
+                print_line=print_line,
                 journal=journal,
                 keep=html is not None,
-                listeners=[marks.hear],
+                listeners=[marks.on_event],
                 on_progress=on_progress,
             )
         if html is not None:
-            html.write_text(render(lab, summary, marks, file.stem.replace("_", " "), story), encoding="utf-8")
+            html.write_text(render(lab, summary, marks, file.stem.replace("_", " "), lines), encoding="utf-8")
         if not quiet:
             print()
         print("\n".join(show(summary)))
     except BrokenPipeError:
-        # Whoever read this has seen enough. Python would complain once more when it closes standard output.
+        # The reader has gone. Python would complain once more when it closes standard output.
         sys.stdout = None
         return 1
     except (BadScenario, JournalError, OSError) as problem:
@@ -111,14 +113,14 @@ def search(
     shrink: bool = True,
     into: Path | None = None,
 ) -> int:
-    """Play random scenarios with random faults, and check what must never happen.
+    """Play random scenarios with random faults, and check that nothing happens that never may.
 
     Parameters
     ----------
     seeds
         Which seeds: A:B is from A up to, and not including, B; one number is one seed.
     schedule
-        What is played: faults of every kind, or above all nodes that lose what they lead.
+        The kind of scenarios: faults of every kind, or mostly nodes that lose what they lead.
     minutes
         Stop after so long.
     shrink
@@ -144,7 +146,7 @@ def _report(report: SearchReport, into: Path | None) -> int:
         )
         return 0
     failure = report.failure
-    print(failure.tell())
+    print(failure.report())
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)
         (into / f"seed_{failure.seed}.yaml").write_text(failure.scenario_text(), encoding="utf-8")
@@ -187,14 +189,14 @@ def _found(file: Path) -> Path:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[Millis], None]]:
-    """A bar on standard error for whatever takes longer than two seconds."""
+    """A bar on standard error for runs that take longer than two seconds."""
     began = time.monotonic()
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("playing", total=total, visible=False)
 
-        def tell(done: int) -> None:
+        def on_progress(done: int) -> None:
             progress.update(task, completed=done, visible=time.monotonic() - began > BAR_AFTER_S)
 
-        yield tell
+        yield on_progress

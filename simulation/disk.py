@@ -1,4 +1,4 @@
-"""The logs, by topic partition: durable, replicated, slow, failing on command, and fenced by epochs."""
+"""The logs by topic partition: durable, slow, fenced by epochs, and failing on command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Log:
 
 
 def key_of(record: Record) -> Key:
-    """What a record is about."""
+    """The key of a record, for compaction."""
     match record:
         case GroupRecord():
             return (record.key.data.group,)
@@ -52,8 +52,8 @@ def key_of(record: Record) -> Key:
 class Disk:
     """The logs of all partitions. ``draw`` says how long an append or a read takes in ms; appends keep their order.
 
-    Without it nothing takes any time: an append has ended, and a log is read, when the call returns. Either way appends
-    and reads can be held back, to be let go one by one.
+    Without it nothing takes time: the append has ended, or the log is read, when the call returns. Either way appends
+    and reads can be held, and released one by one.
     """
 
     def __init__(self, world: World, draw: Callable[[Random], float] | None) -> None:
@@ -69,8 +69,8 @@ class Disk:
         self.holds_reads = False
         self.held_appends: deque[tuple[Append, Stored]] = deque()
         self.held_reads: deque[tuple[TopicPartition, Read]] = deque()
-        self.told_written: list[Callable[[Append], None]] = []
-        """Hear of every append that has got into a log."""
+        self.on_append: list[Callable[[Append], None]] = []
+        """Called with every append that has been written."""
 
     def log(self, partition: TopicPartition) -> Log:
         found = self.logs.get(partition)
@@ -79,13 +79,13 @@ class Disk:
         return found
 
     def elect(self, partition: TopicPartition) -> int:
-        """A new epoch of a partition; what older ones append from now on is refused."""
+        """A new epoch of a partition; appends of older epochs are refused from now on."""
         log = self.log(partition)
         log.epoch += 1
         return log.epoch
 
     def append(self, wanted: Append, stored: Stored) -> None:
-        """Write, all or none, and say so when it is durable."""
+        """Write all records or none; ``stored`` is called when they are durable."""
         if self.holds_appends:
             self.held_appends.append((wanted, stored))
         elif self.draw is None:
@@ -119,12 +119,12 @@ class Disk:
         if len(log.records) >= log.compact_at:
             log.records = compacted(log.records)
             log.compact_at = max(_COMPACT_FROM, 2 * len(log.records))
-        for tell in self.told_written:
-            tell(wanted)
+        for listener in self.on_append:
+            listener(wanted)
         stored(wanted, ErrorCode.NONE)
 
     def read(self, partition: TopicPartition, done: Read) -> None:
-        """Hand out a partition as it is when the read ends, after what is being written before it."""
+        """Read a partition as it is when the read ends, after all appends that were asked for before."""
         if self.holds_reads:
             self.held_reads.append((partition, done))
         elif self.draw is None:
@@ -134,12 +134,12 @@ class Disk:
             self.world.at(at, Order.DISK, lambda _: done(tuple(log.records)))
 
     def end_read(self) -> None:
-        """Let the oldest read that is held come to its end."""
+        """End the oldest read that is held."""
         partition, done = self.held_reads.popleft()
         done(tuple(self.log(partition).records))
 
     def _when_done(self, partition: TopicPartition, draw: Callable[[Random], float]) -> Millis:
-        """When what begins now ends: nothing overtakes anything."""
+        """When an append or read ends that begins now; none overtakes another."""
         log = self.log(partition)
         log.last_at = max(log.last_at, self.world.now + max(1, round(draw(self.random))) + self.slower_ms)
         return log.last_at

@@ -1,21 +1,22 @@
-"""Leaves out what changes nothing: a member with nothing to do beats, polls and looks at the topics, over and over.
+"""Skips the intervals in which a consumer only repeats itself: heartbeats, empty polls, metadata that has not changed.
 
-A consumer *dozes* when all that it would do until something happens is known: its poll returns nothing, its heartbeats
-are answered NONE, its metadata is what it was. None of that is an event, and what it leaves behind are four numbers:
-when the next heartbeat and the next refresh are due, when the session ends on either side, and when the poll returns.
-All of them are functions of the instant, because
+Both cores publish when that is so and which instants go on moving: the consumer as
+:class:`rejoin.client.core.quiescence.Quiescence`, the coordinator as
+:class:`rejoin.coordinator.core.quiescence.QuietSession`. What is left for here is arithmetic on four instants: when the
+next heartbeat and the next refresh are due, when the session ends on either side, and when the poll returns. Each is a
+function of time, because
 
-- a heartbeat of a known member in the current generation of a Stable group does one thing: it restarts the session
-  (``rejoin.coordinator.core.groups.classic.membership.Membership.heartbeat``);
-- metadata is a function of the topics, and these have not changed since the consumer last looked;
-- the delay of a message is a function of its connection and the instant (:class:`simulation.network.Latency`), so a
-  message that is not played takes no chance away from another;
-- what happens at one instant is ordered by whom it befalls (:class:`simulation.world.Order`), not by who came first.
+- a heartbeat of a quiet member does one thing: it restarts the session;
+- metadata is a function of the topics, and these have not changed since the consumer last asked;
+- the delay of a message is a function of its connection and the instant (:class:`rejoin.simulation.network.Latency`),
+  so a message that is skipped leaves the random numbers of all others alone;
+- what happens at one instant is ordered by the actor it concerns (:class:`rejoin.simulation.world.Order`), and not by
+  which of them came first.
 
-So before anything touches a dozing consumer, or its group leaves Stable, the numbers are set as they would be, and
-what would be on its way just then is put on its way. From there on everything is played. Nobody dozes while messages
-get lost, somebody is cut off, a node is down or stands still. A consumer that commits by itself every five seconds does
-not doze: each of these commits is an event, and events are not left out.
+Before anything else reaches a skipped consumer, and before its group leaves Stable, its interval ends: both cores
+resume with the instants as they would be, and the requests that would be in flight just then are put in flight. From
+there on every message is played. No interval is skipped while messages get lost, connections are cut, or a node is down
+or paused; nor for a consumer with automatic commits, because each commit is an event, and events are never skipped.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ if TYPE_CHECKING:
     from rejoin.simulation.lab import Lab
 
 NEVER: Final[Millis] = 1 << 60
-_FINE: Final = HeartbeatResponse()
+_HEARTBEAT_ANSWER: Final = HeartbeatResponse()
 
 
 @dataclass(slots=True, eq=False)
-class Doze:
-    """A consumer that dozes: the numbers as they were when it began, and the node that thinks it beats."""
+class SkippedInterval:
+    """An interval that one consumer skips: what both cores published at its start, and when it ends at the latest."""
 
     consumer: ConsumerActor
     member_id: str
@@ -58,32 +59,32 @@ class Doze:
 
 
 class IdleSkipper(Watcher):
-    """Lets consumers doze, and wakes them in time."""
+    """Decides when an interval is skipped, and ends it in time."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.world = lab.world
         self.cluster = lab.cluster
         self.network = lab.network
-        self.dozing: dict[str, dict[ConsumerActor, Doze]] = {}
-        """By group id."""
-        self._by_member: dict[tuple[str, str], Doze] = {}
-        self.naps = 0
+        self.intervals: dict[str, dict[ConsumerActor, SkippedInterval]] = {}
+        """By group id, those that are being skipped."""
+        self._by_member: dict[tuple[str, str], SkippedInterval] = {}
+        self.skipped_intervals = 0
         self._not_before: dict[ConsumerActor, Millis] = {}
         for node in self.cluster.nodes:
             node.watchers.append(self)
             node.remembers_metadata = True
 
-    # -- falling asleep
+    # -- beginning an interval
 
     def consider(self, consumer: ConsumerActor) -> None:
-        """Let a consumer doze if nothing but beats, empty polls and equal metadata is to come for a while."""
+        """Skip the time until something new can happen to a consumer, if there is any."""
         core = consumer.core
-        if core is None or consumer.dozing or not core.polling or core.requests_in_flight:
+        if core is None or consumer.is_skipped or not core.polling or core.requests_in_flight:
             return
         if self.world.now < self._not_before.get(consumer, 0):
             return
-        if core.config.enable_auto_commit or not self._calm(consumer):
+        if core.config.enable_auto_commit or not self._is_calm(consumer):
             return
         quiet = core.quiescence()
         if quiet is None:
@@ -102,24 +103,17 @@ class IdleSkipper(Watcher):
         if until <= quiet.heartbeat_at + core.config.heartbeat_interval_ms:
             self._not_before[consumer] = min(until, self.world.now + core.config.heartbeat_interval_ms)
             return
-        doze = Doze(
-            consumer=consumer,
-            member_id=member_id,
-            node=node,
-            session=session,
-            quiet=quiet,
-            until=until,
-        )
-        self.naps += 1
+        interval = SkippedInterval(consumer, member_id, node, session, quiet, until)
+        self.skipped_intervals += 1
         node.core.suspend_session(session)
-        consumer.dozing = True
-        self.dozing.setdefault(group_id, {})[consumer] = doze
-        self._by_member[group_id, member_id] = doze
+        consumer.is_skipped = True
+        self.intervals.setdefault(group_id, {})[consumer] = interval
+        self._by_member[group_id, member_id] = interval
         if until < NEVER:
-            self.world.control(until, self._alarm, doze)
+            self.world.control(until, self._reached_end, interval)
 
-    def _calm(self, consumer: ConsumerActor) -> bool:
-        """Whether everybody is there and every message arrives, soon enough that beats do not meet one another."""
+    def _is_calm(self, consumer: ConsumerActor) -> bool:
+        """Whether every actor is there and every message arrives, soon enough that heartbeats do not overlap."""
         network = self.network
         config = consumer.config
         return (
@@ -133,7 +127,7 @@ class IdleSkipper(Watcher):
         )
 
     def _until(self, consumer: ConsumerActor, core: ConsumerCore, quiet: Quiescence) -> Millis:
-        """Before this nothing can come up by itself: neither a record nor topics that the consumer has not seen."""
+        """The first instant at which a record or a change of the topics can reach the consumer."""
         until = NEVER
         refreshed_at = quiet.metadata_refreshed_at
         if refreshed_at - 2 * self.network.latency.longest_ms <= self.cluster.topics_changed_at:
@@ -141,16 +135,16 @@ class IdleSkipper(Watcher):
         for partition, position in core.positions().items():
             topic = self.cluster.topics.get(partition.topic)
             if topic is not None and topic.records_per_second:
-                if consumer.work.poll_ms > core.config.fetch_max_wait_ms:
+                if consumer.user_code.poll_ms > core.config.fetch_max_wait_ms:
                     return 0
                 until = min(until, topic.written_at(partition.partition, position) - 1)
         return until
 
-    # -- waking up
+    # -- ending an interval
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
-        """Wake those whose beats would be answered otherwise from now on."""
-        if not self.dozing:
+        """End the intervals of members whose heartbeats may be answered otherwise from now on."""
+        if not self.intervals:
             return
         for effect in effects:
             disturbed = ENDS_QUIET.get(type(effect))
@@ -158,53 +152,51 @@ class IdleSkipper(Watcher):
                 continue
             group_id, member_id = disturbed(effect)
             if group_id is None:
-                self.wake_all()
+                self.resume_all()
             elif member_id is None:
-                self.wake_group(group_id)
+                self.resume_group(group_id)
             else:
-                self._wake_member(group_id, member_id)
+                self._resume_member(group_id, member_id)
 
-    def wake_all(self) -> None:
-        for group_id in list(self.dozing):
-            self.wake_group(group_id)
+    def resume_all(self) -> None:
+        for group_id in list(self.intervals):
+            self.resume_group(group_id)
 
-    def wake_group(self, group_id: str) -> None:
-        for consumer in list(self.dozing.get(group_id, ())):
-            self.wake(consumer)
+    def resume_group(self, group_id: str) -> None:
+        for consumer in list(self.intervals.get(group_id, ())):
+            self.resume(consumer)
 
-    def _wake_member(self, group_id: str, member_id: str) -> None:
-        doze = self._by_member.get((group_id, member_id))
-        if doze is not None:
-            self.wake(doze.consumer)
+    def _resume_member(self, group_id: str, member_id: str) -> None:
+        interval = self._by_member.get((group_id, member_id))
+        if interval is not None:
+            self.resume(interval.consumer)
 
-    def _alarm(self, doze: Doze) -> None:
-        if self.dozing.get(doze.consumer.config.group_id or "", {}).get(doze.consumer) is doze:
-            self.wake(doze.consumer)
+    def _reached_end(self, interval: SkippedInterval) -> None:
+        if self.intervals.get(interval.consumer.config.group_id or "", {}).get(interval.consumer) is interval:
+            self.resume(interval.consumer)
 
-    def wake(self, consumer: ConsumerActor) -> None:
-        """Set the numbers as they would be, and put on its way what would be on its way."""
+    def resume(self, consumer: ConsumerActor) -> None:
+        """Bring both cores to the present, and put in flight what would be in flight."""
         group_id = consumer.config.group_id or ""
-        doze = self.dozing[group_id].pop(consumer)
-        if not self.dozing[group_id]:
-            del self.dozing[group_id]
-        del self._by_member[group_id, doze.member_id]
-        consumer.dozing = False
+        interval = self.intervals[group_id].pop(consumer)
+        if not self.intervals[group_id]:
+            del self.intervals[group_id]
+        del self._by_member[group_id, interval.member_id]
+        consumer.is_skipped = False
         core = consumer.core
-        assert core is not None, "only a consumer that is up dozes"
-        Waking(self, doze, core).up()
+        assert core is not None, "only a consumer that is up is skipped"
+        Resumption(self, interval, core).run()
 
-    # -- for those who wake
-
-    def past(self, when: Millis, lane: Lane) -> bool:
+    def is_past(self, when: Millis, lane: Lane) -> bool:
         """Whether what is due then and in this lane has happened already."""
         return (when, lane) < self.world.current
 
 
 @dataclass(slots=True)
-class Beats:
-    """A consumer's heartbeat clocks as beats that were left out would have set them.
+class Heartbeats:
+    """A consumer's heartbeat deadlines as the heartbeats that were skipped would have set them.
 
-    ``unanswered`` is when the beat was sent that has no answer yet, if any.
+    ``unanswered`` is when the heartbeat was sent that has no answer yet, if any.
     """
 
     due_at: Millis
@@ -214,134 +206,125 @@ class Beats:
 
 @dataclass(slots=True)
 class Refreshes:
-    """When the topics were looked at last, and when the question was sent that has no answer yet, if any."""
+    """When metadata last came, and when the request was sent that has no answer yet, if any."""
 
     refreshed_at: Millis
     unanswered: Millis | None = None
 
 
-class Waking:
-    """One consumer's way back."""
+class Resumption:
+    """The end of one skipped interval."""
 
-    def __init__(self, idler: IdleSkipper, doze: Doze, core: ConsumerCore) -> None:
+    def __init__(self, idler: IdleSkipper, interval: SkippedInterval, core: ConsumerCore) -> None:
         self.idler = idler
-        self.doze = doze
+        self.interval = interval
         self.core = core
-        self.consumer = doze.consumer
+        self.consumer = interval.consumer
         self.config = core.config
-        self.beats_on = self.consumer.connection_to(doze.node.index, 0)
+        self.connection = self.consumer.connection_to(interval.node.index, 0)
+        """The one that heartbeats take."""
 
-    def up(self) -> None:
-        """Catch up, and let the clock of this consumer tick again."""
-        core, world = self.core, self.idler.world
-        beats, refreshes = self._beats(), self._refreshes()
+    def run(self) -> None:
+        """Resume both cores, and let the timers of both actors run again."""
+        core, now = self.core, self.idler.world.now
+        heartbeats, refreshes = self._heartbeats(), self._refreshes()
         core.resume_after_idle(
-            world.now,
-            poll_returns_at=self._poll_until(None),
-            heartbeat_at=beats.due_at,
-            session_expires_at=beats.session_expires_at,
+            now,
+            poll_returns_at=self._poll_returns_at(None),
+            heartbeat_at=heartbeats.due_at,
+            session_expires_at=heartbeats.session_expires_at,
             metadata_refreshed_at=refreshes.refreshed_at,
         )
-        for at in sorted({at for at in (beats.unanswered, refreshes.unanswered) if at is not None}):
-            core.resume_after_idle(at, poll_returns_at=self._poll_until(at))
+        for at in sorted({at for at in (heartbeats.unanswered, refreshes.unanswered) if at is not None}):
+            core.resume_after_idle(at, poll_returns_at=self._poll_returns_at(at))
             for effect in core.step(Elapsed(), at):
-                assert isinstance(effect, Send), f"a dozing consumer only sends, it does not say {effect!r}"
-                self._on_its_way(effect, at)
-        core.resume_after_idle(world.now, poll_returns_at=self._poll_until(None))
-        self.consumer._queued_at = None
-        self.consumer._set_timer(core.next_deadline())
-        self.doze.node._set_timer(self.doze.node.core.next_deadline() if self.doze.node.core is not None else None)
+                assert isinstance(effect, Send), f"a quiet consumer only sends; it did {effect!r}"
+                self._put_in_flight(effect, at)
+        core.resume_after_idle(now, poll_returns_at=self._poll_returns_at(None))
+        self.consumer.restart_timer()
+        self.interval.node.update_timer()
 
-    def _beats(self) -> Beats:
-        """What heartbeats have left behind; the coordinator's end of the session is set at once."""
-        idler, doze, config = self.idler, self.doze, self.config
-        interval = config.heartbeat_interval_ms
-        connection = self.beats_on
-        first = doze.quiet.heartbeat_at
-        session_ends_at = doze.session.expires_at
-        last = self._last_before_now(first, interval)
-        beats = Beats(first)
+    def _heartbeats(self) -> Heartbeats:
+        """What the heartbeats have left behind; resumes the coordinator's end of the session."""
+        idler, interval, config, connection = self.idler, self.interval, self.config, self.connection
+        every = config.heartbeat_interval_ms
+        first = interval.quiet.heartbeat_at
+        session_expires_at = interval.session.expires_at
+        last = self._last_before_now(first, every)
+        heartbeats = Heartbeats(first)
         if last is not None:
-            beats.due_at = last + interval
+            heartbeats.due_at = last + every
             answered = last
             arrives = connection.arrival(last)
-            if not idler.past(connection.answer_arrival(arrives), connection.answer_lane):
-                beats.unanswered = beats.due_at = last
-                answered = last - interval
+            if not idler.is_past(connection.answer_arrival(arrives), connection.answer_lane):
+                heartbeats.unanswered = heartbeats.due_at = last
+                answered = last - every
             if answered >= first:
                 back = connection.answer_arrival(connection.arrival(answered))
-                beats.session_expires_at = back + config.session_timeout_ms
-            heard = last if idler.past(arrives, connection.request_lane) else last - interval
-            if heard >= first:
-                session_ends_at = connection.arrival(heard) + config.session_timeout_ms
-        assert doze.node.core is not None, "nobody dozes while a node is down"
-        doze.node.core.resume_session(doze.session, session_ends_at)
-        return beats
+                heartbeats.session_expires_at = back + config.session_timeout_ms
+            received = last if idler.is_past(arrives, connection.request_lane) else last - every
+            if received >= first:
+                session_expires_at = connection.arrival(received) + config.session_timeout_ms
+        assert interval.node.core is not None, "no interval is skipped while a node is down"
+        interval.node.core.resume_session(interval.session, session_expires_at)
+        return heartbeats
 
     def _refreshes(self) -> Refreshes:
-        """When the topics were looked at last."""
-        refreshed_at = self.doze.quiet.metadata_refreshed_at
+        """When metadata last came."""
+        refreshed_at = self.interval.quiet.metadata_refreshed_at
         while True:
             sent_at = refreshed_at + self.config.metadata_max_age_ms
-            if not self.idler.past(sent_at, self.consumer.timer_lane):
+            if not self.idler.is_past(sent_at, self.consumer.timer_lane):
                 return Refreshes(refreshed_at)
-            connection = self.consumer.connection_to(
-                self.idler.cluster.any_node(self.consumer.number, sent_at).index, 1
-            )
+            connection = self._any_connection(sent_at)
             back = connection.answer_arrival(connection.arrival(sent_at))
-            if not self.idler.past(back, connection.answer_lane):
+            if not self.idler.is_past(back, connection.answer_lane):
                 return Refreshes(refreshed_at, sent_at)
             refreshed_at = back
 
-    def _last_before_now(self, first: Millis, interval: Millis) -> Millis | None:
-        """The last of what the consumer does at ``first`` and every ``interval`` that has happened, if any."""
-        now, lane = self.idler.world.now, self.consumer.timer_lane
-        if not self.idler.past(first, lane):
-            return None
-        last = first + (now - first) // interval * interval
-        return last if self.idler.past(last, lane) else last - interval
+    def _any_connection(self, at: Millis) -> ClientConnection:
+        """The connection that a metadata request takes which is sent at an instant."""
+        return self.consumer.connection_to(self.idler.cluster.any_node(self.consumer.number, at).index, 1)
 
-    def _poll_until(self, at: Millis | None) -> Millis:
+    def _last_before_now(self, first: Millis, every: Millis) -> Millis | None:
+        """The last of what the consumer does at ``first`` and then periodically that has happened, if any."""
+        now, lane = self.idler.world.now, self.consumer.timer_lane
+        if not self.idler.is_past(first, lane):
+            return None
+        last = first + (now - first) // every * every
+        return last if self.idler.is_past(last, lane) else last - every
+
+    def _poll_returns_at(self, at: Millis | None) -> Millis:
         """When the poll ends that runs at an instant, or now."""
-        first, every = self.doze.quiet.poll_returns_at, self.consumer.work.poll_ms
+        first, every = self.interval.quiet.poll_returns_at, self.consumer.user_code.poll_ms
         if at is not None:
             return first if at < first else first + ((at - first) // every + 1) * every
         last = self._last_before_now(first, every)
         return first if last is None else last + every
 
-    def _on_its_way(self, send: Send, at: Millis) -> None:
-        """Put a request, or its answer, to where it would be now."""
-        idler = self.idler
-        if isinstance(send.request, HeartbeatRequest):
-            connection = self.beats_on
-        else:
-            assert isinstance(send.request, MetadataRequest), "a dozing consumer beats and looks at the topics"
-            connection = self.consumer.connection_to(idler.cluster.any_node(self.consumer.number, at).index, 1)
-        exchange = Exchange(
-            connection, connection.serial, send.request_id, send.request, send.version, at, at + send.timeout_ms
-        )
-        connection.waiting[send.request_id] = exchange
-        self.consumer._where[send.request_id] = connection
-        connection.watch(exchange.expires_at)
+    def _put_in_flight(self, send: Send, at: Millis) -> None:
+        """Put a request that was sent at an instant, or its answer, to where it is now."""
+        is_heartbeat = isinstance(send.request, HeartbeatRequest)
+        assert is_heartbeat or isinstance(send.request, MetadataRequest), "a quiet consumer sends nothing else"
+        connection = self.connection if is_heartbeat else self._any_connection(at)
+        exchange = connection.resume(send.request_id, send.request, send.version, at, send.timeout_ms)
+        self.consumer.expect_answer(send.request_id, connection)
         arrives = connection.arrival(at)
-        if not idler.past(arrives, connection.request_lane):
+        if not self.idler.is_past(arrives, connection.request_lane):
             connection.send_at(arrives, exchange)
             return
-        if isinstance(send.request, HeartbeatRequest):
-            exchange.response = _FINE
-        else:
-            exchange.response = answer_now(connection, exchange)
+        exchange.response = _HEARTBEAT_ANSWER if is_heartbeat else metadata_answer(connection, exchange)
         exchange.answers += 1
         connection.answer_at(connection.answer_arrival(arrives), exchange)
 
 
-def answer_now(connection: ClientConnection, exchange: Exchange) -> Response:
-    """What the node says about the topics; it said the same when the question arrived."""
+def metadata_answer(connection: ClientConnection, exchange: Exchange) -> Response:
+    """What the node answers about the topics now; it is what it answered when the request arrived."""
     known = connection.node.known_metadata(exchange)
     if known is not None:
         return known
     core = connection.node.core
-    assert core is not None, "nobody dozes while a node is down"
+    assert core is not None, "no interval is skipped while a node is down"
     context = Context(exchange.version, connection.client.name)
     effects = core.step(Received(exchange, exchange.request, context), connection.network.world.now)
     reply = effects[-1]

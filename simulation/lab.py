@@ -1,4 +1,4 @@
-"""A scenario come to life: the world, everybody in it, and those who listen."""
+"""One run of a scenario: its world, all actors, and the listeners."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from rejoin.simulation.scenario.runner import ActionRunner
 from rejoin.simulation.world import Actor, Listener, Millis, World
 
 _COLLECT_EVERY: Final = 100_000
-"""Objects that may be made, and not gone, before Python looks for rings among them."""
+"""How many objects may be allocated before Python looks for reference cycles."""
 
 
-class Outside(Actor):
-    """Whoever deploys, scales and breaks things: says what is done to the others."""
+class Operator(Actor):
+    """Deploys, scales and breaks things, and emits what it does to the others."""
 
 
 class Lab:
-    """One run of a scenario. ``skip`` leaves out what changes nothing; the events are the same."""
+    """One run of a scenario. With ``skip`` idle intervals are not played; the events are the same."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Lab:
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
         self.world = world = World(self.seed)
-        self.outside = Outside(world, "outside")
+        self.operator = Operator(world, "outside")
         settings = Settings.model_validate(scenario.coordinator.settings)
         network, coordinator = scenario.network, scenario.coordinator
         self.network = Network(world, Latency(world.random, _draw(network.latency), network.longest))
@@ -59,16 +59,16 @@ class Lab:
         self.accounting = Accounting(self._written_by, scenario.late)
         self.ownership = Ownership(keep=keep)
         self._handlers = (self.accounting.handlers, self.ownership.handlers)
-        self.idler = IdleSkipper(self) if skip else None
+        self.idle = IdleSkipper(self) if skip else None
         self._begun: dict[str, None] = {}
-        world.listeners.append(self._hear)
+        world.listeners.append(self._on_event)
         world.listeners.extend(listeners)
-        self.happenings = ActionRunner(self)
+        self.actions = ActionRunner(self)
 
-    # -- life
+    # -- running
 
     def begin(self) -> None:
-        """Bring the cluster up, start the consumers and prepare everything that will happen."""
+        """Start the cluster and schedule the consumers and all actions."""
         self.cluster.start(list(self.scenario.groups))
         for name, topic in self.scenario.topics.items():
             self.cluster.create_topic(name, topic.partitions, topic.records_per_second)
@@ -79,12 +79,12 @@ class Lab:
                 consumer.wanted = True
                 at = group.start.after + (number - 1) * group.start.every
                 self.world.control(at, self._first_start, consumer)
-        self.happenings.prepare()
+        self.actions.prepare()
 
     def run(self, on_progress: Callable[[Millis], None] | None = None) -> None:
         """Play to the horizon."""
         before = gc.get_threshold()
-        # Most of what is made here is gone as soon as it is let go; looking for rings took a fifth of the time.
+        # Hardly anything here is part of a reference cycle; looking for cycles took a fifth of the time.
         gc.set_threshold(_COLLECT_EVERY, *before[1:])
         try:
             self._run(on_progress)
@@ -104,14 +104,14 @@ class Lab:
         self.finish()
 
     def run_to_horizon(self) -> None:
-        """Play to the horizon and leave everything as it is then, to be looked at."""
+        """Play to the horizon and leave everything as it is then."""
         self.begin()
         self.world.run(self.scenario.horizon)
 
     def finish(self) -> None:
-        """Stop looking."""
-        if self.idler is not None:
-            self.idler.wake_all()
+        """End the run: close what is open in the accounts."""
+        if self.idle is not None:
+            self.idle.resume_all()
         for consumer in self.consumers.values():
             # What is in hand at the horizon is neither processed nor lost.
             for taken in consumer.in_hand():
@@ -122,10 +122,10 @@ class Lab:
                     ledger.processed, ledger.twice = before
         self.ownership.finish(self.world.now)
 
-    # -- parties
+    # -- actors
 
     def consumer(self, name: str, like: str | None = None) -> ConsumerActor:
-        """A consumer's process by its name, made when it is first asked for. ``like``: whose instance id it takes."""
+        """A consumer's process by its name, made on first use. ``like``: the consumer whose instance id it takes."""
         found = self.consumers.get(name)
         if found is None:
             original = name if like is None else like
@@ -133,10 +133,10 @@ class Lab:
             group = self.scenario.groups[group_id]
             config = config_of(group_id, group, name, original)
             found = ConsumerActor(self.world, self.network, self.cluster, config, user_code_of(group), name)
-            if self.idler is not None:
-                found.consider_dozing = self.idler.consider
-                found.wake_up = self.idler.wake
-            found.is_twin = like is not None
+            if self.idle is not None:
+                found.on_step = self.idle.consider
+                found.on_resume = self.idle.resume
+            found.is_duplicate = like is not None
             self.consumers[name] = found
         return found
 
@@ -147,11 +147,11 @@ class Lab:
         return self.cluster.nodes[int(name.removeprefix("node-")) - 1]
 
     def members_of(self, group_id: str) -> list[ConsumerActor]:
-        """The consumers of a group that shall run, in the order in which they were made; twins do not count."""
+        """The consumers of a group that should run, in the order in which they were made; duplicates do not count."""
         return [
             each
             for each in self.consumers.values()
-            if each.config.group_id == group_id and each.wanted and not each.is_twin
+            if each.config.group_id == group_id and each.wanted and not each.is_duplicate
         ]
 
     def _first_start(self, consumer: ConsumerActor) -> None:
@@ -160,20 +160,20 @@ class Lab:
 
     # -- events
 
-    def say(self, what: str) -> None:
-        """Tell what is being done from outside."""
-        self.outside.emit(ScenarioAction(action=what))
+    def announce(self, what: str) -> None:
+        """Emit what is being done from outside."""
+        self.operator.emit(ScenarioAction(action=what))
 
-    def _hear(self, party: Actor, event: Event, now: Millis) -> None:
+    def _on_event(self, party: Actor, event: Event, now: Millis) -> None:
         if isinstance(event, ConsumerStarted) and event.group_id not in self._begun:
             self._begun[event.group_id] = None
             for topic in self.scenario.groups[event.group_id].topics:
                 self.ownership.expect(event.group_id, topic, len(self.cluster.topics[topic].partitions), now)
         kind = type(event)
         for handlers in self._handlers:
-            hear = handlers.get(kind)
-            if hear is not None:
-                hear(event, now)
+            handler = handlers.get(kind)
+            if handler is not None:
+                handler(event, now)
 
     def grown(self, topic: str) -> None:
         """A topic has grown: its new partitions should be owned, too."""
@@ -186,13 +186,13 @@ class Lab:
     def _written(self, topic: str) -> None:
         log = self.cluster.topics[topic]
         partitions, rate = len(log.partitions), log.records_per_second
-        self.outside.emit(TopicWritten(topic=topic, partition_count=partitions, records_per_second=rate))
+        self.operator.emit(TopicWritten(topic=topic, partition_count=partitions, records_per_second=rate))
 
     def _written_by(self, topic: str, partition: int, at: Millis) -> int:
         return self.cluster.topics[topic].end(partition, at)
 
     def lag(self, group_id: str) -> int:
-        """Records that are written and not committed."""
+        """How many records are written and not committed."""
         behind = 0
         for topic in self.scenario.groups[group_id].topics:
             for index in range(len(self.cluster.topics[topic].partitions)):

@@ -1,15 +1,15 @@
 """The network: connections that keep their order, are slow, break, and are cut off.
 
-A consumer has two connections to a node, one for what it asks the coordinator and one for what any node may answer, as
-Kafka's client has. On a connection nothing overtakes and nothing is doubled, as TCP has it. What can happen:
+As in Kafka's client, a consumer has two connections to a node: one for requests to the coordinator, one for requests
+that any node answers. A connection keeps the order of messages and duplicates none, as TCP does. What can happen:
 
-- the connection breaks before a request arrives (*lost request*): the coordinator never hears of it;
-- it breaks before the answer arrives (*lost answer*): the coordinator has done what was asked;
-- two parties cannot reach one another for a while: what was sent waits, and arrives when the way is free again, unless
-  the client has lost patience before;
-- the node is not there: the connection is refused.
+- the connection breaks before a request arrives (*lost request*): the coordinator never receives it;
+- it breaks before the response arrives (*lost answer*): the coordinator has carried the request out;
+- a client and a node cannot reach each other for a while: messages are held, and arrive when the connection is healed,
+  unless the request times out before;
+- the node is down: the connection is refused.
 
-A client that loses patience drops the connection and all that waits on it.
+A client whose request times out drops the connection and all requests on it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _MASK: Final = 0xFFFFFFFF
 class Latency:
     """One-way delays in whole ms, at least 1, drawn once from a distribution.
 
-    Which of the draws a message gets is a function of its connection and the instant. So messages that are not played
-    take nothing away from those that are.
+    Which of them a message gets is a function of its connection and the instant, so a message that is skipped changes
+    the delay of no other.
     """
 
     def __init__(self, random: Random, draw: Callable[[Random], float], longest_ms: Millis) -> None:
@@ -43,25 +43,25 @@ class Latency:
         self._delays = [min(longest_ms, max(1, round(draw(random)))) for _ in range(_DRAWS)]
 
     def of(self, way: int, sent_at: Millis) -> Millis:
-        """The delay of what is sent this way now."""
+        """The delay of a message that is sent at an instant, by the direction of its connection."""
         mixed = (way * 2654435761 + sent_at * 2246822519) & _MASK
         mixed = ((mixed ^ (mixed >> 15)) * 2246822519) & _MASK
         return self._delays[(mixed ^ (mixed >> 13)) & (_DRAWS - 1)]
 
 
 class Requester:
-    """Whoever waits for a node's answer: the token of a request."""
+    """The token of a request: it gets the node's response."""
 
     __slots__ = ()
 
-    def hear(self, response: Response) -> None:
+    def on_response(self, response: Response) -> None:
         """The node answers."""
         raise NotImplementedError
 
 
 @dataclass(slots=True, eq=False)
 class Exchange(Requester):
-    """A request on its way, and its answer: the token that the coordinator gives back."""
+    """A request and its response: the token that the coordinator gives back."""
 
     connection: ClientConnection
     serial: int
@@ -73,21 +73,20 @@ class Exchange(Requester):
     answers: int = 0
     response: Response | None = None
 
-    def hear(self, response: Response) -> None:
-        """Send the answer back."""
+    def on_response(self, response: Response) -> None:
+        """Send the response back."""
         self.answers += 1
         self.connection.answer(self, response)
 
 
 class ClientConnection:
-    """A consumer's connection to a node. ``serial`` counts how often it was made anew; older exchanges are void."""
+    """A consumer's connection to a node. ``serial`` counts reconnections; exchanges of an older serial are void."""
 
     __slots__ = (
         "_down",
         "_last_down",
         "_last_up",
         "_up",
-        "alarm_lane",
         "answer_lane",
         "client",
         "held",
@@ -95,6 +94,7 @@ class ClientConnection:
         "node",
         "request_lane",
         "serial",
+        "timeout_lane",
         "waiting",
         "watched_at",
     )
@@ -103,12 +103,12 @@ class ClientConnection:
         self.network = network
         self.client = client
         self.node = node
-        # Lanes and delays hang on who talks to whom, not on who came first: what is not played is not missed.
+        # Lanes and delays depend on client and node only, so that skipped messages change nothing for others.
         slot = 2 * node.index + kind
         self.request_lane: Lane = client.lane(Order.REQUEST, slot)
         self.answer_lane: Lane = client.lane(Order.ANSWER, slot)
-        # Kafka: NetworkClient reads what has come before it looks for requests that took too long.
-        self.alarm_lane: Lane = client.lane(Order.CONSUMER_TIMER, slot + 1)
+        # Kafka: NetworkClient reads responses before it looks for requests that have timed out.
+        self.timeout_lane: Lane = client.lane(Order.CONSUMER_TIMER, slot + 1)
         self._up = 2 * self.request_lane
         self._down = 2 * self.request_lane + 1
         self.serial = 0
@@ -119,10 +119,10 @@ class ClientConnection:
         self._last_down: Millis = 0
 
     @property
-    def parties(self) -> tuple[str, str]:
+    def ends(self) -> tuple[str, str]:
         return (self.client.name, self.node.name)
 
-    # -- there
+    # -- requests
 
     def ask(self, request_id: int, request: Request, version: int, timeout_ms: Millis) -> None:
         """Send a request."""
@@ -132,64 +132,71 @@ class ClientConnection:
         self.waiting[request_id] = exchange
         self.watch(exchange.expires_at)
         if network.lossy and network.loses_request():
-            network.world.at(now + network.latency.of(self._up, now), self.answer_lane, self._broken, exchange)
+            network.world.at(now + network.latency.of(self._up, now), self.answer_lane, self.broken, exchange)
         else:
             self.carry(exchange)
 
     def carry(self, exchange: Exchange) -> None:
-        """Take a request to the node."""
+        """Deliver a request to the node."""
         network = self.network
-        if network.blocked and network.is_blocked(*self.parties):
+        if network.blocked and network.is_blocked(*self.ends):
             self.held.append((True, exchange))
             return
         now = network.world.now
         self._last_up = max(self._last_up, now + network.latency.of(self._up, now))
         network.world.at(self._last_up, self.request_lane, self._arrive, exchange)
 
+    def resume(self, request_id: int, request: Request, version: int, asked_at: Millis, timeout_ms: Millis) -> Exchange:
+        """The exchange of a request that was sent before, and waits for its response."""
+        exchange = Exchange(self, self.serial, request_id, request, version, asked_at, asked_at + timeout_ms)
+        self.waiting[request_id] = exchange
+        self.watch(exchange.expires_at)
+        return exchange
+
     def send_at(self, arrives: Millis, exchange: Exchange) -> None:
-        """Put a request on its way that was sent before and arrives then."""
+        """Deliver a request that was sent before."""
         self._last_up = max(self._last_up, arrives)
         self.network.world.at(arrives, self.request_lane, self._arrive, exchange)
 
     def answer_at(self, arrives: Millis, exchange: Exchange) -> None:
-        """Put an answer on its way that was sent before and arrives then."""
+        """Deliver a response that was sent before."""
         self._last_down = max(self._last_down, arrives)
         self.network.world.at(arrives, self.answer_lane, self._arrive_back, exchange)
 
     def arrival(self, sent_at: Millis) -> Millis:
-        """When something arrives that is sent on a quiet connection."""
+        """When a request arrives that is sent on a connection without other messages."""
         return sent_at + self.network.latency.of(self._up, sent_at)
 
     def answer_arrival(self, answered_at: Millis) -> Millis:
-        """When an answer arrives on a quiet connection."""
+        """When a response arrives that is sent on a connection without other messages."""
         return answered_at + self.network.latency.of(self._down, answered_at)
 
     def _arrive(self, exchange: Exchange) -> None:
         if exchange.serial != self.serial:
             return
         if not self.node.is_up:
-            self._broken(exchange)
+            self.broken(exchange)
         else:
             self.node.receive(exchange)
 
-    # -- and back
+    # -- responses
 
     def answer(self, exchange: Exchange, response: Response) -> None:
-        """Send an answer."""
+        """Send a response."""
         if exchange.serial != self.serial:
             return
         exchange.response = response
         network = self.network
         if network.lossy and network.loses_answer():
             now = network.world.now
-            network.world.at(now + network.latency.of(self._down, now), self.answer_lane, self._broken, exchange)
+            network.world.at(now + network.latency.of(self._down, now), self.answer_lane, self.broken, exchange)
         else:
             self.carry_back(exchange)
 
     def carry_back(self, exchange: Exchange) -> None:
-        """Take an answer to the consumer."""
+        """Deliver a response to the consumer."""
         network = self.network
-        if network.blocked and network.is_blocked(*self.parties):
+        if network.blocked and network.is_blocked(*self.ends):
             self.held.append((False, exchange))
             return
         now = network.world.now
@@ -205,18 +212,18 @@ class ClientConnection:
         del self.waiting[exchange.request_id]
         client.answered(exchange)
 
-    # -- ends
+    # -- breaking
 
-    def _broken(self, exchange: Exchange) -> None:
-        if exchange.serial == self.serial and not self.client.later(self._broken, exchange, self.answer_lane):
+    def broken(self, exchange: Exchange) -> None:
+        if exchange.serial == self.serial and not self.client.later(self.broken, exchange, self.answer_lane):
             self.fail_all(Failure.DISCONNECT)
 
     def cancel(self, request_id: int) -> None:
-        """Nobody waits for this any more."""
+        """The consumer does not wait for this request any more."""
         self.waiting.pop(request_id, None)
 
     def drop(self) -> list[Exchange]:
-        """Forget the connection and return what waited on it; the next request makes a new one."""
+        """Drop the connection and return the requests that waited; the next request connects anew."""
         self.serial += 1
         self.held.clear()
         lost = list(self.waiting.values())
@@ -224,25 +231,25 @@ class ClientConnection:
         return lost
 
     def fail_all(self, failure: Failure) -> None:
-        """The connection is gone: the consumer hears of it for each request that waited."""
+        """The connection is broken: each request that waited fails."""
         for exchange in self.drop():
             self.client.failed(exchange, failure)
 
     def break_off(self) -> None:
-        """Break now, as far as anything waits; the consumer hears of it as soon as its clock goes."""
+        """Break now, if any request waits; a paused consumer learns of it when its pause ends."""
         if self.waiting:
-            self._broken(next(iter(self.waiting.values())))
+            self.broken(next(iter(self.waiting.values())))
 
     def watch(self, at: Millis) -> None:
-        """Look for requests that took too long; one alarm for all of a connection."""
+        """Watch for requests that time out; a connection has one timer for all."""
         if self.watched_at is None or at < self.watched_at:
             self.watched_at = at
-            self.network.world.at(at, self.alarm_lane, self._look, at)
+            self.network.world.at(at, self.timeout_lane, self._check_timeouts, at)
 
-    def _look(self, at: Millis) -> None:
+    def _check_timeouts(self, at: Millis) -> None:
         if self.watched_at != at:
             return
-        if self.client.later(self._look, at, self.alarm_lane):
+        if self.client.later(self._check_timeouts, at, self.timeout_lane):
             return
         self.watched_at = None
         now = self.network.world.now
@@ -253,7 +260,7 @@ class ClientConnection:
 
 
 class Network:
-    """All connections, who cannot reach whom, and how often connections break. Chances are for each message."""
+    """All connections, which of them are cut, and how often they break: chances are for each message."""
 
     def __init__(self, world: World, latency: Latency) -> None:
         self.world = world
@@ -265,7 +272,7 @@ class Network:
         self._connections: list[ClientConnection] = []
 
     def connect(self, client: ConsumerActor, node: NodeActor, kind: int) -> ClientConnection:
-        """A connection that is there for good; breaking makes it a new one."""
+        """A connection, made once; when it breaks it gets a new serial."""
         connection = ClientConnection(self, client, node, kind)
         self._connections.append(connection)
         return connection
@@ -289,7 +296,7 @@ class Network:
             self.blocked[pair] = self.blocked.get(pair, 0) + 1
 
     def heal(self, pairs: list[tuple[str, str]]) -> None:
-        """Let them reach one another again: what was sent meanwhile arrives after all."""
+        """Connect them again: messages that were held arrive after all."""
         for pair in pairs:
             left = self.blocked[pair] - 1
             if left:
@@ -297,16 +304,16 @@ class Network:
             else:
                 del self.blocked[pair]
         for connection in self._connections:
-            if connection.held and not self.is_blocked(*connection.parties):
+            if connection.held and not self.is_blocked(*connection.ends):
                 held, connection.held = connection.held, []
                 for is_request, exchange in held:
                     (connection.carry if is_request else connection.carry_back)(exchange)
 
     def node_down(self, node: Actor) -> None:
-        """Every connection to a node breaks; those who are cut off from it do not notice before they lose patience."""
+        """Every connection to a node breaks; a consumer that is cut off notices only when its requests time out."""
         for connection in self._connections:
-            if connection.node is node and connection.waiting and not self.is_blocked(*connection.parties):
+            if connection.node is node and connection.waiting and not self.is_blocked(*connection.ends):
                 exchange = next(iter(connection.waiting.values()))
                 now = self.world.now
                 arrives = connection.answer_arrival(now)
-                self.world.at(arrives, connection.answer_lane, connection._broken, exchange)
+                self.world.at(arrives, connection.answer_lane, connection.broken, exchange)

@@ -1,4 +1,4 @@
-"""Plays a scenario and gathers what there is to tell of it."""
+"""Plays a scenario, writes its journal and timeline, and sums it up."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CONSUMERS = "consumers"
 """The stream of all consumers in a journal; each node has its own."""
 
 OUTSIDE = "outside"
-"""The stream of what the laboratory did: crashes of consumers, which no journal of a service can tell, and the rest."""
+"""The stream of what was done from outside, such as crashes of consumers, which no service can know."""
 
 
 class RunJournal:
-    """Writes the events of a run as a service and its consumers would: one stream for each node, one for the consumers,
-    and one for what was done to them.
+    """Writes the events of a run as a service and its consumers do: one stream for each node, one for the consumers,
+    and one for the actions from outside.
 
     A path that ends in ``.jsonl`` becomes one file with the rows of all streams; any other becomes a directory of
     segments as :mod:`rejoin.journal.segments` has them.
@@ -44,8 +44,8 @@ class RunJournal:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("wb")
 
-    def hear(self, party: Actor, event: Event, now: Millis) -> None:
-        """Write an event down."""
+    def on_event(self, party: Actor, event: Event, now: Millis) -> None:
+        """Take an event."""
         name = party.name
         if isinstance(event, LabEvent):
             name = OUTSIDE
@@ -85,7 +85,7 @@ def play(
     seed: int | None = None,
     *,
     skip: bool = True,
-    tell: Callable[[str], None] | None = None,
+    print_line: Callable[[str], None] | None = None,
     journal: Path | None = None,
     keep: bool = False,
     listeners: Iterable[Listener] = (),
@@ -93,39 +93,40 @@ def play(
     run_id: str | None = None,
     prepare: Callable[[Lab], None] | None = None,
 ) -> tuple[Lab, Summary]:
-    """Play a scenario to its horizon. ``tell`` is given each line of the timeline, ``keep`` remembers for a chart.
+    """Play a scenario to its horizon. ``print_line`` gets each line of the timeline.
 
-    ``run_id``: the journal's, else it is made of the seed. ``prepare`` is given the lab before anything happens.
+    ``keep``: remember who owned what, for a chart. ``run_id``: the journal's; otherwise it is made of the seed.
+    ``prepare`` gets the lab before the run begins.
     """
     counter = SummaryCounter()
-    heard: list[Listener] = [counter.hear, *listeners]
+    all_listeners: list[Listener] = [counter.on_event, *listeners]
     written: RunJournal | None = None
     with ExitStack() as closing:
         if journal is not None:
             used = scenario.seed if seed is None else seed
             written = closing.enter_context(RunJournal(journal, run_id or f"simulation-{used}"))
-            heard.append(written.hear)
-        story: Timeline | None = None
-        if tell is not None:
-            story = Timeline(tell, lambda: lab.ownership)
-            heard.append(story.hear)
-        lab = Lab(scenario, seed, skip=skip, keep=keep, listeners=heard)
-        if story is None:
-            # Nobody asks for them, and they would pile up.
+            all_listeners.append(written.on_event)
+        timeline: Timeline | None = None
+        if print_line is not None:
+            timeline = Timeline(print_line, lambda: lab.ownership)
+            all_listeners.append(timeline.on_event)
+        lab = Lab(scenario, seed, skip=skip, keep=keep, listeners=all_listeners)
+        if timeline is None:
+            # They would pile up, because only a timeline takes them.
             lab.world.listeners.append(lambda *_: lab.ownership.closed_gaps.clear())
         if prepare is not None:
             prepare(lab)
         lab.run(on_progress)
         if written is not None:
             for event in _end(lab):
-                written.hear(lab.outside, event, lab.world.now)
-        if story is not None:
-            story.flush()
+                written.on_event(lab.operator, event, lab.world.now)
+        if timeline is not None:
+            timeline.flush()
     return lab, summarise(lab, counter)
 
 
 def _end(lab: Lab) -> Iterator[LabEvent]:
-    """What is to be said of the last instant."""
+    """The events of the last instant."""
     for consumer in lab.consumers.values():
         taken = [Range(topic=t, partition=p, start=start, end=end) for t, p, start, end in consumer.in_hand()]
         if taken:

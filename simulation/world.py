@@ -1,8 +1,8 @@
-"""The world: a heap of what happens next, one clock, one source of chance.
+"""The kernel of the simulation: a heap of scheduled calls, one virtual clock, one source of randomness.
 
-What happens at one instant happens in a fixed order: first by lane, then in the order in which it was asked for. The
-lane says what kind of thing it is and whom it befalls, so that the order does not depend on how many other things were
-asked for before. A request that arrives at a deadline comes before the deadline, as the coordinator's rules want it.
+Calls of one instant run in a fixed order: by lane, then in the order in which they were scheduled. A lane stands for
+the kind of a call and its actor, so the order does not depend on how many other calls were scheduled before. A request
+that arrives at a deadline comes before the deadline, as the coordinator's rules want it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Act: TypeAlias = Callable[[Any], None]
 Listener: TypeAlias = Callable[["Actor", Event, Millis], None]
 EventHandlers: TypeAlias = Mapping[type, Callable[[Any, Millis], None]]
 
-_PARTIES: Final = 1 << 24
+_ACTORS: Final = 1 << 24
 _SLOTS: Final = 64
-"""Connections that one party may have; a consumer has two to each node."""
+"""Connections that one actor may have; a consumer has two to each node."""
 
 
 class Order(IntEnum):
-    """What comes first of all that happens at one instant."""
+    """The order of calls within one instant."""
 
     CONTROL = 0
     DISK = 1
@@ -41,7 +41,7 @@ class Order(IntEnum):
 
 
 class Actor:
-    """Somebody in the world whose clock may stop for a while: a node or a consumer's process."""
+    """A node or a consumer's process; its clock may stand still while it is paused."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world
@@ -51,55 +51,55 @@ class Actor:
         self.paused_until: Millis = 0
 
     def lane(self, order: Order, slot: int = 0) -> Lane:
-        """This party's place among what happens at one instant; ``slot`` tells its connections apart."""
-        return (order * _PARTIES + self.number) * _SLOTS + slot
+        """This actor's place in the order of an instant; ``slot`` tells its connections apart."""
+        return (order * _ACTORS + self.number) * _SLOTS + slot
 
     def later(self, act: Act, argument: Any, lane: Lane) -> bool:
-        """True when the party is paused: then this comes back to it when the pause is over, in its own lane."""
+        """Postpone a call to the end of this actor's pause. Returns false if it is not paused."""
         if self.paused_until <= self.world.now:
             return False
         self.world.at(self.paused_until, lane, act, argument)
         return True
 
     def emit(self, event: Event) -> None:
-        """Say an event to whoever listens."""
+        """Give an event to all listeners."""
         world = self.world
-        for hear in world.listeners:
-            hear(self, event, world.now)
+        for listener in world.listeners:
+            listener(self, event, world.now)
 
 
 class World:
-    """The heap and the clock. ``random`` gives every party its own stream when it is made, in the order of making."""
+    """The heap and the clock. ``random`` seeds the random numbers of each actor when it is made."""
 
-    __slots__ = ("_heap", "_parties", "_serial", "current", "listeners", "now", "random", "steps")
+    __slots__ = ("_actors", "_heap", "_serial", "current", "listeners", "now", "random", "steps")
 
     def __init__(self, seed: int, start: Millis = 0) -> None:
         self.random = Random(seed)
         self.now: Millis = start
         self.current: tuple[Millis, Lane] = (0, 0)
-        """When and in which lane the thing is that happens right now."""
+        """Instant and lane of the call that runs right now."""
         self.steps = 0
         self.listeners: list[Listener] = []
         self._heap: list[tuple[Millis, Lane, int, Act, Any]] = []
         self._serial = 0
-        self._parties = 0
+        self._actors = 0
 
     def enlist(self) -> int:
-        """The next party's number."""
-        self._parties += 1
-        return self._parties
+        """The number of the next actor."""
+        self._actors += 1
+        return self._actors
 
     def at(self, when: Millis, lane: Lane, act: Act, argument: Any = None) -> None:
-        """Have something happen. What is due already happens at this instant."""
+        """Schedule a call. One that is overdue runs at this instant."""
         self._serial += 1
         heappush(self._heap, (max(when, self.now), lane, self._serial, act, argument))
 
     def control(self, when: Millis, act: Act, argument: Any = None) -> None:
-        """Have something happen from outside: a fault, a deploy, a look at everything."""
+        """Schedule a call from outside: a fault, a deploy, a check of everything."""
         self.at(when, 0, act, argument)
 
     def run(self, until: Millis) -> None:
-        """Let everything happen that is due by then, and stop the clock there."""
+        """Run all calls that are due by then, and stop the clock there."""
         heap = self._heap
         while heap and heap[0][0] <= until:
             when, lane, _, act, argument = heappop(heap)

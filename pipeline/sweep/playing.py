@@ -114,7 +114,7 @@ def _played(task: Task) -> tuple[Summary, str | None]:
         lab, summary = play(
             _scenario(task.scenario),
             task.seed,
-            listeners=[counting.hear],
+            listeners=[counting.on_event],
             journal=path,
             run_id=task.key,
             prepare=counting.prepare,
@@ -136,9 +136,9 @@ class Counting:
         if self._from:
             lab.world.control(self._from, self._begin_anew, lab)
 
-    def hear(self, party: Actor, event: Event, now: Millis) -> None:
-        """Take an event in."""
-        self._counter.hear(party, event, now)
+    def on_event(self, actor: Actor, event: Event, now: Millis) -> None:
+        """Count an event."""
+        self._counter.on_event(actor, event, now)
 
     def correct(self, lab: Lab, summary: Summary) -> None:
         """Take out of a summary what happened before."""

@@ -1,4 +1,4 @@
-"""The nodes, and who leads what: elections, resignations, crashes, and a cluster that learns of them a moment later."""
+"""The nodes, and which of them leads what: elections, resignations, crashes, and the time until others know."""
 
 from __future__ import annotations
 
@@ -44,21 +44,21 @@ if TYPE_CHECKING:
 
 FIRST_PORT: Final = 9_000
 _PIECE: Final = 500
-"""Records that a log is read in at a time."""
+"""How many records of a log are read at a time."""
 
 
 class Watcher:
-    """Somebody who looks at every step of every node; does nothing by itself."""
+    """Observes every step of a node; this one does nothing."""
 
     def before(self, node: NodeActor, what: Input) -> None:
-        """A node is about to take something in."""
+        """A node is about to take an input."""
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
-        """A node has taken something in, and these are the effects, not carried out yet."""
+        """A node has taken an input; the effects are not applied yet."""
 
 
 class NodeActor(Actor):
-    """A node: its core while it is up, and what it waits for."""
+    """A node: its core while it is up, its timer, and its leases if there are any."""
 
     def __init__(self, world: World, cluster: Cluster, index: int, settings: Settings) -> None:
         super().__init__(world, f"node-{index + 1}")
@@ -66,20 +66,20 @@ class NodeActor(Actor):
         self.index = index
         self.settings = settings.model_copy(update={"broker_id": index + 1})
         self.broker = Broker(index + 1, self.name, FIRST_PORT + index + 1)
-        self.life = 0
+        self.incarnation = 0
         self.core: Node | None = None
         self.watchers: list[Watcher] = []
         self.timer_lane: Lane = self.lane(Order.NODE_TIMER)
         self._queued_at: Millis | None = None
         self.remembers_metadata = False
-        """Whether an equal question about topics that have not changed is given the answer from before."""
+        """Whether equal metadata requests get the same response while the topics have not changed."""
         self._metadata: dict[tuple[Request, int], Response] = {}
         self._contexts: dict[tuple[str, int], Context] = {}
-        self._heard = 0
-        self.tenure: LeaseHolder | None = None
-        """Its leases, where leadership comes from leases."""
+        self._newest_gossip = 0
+        self.lease_holder: LeaseHolder | None = None
+        """Its leases, in a cluster that has them."""
         self.new_id: Callable[[], str] = self._uuid
-        """Makes member ids and topic ids for the lives to come."""
+        """Makes member ids and topic ids for the next incarnation."""
 
     # -- up and down
 
@@ -88,27 +88,27 @@ class NodeActor(Actor):
         return self.core is not None
 
     def start(self) -> None:
-        """Come up with an empty memory."""
-        self.life += 1
+        """Start with an empty memory."""
+        self.incarnation += 1
         self.core = Node(self.settings, self.new_id)
         self._queued_at = None
 
     def crash(self) -> None:
-        """Be gone, with everything that was in memory."""
-        self.life += 1
+        """Crash: everything in memory is gone."""
+        self.incarnation += 1
         self.core = None
-        self.tenure = None
+        self.lease_holder = None
         self._metadata.clear()
         self.paused_until = 0
 
     def _uuid(self) -> str:
         return str(UUID(int=self.random.getrandbits(128), version=4))
 
-    # -- what happens
+    # -- inputs
 
     def receive(self, exchange: Exchange) -> None:
         """A request arrived."""
-        if self.later(self._receive_late, (self.life, exchange), exchange.connection.request_lane):
+        if self.later(self._receive_late, (self.incarnation, exchange), exchange.connection.request_lane):
             return
         who = (exchange.connection.client.name, exchange.version)
         context = self._contexts.get(who)
@@ -120,7 +120,7 @@ class NodeActor(Actor):
         self.step(Received(exchange, exchange.request, context))
 
     def _answer_metadata(self, exchange: Exchange, context: Context) -> None:
-        """Metadata is a function of the question, the topics and the nodes; the same answer is not made twice."""
+        """Metadata is a function of the request, the topics and the nodes; equal responses are made once."""
         key = (exchange.request, exchange.version)
         known = self._metadata.get(key)
         if known is None:
@@ -129,35 +129,37 @@ class NodeActor(Actor):
             if isinstance(response, MetadataResponse) and not any(topic.error_code for topic in response.topics):
                 self._metadata[key] = response
         else:
-            exchange.hear(known)
+            exchange.on_response(known)
 
     def known_metadata(self, exchange: Exchange) -> Response | None:
-        """The answer to an equal question, if there was one."""
+        """The response to an equal request, if there was one."""
         return self._metadata.get((exchange.request, exchange.version))
 
     def _receive_late(self, what: tuple[int, Exchange]) -> None:
-        life, exchange = what
+        incarnation, exchange = what
         # What a process had not read yet when it died is gone with it.
-        if life == self.life and exchange.serial == exchange.connection.serial:
+        if incarnation == self.incarnation and exchange.serial == exchange.connection.serial:
             self.receive(exchange)
 
     def hand_in(self, what: Input) -> None:
-        """Take something in when the clock of this node goes again."""
-        if self.is_up and not self.later(lambda life: self._hand_in_late(life, what), self.life, Order.CONTROL.value):
+        """Take an input, at the end of the pause if the node is paused."""
+        if self.is_up and not self.later(
+            lambda incarnation: self._hand_in_late(incarnation, what), self.incarnation, Order.CONTROL.value
+        ):
             self.step(what)
 
-    def _hand_in_late(self, life: int, what: Input) -> None:
-        if life == self.life:
+    def _hand_in_late(self, incarnation: int, what: Input) -> None:
+        if incarnation == self.incarnation:
             self.hand_in(what)
 
     def step(self, what: Input) -> None:
-        """Hand something in and carry out what the core wants done."""
+        """Hand an input to the core and apply the effects."""
         if isinstance(what, ClusterSeen) or (isinstance(what, Received) and not isinstance(what.token, Exchange)):
             self._metadata.clear()
-        if self.tenure is not None:
-            self.tenure.look()
+        if self.lease_holder is not None:
+            self.lease_holder.check_expiry()
         core = self.core
-        assert core is not None, "only a node that is up takes something in"
+        assert core is not None, "only a node that is up takes an input"
         for watcher in self.watchers:
             watcher.before(self, what)
         effects = core.step(what, self.world.now)
@@ -171,25 +173,25 @@ class NodeActor(Actor):
         match effect:
             case Reply():
                 if isinstance(effect.token, Requester):
-                    effect.token.hear(effect.response)
+                    effect.token.on_response(effect.response)
             case Append():
-                stored = partial(self._stored, self.life)
+                stored = partial(self._stored, self.incarnation)
                 self.cluster.at_store(self, partial(self.cluster.disk.append, effect, stored))
             case ReadLog():
-                read = partial(self._read, self.life, effect)
+                read = partial(self._read, self.incarnation, effect)
                 self.cluster.at_store(self, partial(self.cluster.disk.read, effect.partition, read))
             case TopicCreated() | TopicGrown() | TopicDeleted():
-                if self.cluster.tells_topics(self):
+                if self.cluster.emits_topics(self):
                     self.emit(effect)
             case Event():
                 self.emit(effect)
 
-    def _stored(self, life: int, wanted: Append, error: ErrorCode) -> None:
-        if life == self.life:
+    def _stored(self, incarnation: int, wanted: Append, error: ErrorCode) -> None:
+        if incarnation == self.incarnation:
             self.hand_in(Stored(wanted.partition, wanted.epoch, wanted.append_id, error))
 
-    def _read(self, life: int, wanted: ReadLog, records: tuple[Record, ...]) -> None:
-        if life != self.life:
+    def _read(self, incarnation: int, wanted: ReadLog, records: tuple[Record, ...]) -> None:
+        if incarnation != self.incarnation:
             return
         pieces = [records[start : start + _PIECE] for start in range(0, len(records), _PIECE)] or [()]
         for number, piece in enumerate(pieces, 1):
@@ -197,18 +199,23 @@ class NodeActor(Actor):
 
     # -- its timer
 
+    def update_timer(self) -> None:
+        """Set the timer if the core has an earlier deadline now."""
+        if self.core is not None:
+            self._set_timer(self.core.next_deadline())
+
     def _set_timer(self, due: Millis | None) -> None:
         if due is not None and (self._queued_at is None or due < self._queued_at):
             self._queued_at = max(due, self.world.now)
-            self.world.at(self._queued_at, self.timer_lane, self._ring, (self.life, self._queued_at))
+            self.world.at(self._queued_at, self.timer_lane, self._on_timer, (self.incarnation, self._queued_at))
 
-    def _ring(self, what: tuple[int, Millis]) -> None:
-        life, at = what
-        if life != self.life or at != self._queued_at or self.core is None:
+    def _on_timer(self, what: tuple[int, Millis]) -> None:
+        incarnation, at = what
+        if incarnation != self.incarnation or at != self._queued_at or self.core is None:
             return
         if self.paused_until > self.world.now:
             self._queued_at = self.paused_until
-            self.world.at(self.paused_until, self.timer_lane, self._ring, (life, self.paused_until))
+            self.world.at(self.paused_until, self.timer_lane, self._on_timer, (incarnation, self.paused_until))
             return
         self._queued_at = None
         due = self.core.next_deadline()
@@ -217,21 +224,21 @@ class NodeActor(Actor):
         else:
             self._set_timer(due)
 
-    def hear_of(self, what: tuple[int, int, ClusterSeen]) -> None:
-        """Hear how the cluster is, unless something newer has been heard: news are numbered, as in Kafka's metadata."""
-        life, number, seen = what
-        if life == self.life and number > self._heard:
-            self._heard = number
-            self._hand_in_late(life, seen)
+    def on_gossip(self, what: tuple[int, int, ClusterSeen]) -> None:
+        """The state of the cluster arrives. Older states are dropped: they are numbered, as Kafka numbers metadata."""
+        incarnation, number, seen = what
+        if incarnation == self.incarnation and number > self._newest_gossip:
+            self._newest_gossip = number
+            self._hand_in_late(incarnation, seen)
 
-    def go_on(self) -> None:
-        """End a pause; what was due meanwhile is due now."""
+    def end_pause(self) -> None:
+        """End a pause; timers that were due meanwhile are due now."""
         self.paused_until = self.world.now
         self._queued_at = None
         if self.core is not None:
             self._set_timer(self.core.next_deadline())
 
-    # -- looking in
+    # -- snapshots
 
     def group(self, group_id: str) -> GroupSnapshot | None:
         """A group of this node as it is in memory."""
@@ -243,7 +250,7 @@ class NodeActor(Actor):
 
 
 class TopicLog:
-    """A topic's synthetic logs, the same for everybody: a partition ends where time has brought it."""
+    """A topic's synthetic logs: where a partition ends is a function of the instant."""
 
     def __init__(self, name: str, partitions: int, records_per_second: float, now: Millis) -> None:
         self.name = name
@@ -256,7 +263,7 @@ class TopicLog:
         return self.partitions[partition].end_offset(now, self.records_per_second)
 
     def written_at(self, partition: int, offset: int) -> Millis:
-        """An instant by which the log has not yet got this offset, at most a moment before it gets it."""
+        """The last instant at which the log does not have this offset yet, or a moment before that."""
         log = self.partitions[partition]
         return log.started_at + int((offset + 1 - log.base_offset) * 1_000 / self.records_per_second) - 1
 
@@ -271,27 +278,27 @@ class Cluster:
         self.disk = disk
         self.settings = settings
         self.notice_ms = notice_ms
-        """How long it takes until the others notice that a node has crashed."""
+        """How long it takes the others to notice a crash."""
         self.gossip_ms = gossip_ms
-        """How long it takes at the most until a node has heard of a new leader."""
+        """The longest time until a node knows a new leader."""
         self.random = Random(world.random.getrandbits(64))
         self.nodes = [NodeActor(world, self, index, settings) for index in range(nodes)]
         self.leaders: dict[TopicPartition, NodeActor] = {}
         self.topics: dict[str, TopicLog] = {}
         self.topics_changed_at: Millis = 0
-        """When consumers' metadata last became another."""
+        """When metadata last changed."""
         self.partitions: list[TopicPartition] = []
-        self._news = 0
+        self._gossip_number = 0
 
     def start(self, group_ids: list[str]) -> None:
-        """Bring every node up and have the offsets partitions of these groups led."""
+        """Start every node, and elect leaders of the offsets partitions of these groups."""
         self.partitions = sorted({self.partition_of(group_id) for group_id in group_ids})
         for node in self.nodes:
             node.start()
         self.begin()
 
     def begin(self) -> None:
-        """Have everything led, by one node after the other."""
+        """Elect leaders, one node after the other."""
         for number, partition in enumerate(self.partitions):
             self.leaders[partition] = self.nodes[number % len(self.nodes)]
         for node in self.nodes:
@@ -303,18 +310,18 @@ class Cluster:
         return offsets_partition(partition_for(group_id, self.settings.offsets_topic_num_partitions))
 
     def leader_of(self, group_id: str) -> NodeActor | None:
-        """The node that leads a group's offsets partition, whatever anybody believes."""
+        """The node that leads a group's offsets partition, whatever other nodes believe."""
         return self.leaders.get(self.partition_of(group_id))
 
     def by_address(self, port: int) -> NodeActor:
         return self.nodes[port - FIRST_PORT - 1]
 
     def any_node(self, way: int, at: Millis) -> NodeActor:
-        """Some node for whoever does not care. A function of who asks and when; a node that is down is tried too."""
+        """A node for requests that any can answer: a function of client and instant. It may be down."""
         return self.nodes[(way + at // 1_000) % len(self.nodes)]
 
-    def tells_topics(self, node: NodeActor) -> bool:
-        """Every node hears of topics; one of them says so."""
+    def emits_topics(self, node: NodeActor) -> bool:
+        """Every node gets the changes of topics; the first that is up emits the events."""
         return node is next((each for each in self.nodes if each.is_up), None)
 
     def _seen(self) -> ClusterSeen:
@@ -324,13 +331,15 @@ class Cluster:
         )
 
     def gossip(self) -> None:
-        """Let every node hear of the cluster as it is now, each a little later."""
+        """Send every node the state of the cluster as it is now, each with its own delay."""
         seen = self._seen()
-        self._news += 1
+        self._gossip_number += 1
         for node in self.nodes:
             if node.is_up:
                 delay = self.random.randint(1, max(1, self.gossip_ms))
-                self.world.control(self.world.now + delay, node.hear_of, (node.life, self._news, seen))
+                self.world.control(
+                    self.world.now + delay, node.on_gossip, (node.incarnation, self._gossip_number, seen)
+                )
 
     # -- topics
 
@@ -338,7 +347,7 @@ class Cluster:
         self.topics[name] = TopicLog(name, partitions, records_per_second, self.world.now)
         self.topics_changed_at = self.world.now
         for node in self.nodes:
-            self._tell_topic(node, name, partitions)
+            self._send_topic(node, name, partitions)
 
     def grow_topic(self, name: str, partitions: int) -> None:
         """Give a topic more partitions; does nothing where it has as many."""
@@ -352,7 +361,7 @@ class Cluster:
         for node in self.nodes:
             self._ask(node, request, 3)
 
-    def _tell_topic(self, node: NodeActor, name: str, partitions: int) -> None:
+    def _send_topic(self, node: NodeActor, name: str, partitions: int) -> None:
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=())
         self._ask(node, CreateTopicsRequest(topics=(topic,)), 7)
 
@@ -361,13 +370,13 @@ class Cluster:
             node.hand_in(Received(None, request, Context(version, "operator")))
 
     def at_store(self, node: NodeActor, act: Callable[[], None]) -> None:
-        """Let a node use the store, now or as soon as it can reach it."""
+        """Use the store on behalf of a node, now or as soon as it can reach it."""
         act()
 
     # -- leading
 
     def crash(self, node: NodeActor) -> None:
-        """A node dies; others take over what it led when that has been noticed."""
+        """A node crashes; others take over what it led when they have noticed."""
         if not node.is_up:
             return
         node.crash()
@@ -378,20 +387,20 @@ class Cluster:
             return
         for partition, leader in list(self.leaders.items()):
             if leader is node:
-                self._elect_somebody(partition, node)
+                self._elect_another(partition, node)
         self.gossip()
 
     def restart(self, node: NodeActor) -> None:
-        """A node that was down comes back, with an empty memory."""
+        """A node that was down starts again, with an empty memory."""
         if node.is_up:
             return
         node.start()
         for name, topic in self.topics.items():
-            self._tell_topic(node, name, len(topic.partitions))
-        self.come_back(node)
+            self._send_topic(node, name, len(topic.partitions))
+        self.rejoin(node)
 
-    def come_back(self, node: NodeActor) -> None:
-        """What nobody leads becomes the node's own."""
+    def rejoin(self, node: NodeActor) -> None:
+        """A node that was restarted leads the partitions that have no leader."""
         node.step(self._seen())
         for partition in self.partitions:
             leader = self.leaders.get(partition)
@@ -400,32 +409,32 @@ class Cluster:
         self.gossip()
 
     def move(self, partition: TopicPartition, zombie_ms: Millis) -> None:
-        """Another node leads from now on; the old one hears of it ``zombie_ms`` later, and is fenced until then."""
+        """Another node leads from now on; the old one learns of it ``zombie_ms`` later, and is fenced until then."""
         old = self.leaders.get(partition)
         if old is None or not old.is_up:
             return
-        self._elect_somebody(partition, old)
+        self._elect_another(partition, old)
         if self.leaders.get(partition) is not old:
-            life = old.life
-            self.world.control(self.world.now + max(0, zombie_ms), lambda _: self._resign(partition, old, life))
+            incarnation = old.incarnation
+            self.world.control(self.world.now + max(0, zombie_ms), lambda _: self._resign(partition, old, incarnation))
         self.gossip()
 
-    def _resign(self, partition: TopicPartition, node: NodeActor, life: int) -> None:
-        """Tell a node that it leads no more, unless it does again."""
-        if life == node.life and self.leaders.get(partition) is not node:
+    def _resign(self, partition: TopicPartition, node: NodeActor, incarnation: int) -> None:
+        """The old leader resigns, unless it has been elected again."""
+        if incarnation == node.incarnation and self.leaders.get(partition) is not node:
             node.hand_in(Resigned(partition))
 
-    def _elect_somebody(self, partition: TopicPartition, besides: NodeActor) -> None:
+    def _elect_another(self, partition: TopicPartition, besides: NodeActor) -> None:
         others = [node for node in self.nodes if node.is_up and node is not besides]
         if others:
             self.elect(partition, others[self.random.randrange(len(others))])
         elif besides.is_up:
-            # There is nobody else: the same node leads again, in another epoch, and reads its log anew.
+            # There is no other: the same node leads again, in another epoch, and reads its log anew.
             self.elect(partition, besides)
         else:
             self.leaders.pop(partition, None)
 
     def elect(self, partition: TopicPartition, node: NodeActor) -> None:
-        """Have a node lead a partition, in a new epoch."""
+        """Elect a node leader of a partition, in a new epoch."""
         self.leaders[partition] = node
         node.hand_in(Elected(partition, self.disk.elect(partition)))

@@ -1,6 +1,6 @@
 """A consumer's process: its core, its connections, and the user's thread that polls, takes its time and commits.
 
-A process can be stopped in good order, be killed, stand still, and come back. Its name stays the same over its lives.
+A process can be stopped cleanly, be killed, be paused, and be started again. Its name is the same in every incarnation.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from rejoin.simulation.world import Actor, Millis, Order, World
 
 CommitMode: TypeAlias = Literal["auto", "after", "after-async", "before", "none"]
 
-GOES_ON: Final = (AssignorFailedError, ListenerError, CommitFailedError, RebalanceInProgressError)
-"""What a user's loop survives besides retriable errors: the next poll rejoins."""
+SURVIVABLE: Final = (AssignorFailedError, ListenerError, CommitFailedError, RebalanceInProgressError)
+"""Errors that a user's loop survives besides retriable ones: the next poll rejoins."""
 
 _PAUSE_AFTER_ERROR_MS: Final = 100
 _COORDINATOR, _ANY = 0, 1
@@ -67,7 +67,7 @@ _COORDINATOR, _ANY = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """What the user's code does. ``revoke_ms`` is how long its listener takes to give partitions up."""
+    """What the user's code does. ``revoke_ms`` is how long its listener takes to revoke partitions."""
 
     topics: tuple[str, ...]
     assignors: tuple[str, ...]
@@ -76,39 +76,40 @@ class UserCode:
     poll_ms: Millis
     revoke_ms: Millis = 0
     revive_ms: Millis = 30_000
-    """A process that died of an error is started again after this, as a supervisor would do it."""
+    """How long after a fatal error the process is started again, as a supervisor does it."""
 
 
 class ConsumerActor(Actor):
-    """One consumer's process. ``life`` counts its starts; it is down while ``core`` is none."""
+    """One consumer's process. ``incarnation`` counts its starts and ends; it is down while ``core`` is none."""
 
     def __init__(
-        self, world: World, network: Network, cluster: Cluster, config: ConsumerConfig, work: UserCode, name: str
+        self, world: World, network: Network, cluster: Cluster, config: ConsumerConfig, user_code: UserCode, name: str
     ) -> None:
         super().__init__(world, name)
         self.network = network
         self.cluster = cluster
         self.config = config
-        self.work = work
-        self.topics = work.topics
-        self.life = 0
+        self.user_code = user_code
+        self.topics = user_code.topics
+        self.incarnation = 0
         self.core: ConsumerCore | None = None
         self.wanted = False
-        """Whether this process shall run, whatever it does right now."""
-        self.is_twin = False
+        """Whether this process should run, whatever it does right now."""
+        self.is_duplicate = False
         """Whether it was started beside another with the same group instance id."""
         self.stuck_until: Millis = 0
         self.busy = False
         """True while the user's code has records in hand."""
         self.stopping = False
         self.closing = False
-        self.dozing = False
-        self.consider_dozing: Callable[[ConsumerActor], None] | None = None
-        self.wake_up: Callable[[ConsumerActor], None] | None = None
+        self.is_skipped = False
+        """True in an interval in which nothing new happens to it, and none of its messages is played."""
+        self.on_step: Callable[[ConsumerActor], None] | None = None
+        self.on_resume: Callable[[ConsumerActor], None] | None = None
         self._connections = [
             [network.connect(self, node, kind) for kind in (_COORDINATOR, _ANY)] for node in cluster.nodes
         ]
-        self._where: dict[int, ClientConnection] = {}
+        self._connection_of: dict[int, ClientConnection] = {}
         self._inbox: deque[Input] = deque()
         self._draining = False
         self._queued_at: Millis | None = None
@@ -120,28 +121,30 @@ class ConsumerActor(Actor):
     def is_up(self) -> bool:
         return self.core is not None
 
-    # -- lives
+    # -- starting and ending
 
     def start(self) -> None:
-        """Begin a life: subscribe and poll."""
+        """Start the process: subscribe and poll."""
         self.wanted = True
         if self.core is not None:
             return
-        self.life += 1
+        self.incarnation += 1
         self.stopping = self.closing = self.busy = False
         self.stuck_until = 0
-        assignors = [assignor_named(name) for name in self.work.assignors]
+        assignors = [assignor_named(name) for name in self.user_code.assignors]
         self.core = ConsumerCore(self.config, assignors, self.random.random, log_end=self._log_end)
         self._queued_at = None
         self._inbox.clear()
         self._hand = []
-        self.emit(ConsumerStarted(client_id=self.name, group_id=self.config.group_id or "", incarnation=self.life))
+        self.emit(
+            ConsumerStarted(client_id=self.name, group_id=self.config.group_id or "", incarnation=self.incarnation)
+        )
         self.step(Subscribed(self.topics))
         self._poll()
 
     def crash(self) -> None:
-        """End without a word."""
-        self.disturb()
+        """Kill the process: it tells the group nothing."""
+        self.catch_up()
         if self.core is None:
             return
         self._end()
@@ -150,13 +153,17 @@ class ConsumerActor(Actor):
     def stop(self) -> None:
         """Finish the record in hand, then close."""
         self.wanted = False
-        self.disturb()
+        self.catch_up()
         if self.core is not None and not self.stopping:
             self.stopping = True
-            self._stop(self.life)
+            self._stop(self.incarnation)
 
-    def _stop(self, life: int) -> None:
-        if life == self.life and not self.later(self._stop, life, self.user_lane) and not self.busy:
+    def _stop(self, incarnation: int) -> None:
+        if (
+            incarnation == self.incarnation
+            and not self.later(self._stop, incarnation, self.user_lane)
+            and not self.busy
+        ):
             self._close()
 
     def _close(self) -> None:
@@ -166,10 +173,10 @@ class ConsumerActor(Actor):
             self.step(Closed())
 
     def _end(self) -> None:
-        self.life += 1
+        self.incarnation += 1
         self.core = None
         self.paused_until = 0
-        self._where.clear()
+        self._connection_of.clear()
         for pair in self._connections:
             for connection in pair:
                 connection.drop()
@@ -179,51 +186,51 @@ class ConsumerActor(Actor):
         self.emit(ConsumerStopped(client_id=self.name, group_id=self.config.group_id or ""))
 
     def _die(self, error: KafkaError) -> None:
-        """An error that the user's loop does not survive: the process ends, and is started again later."""
+        """A fatal error for the user's loop: the process ends, and is started again later."""
         self._end()
         self.emit(
             ConsumerFailed(
                 client_id=self.name, group_id=self.config.group_id or "", problem=f"{type(error).__name__}: {error}"
             )
         )
-        self.world.at(self.world.now + self.work.revive_ms, self.user_lane, self._revive, self.life)
+        self.world.at(self.world.now + self.user_code.revive_ms, self.user_lane, self._revive, self.incarnation)
 
-    def _revive(self, life: int) -> None:
-        if life == self.life and self.wanted:
+    def _revive(self, incarnation: int) -> None:
+        if incarnation == self.incarnation and self.wanted:
             self.start()
 
     def pause(self, until: Millis) -> None:
-        """Stand still, as in a long garbage collection: nothing is read, nothing sent, no timer rings."""
-        self.disturb()
+        """Pause the process, as a long garbage collection does: it reads nothing, sends nothing, fires no timer."""
+        self.catch_up()
         if self.core is not None:
             self.paused_until = max(self.paused_until, until)
 
     def reset_connections(self) -> None:
-        """Break every connection; what is on its way is lost, and what waits fails."""
+        """Break every connection; messages in flight are lost, and waiting requests fail."""
         for pair in self._connections:
             for connection in pair:
                 connection.break_off()
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Read other topics from the next poll on."""
-        self.disturb()
+        """Subscribe to other topics from the next poll on."""
+        self.catch_up()
         self.topics = topics
         if self.core is not None and not self.stopping:
             self._when_running(lambda: self.step(Subscribed(topics)))
 
     def get_stuck(self, until: Millis) -> None:
-        """Let the user's code hang in its next step."""
-        self.disturb()
+        """Make the user's code hang in its next step."""
+        self.catch_up()
         self.stuck_until = max(self.stuck_until, until)
 
     def in_hand(self) -> list[RecordRange]:
-        """Records that were handed to the user's code and are not processed yet."""
+        """Records that the user's code has and has not processed yet."""
         return list(self._hand) if self.core is not None else []
 
-    def disturb(self) -> None:
-        """Something is about to happen to this process: its core must be as of now."""
-        if self.dozing and self.wake_up is not None:
-            self.wake_up(self)
+    def catch_up(self) -> None:
+        """Bring the core to the present before something happens to this process."""
+        if self.is_skipped and self.on_resume is not None:
+            self.on_resume(self)
 
     def _when_running(self, act: Callable[[], None]) -> None:
         self._user(self.world.now, lambda _: act(), None)
@@ -231,40 +238,46 @@ class ConsumerActor(Actor):
     # -- the core
 
     def step(self, what: Input) -> None:
-        """Hand something in and carry out what the core wants done."""
+        """Hand an input to the core and apply the effects."""
         inbox = self._inbox
         inbox.append(what)
         if self._draining:
             return
         self._draining = True
-        life = self.life
+        incarnation = self.incarnation
         now = self.world.now
         try:
-            while inbox and life == self.life:
+            while inbox and incarnation == self.incarnation:
                 assert self.core is not None, "a consumer that is down takes nothing in"
                 for effect in self.core.step(inbox.popleft(), now):
                     self._apply(effect)
-                    if life != self.life:
+                    if incarnation != self.incarnation:
                         break
         finally:
             self._draining = False
-        if self.core is not None and life == self.life:
+        if self.core is not None and incarnation == self.incarnation:
             self._set_timer(self.core.next_deadline())
-            if self.consider_dozing is not None:
-                self.consider_dozing(self)
+            if self.on_step is not None:
+                self.on_step(self)
+
+    def restart_timer(self) -> None:
+        """Set the timer anew after the core has skipped an interval."""
+        self._queued_at = None
+        if self.core is not None:
+            self._set_timer(self.core.next_deadline())
 
     def _set_timer(self, due: Millis | None) -> None:
         if due is not None and (self._queued_at is None or due < self._queued_at):
             self._queued_at = max(due, self.world.now)
-            self.world.at(self._queued_at, self.timer_lane, self._ring, (self.life, self._queued_at))
+            self.world.at(self._queued_at, self.timer_lane, self._on_timer, (self.incarnation, self._queued_at))
 
-    def _ring(self, what: tuple[int, Millis]) -> None:
-        life, at = what
-        if life != self.life or at != self._queued_at or self.core is None or self.dozing:
+    def _on_timer(self, what: tuple[int, Millis]) -> None:
+        incarnation, at = what
+        if incarnation != self.incarnation or at != self._queued_at or self.core is None or self.is_skipped:
             return
         if self.paused_until > self.world.now:
             self._queued_at = self.paused_until
-            self.world.at(self.paused_until, self.timer_lane, self._ring, (life, self.paused_until))
+            self.world.at(self.paused_until, self.timer_lane, self._on_timer, (incarnation, self.paused_until))
             return
         self._queued_at = None
         due = self.core.next_deadline()
@@ -280,15 +293,15 @@ class ConsumerActor(Actor):
             case Send():
                 self._send(effect)
             case Cancel():
-                connection = self._where.pop(effect.request_id, None)
+                connection = self._connection_of.pop(effect.request_id, None)
                 if connection is not None:
                     connection.cancel(effect.request_id)
             case PollReturned():
-                self._took(effect.ranges)
+                self._on_records(effect.ranges)
             case Raised():
                 self._raised(effect.error)
             case CallListener():
-                self._listen(effect)
+                self._call_listener(effect)
             case CommitDone():
                 if callable(effect.token):
                     effect.token(effect.error)
@@ -298,12 +311,12 @@ class ConsumerActor(Actor):
                 elif effect.error is not None:
                     self._raised(effect.error)
             case _:
-                assert isinstance(effect, OffsetsFound), f"nobody knows what to do with {effect!r}"
+                assert isinstance(effect, OffsetsFound), f"there is no rule for {effect!r}"
 
     # -- requests
 
     def connection_to(self, node: int, kind: int) -> ClientConnection:
-        """The connection to a node, by its index: 0 for what the coordinator is asked, 1 for the rest."""
+        """The connection to a node by its index; ``kind`` is 0 for requests to the coordinator and 1 for all others."""
         return self._connections[node][kind]
 
     def _send(self, send: Send) -> None:
@@ -311,17 +324,21 @@ class ConsumerActor(Actor):
             connection = self._connections[self.cluster.by_address(send.to.port).index][_COORDINATOR]
         else:
             connection = self._connections[self.cluster.any_node(self.number, self.world.now).index][_ANY]
-        self._where[send.request_id] = connection
+        self._connection_of[send.request_id] = connection
         connection.ask(send.request_id, send.request, send.version, send.timeout_ms)
 
+    def expect_answer(self, request_id: int, connection: ClientConnection) -> None:
+        """A request of the core waits on a connection."""
+        self._connection_of[request_id] = connection
+
     def answered(self, exchange: Exchange) -> None:
-        """An answer arrived."""
-        if self._where.pop(exchange.request_id, None) is not None and exchange.response is not None:
+        """A response arrived."""
+        if self._connection_of.pop(exchange.request_id, None) is not None and exchange.response is not None:
             self.step(Answered(exchange.request_id, exchange.response))
 
     def failed(self, exchange: Exchange, failure: Failure) -> None:
-        """A request will not be answered any more."""
-        if self._where.pop(exchange.request_id, None) is not None and self.core is not None:
+        """A request has failed: no response will come."""
+        if self._connection_of.pop(exchange.request_id, None) is not None and self.core is not None:
             self.step(Failed(exchange.request_id, failure))
 
     def _log_end(self, partition: TopicPartition, now: Millis) -> int:
@@ -334,17 +351,17 @@ class ConsumerActor(Actor):
     # -- the user's thread
 
     def _user(self, at: Millis, act: Callable[..., None], argument: object) -> None:
-        """Have the user's thread do something, later if it hangs or the process stands still."""
-        self.world.at(at, self.user_lane, self._user_goes_on, (self.life, act, argument))
+        """Run something in the user's thread, later if that hangs or the process is paused."""
+        self.world.at(at, self.user_lane, self._run_user, (self.incarnation, act, argument))
 
-    def _user_goes_on(self, what: tuple[int, Callable[..., None], object]) -> None:
-        life, act, argument = what
-        if life != self.life:
+    def _run_user(self, what: tuple[int, Callable[..., None], object]) -> None:
+        incarnation, act, argument = what
+        if incarnation != self.incarnation:
             return
-        if self.later(self._user_goes_on, what, self.user_lane):
+        if self.later(self._run_user, what, self.user_lane):
             return
         if self.stuck_until > self.world.now:
-            self.world.at(self.stuck_until, self.user_lane, self._user_goes_on, what)
+            self.world.at(self.stuck_until, self.user_lane, self._run_user, what)
             return
         act(argument)
 
@@ -358,9 +375,9 @@ class ConsumerActor(Actor):
             self._user(self.world.now, self._poll, None)
         else:
             self.busy = False
-            self.step(Polled(self.work.poll_ms))
+            self.step(Polled(self.user_code.poll_ms))
 
-    def _took(self, ranges: tuple[RecordRange, ...]) -> None:
+    def _on_records(self, ranges: tuple[RecordRange, ...]) -> None:
         if self.closing:
             return  # close ended the poll
         if not ranges:
@@ -368,7 +385,7 @@ class ConsumerActor(Actor):
             return
         self.busy = True
         self._hand = list(ranges)
-        if self.work.commit == "before":
+        if self.user_code.commit == "before":
             self.step(CommitAsked(self._committed_before))
         else:
             self._process()
@@ -377,7 +394,7 @@ class ConsumerActor(Actor):
         if self.stopping:
             self._close()
             return
-        if not error.retriable and not isinstance(error, GOES_ON):
+        if not error.retriable and not isinstance(error, SURVIVABLE):
             self._die(error)
             return
         self.busy = True
@@ -385,16 +402,16 @@ class ConsumerActor(Actor):
 
     def _committed_before(self, error: KafkaError | None) -> None:
         if error is not None:
-            # Not committed, so not to be processed either: whoever owns the partitions now will.
+            # Not committed, so not to be processed either: the new owner of the partitions does it.
             self._put_back()
             self._raised(error)
         else:
             self._process()
 
     def _process(self) -> None:
-        """Take the time these records take, one partition's after the other."""
+        """Process the records in hand: one partition after the other, each in its time."""
         records = sum(taken.end - taken.start for taken in self._hand)
-        total = self.work.processing.of(records, self.random)
+        total = self.user_code.processing.of(records, self.random)
         done = 0
         for taken in self._hand:
             done += taken.end - taken.start
@@ -413,7 +430,7 @@ class ConsumerActor(Actor):
             self._finished()
 
     def _put_back(self) -> None:
-        """What was not processed is not committed either."""
+        """Seek back to the records that were not processed, so that they are not committed."""
         assert self.core is not None
         owned = frozenset(self.core.assignment())
         for topic, index, start, _ in self._hand:
@@ -423,7 +440,7 @@ class ConsumerActor(Actor):
         self._hand = []
 
     def _finished(self) -> None:
-        match self.work.commit:
+        match self.user_code.commit:
             case "after":
                 self.step(CommitAsked(self._committed))
             case "after-async":
@@ -442,18 +459,18 @@ class ConsumerActor(Actor):
 
     # -- the listener
 
-    def _listen(self, effect: CallListener) -> None:
-        if effect.kind == "revoked" and effect.partitions and self.work.commit == "after-async":
-            self._inbox.append(CommitAsked(partial(self._listened, self.life)))
-        elif effect.kind == "revoked" and effect.partitions and self.work.revoke_ms:
-            self._user(self.world.now + self.work.revoke_ms, self._listened_late, None)
+    def _call_listener(self, effect: CallListener) -> None:
+        if effect.kind == "revoked" and effect.partitions and self.user_code.commit == "after-async":
+            self._inbox.append(CommitAsked(partial(self._listener_done, self.incarnation)))
+        elif effect.kind == "revoked" and effect.partitions and self.user_code.revoke_ms:
+            self._user(self.world.now + self.user_code.revoke_ms, self._listener_done_late, None)
         else:
             self._inbox.append(CallbackDone())
 
-    def _listened(self, life: int, _: KafkaError | None) -> None:
-        if life == self.life and self.core is not None:
+    def _listener_done(self, incarnation: int, _: KafkaError | None) -> None:
+        if incarnation == self.incarnation and self.core is not None:
             self.step(CallbackDone())
 
-    def _listened_late(self, _: object) -> None:
+    def _listener_done_late(self, _: object) -> None:
         if self.core is not None:
             self.step(CallbackDone())

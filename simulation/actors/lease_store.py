@@ -1,4 +1,4 @@
-"""What the leases need of a store, in memory: what ``Beat``, ``Take`` and ``GiveBack`` promise, by its own clock."""
+"""The store of leases in memory: carries out ``Beat``, ``Take`` and ``GiveBack`` by the virtual clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rejoin.protocol.types import TopicPartition
 
 @dataclass
 class LeaseRow:
-    """A node's or a lease's row; a lease that was given back has no end."""
+    """The row of a node or of a lease; a lease that was given back does not expire."""
 
     node_id: int
     incarnation: str
@@ -91,11 +91,11 @@ class MemoryLeaseStore:
         )
 
     def leader(self, partition: TopicPartition, now: float) -> int | None:
-        """The id of the node that has a partition, if any has."""
+        """The id of the node that holds a partition's lease, or none."""
         lease = self.leases.get(partition)
         return lease.node_id if lease is not None and self._live(lease, now) else None
 
     def _node(self, row: LeaseRow, now: float) -> NodeSeen:
-        assert row.expires_at is not None, "a node's row has an end"
+        assert row.expires_at is not None, "a node's row expires"
         broker = self.broker_of(row.node_id)
         return NodeSeen(row.node_id, row.incarnation, broker.host, broker.port, int(row.expires_at - now))

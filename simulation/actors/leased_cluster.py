@@ -1,9 +1,8 @@
-"""Leadership by leases: the very machine that shares the offsets partitions among the service's nodes.
+"""Leadership by leases: the state machine that shares the offsets partitions among the service's nodes.
 
-Each process of a node has one, and all have a store of leases between them, which they reach over a network of their
-own and which is also where the offsets log is kept. So a node that stands still, or cannot reach the store, loses what
-it leads as it does in the service: it gives up by its own clock, another takes over when the lease has run out, and
-what was under way from before is refused.
+Each process of a node has one. They share a store of leases, which also keeps the offsets log and which they reach over
+a network of their own. A node that is paused, or cannot reach the store, loses what it leads as in the service: it
+resigns by its own clock, another takes over when the lease has expired, and appends of the old epoch are refused.
 """
 
 from __future__ import annotations
@@ -38,39 +37,39 @@ from rejoin.simulation.disk import Disk
 from rejoin.simulation.world import Millis, Order, World
 
 _SLOWEST_MS: Final = 5
-"""How long a request to the store, or its answer, is on its way at most."""
+"""The longest time that a request to the store, or its response, is in flight."""
 _PATIENCE_PARTS: Final = 3
-"""A node waits for the store's answer for this part of a lease."""
+"""A node waits for the store's response for this part of a lease."""
 
 
 @dataclass(slots=True)
 class _StorePath:
-    """A node's way to the store, and what waits for it to be open, in order."""
+    """A node's connection to the store, and what waits for it, in order. It is open when there are no cuts."""
 
     cuts: int = 0
-    waiting: deque[Callable[[], None]] = field(default_factory=deque)
+    queued: deque[Callable[[], None]] = field(default_factory=deque)
 
 
 class LeaseHolder:
-    """The leases of one life of a node."""
+    """The leases of one incarnation of a node."""
 
     def __init__(self, cluster: LeasedCluster, node: NodeActor) -> None:
         self.cluster = cluster
         self.node = node
-        self.life = node.life
-        self.incarnation = f"{node.name}/{node.life}"
+        self.process = node.incarnation
+        self.incarnation = f"{node.name}/{node.incarnation}"
         self.leases = Leases(node.broker.node_id, self.incarnation, cluster.store.partitions, cluster.lease_ms)
         self._request = 0
-        self._told: ClusterSeen | None = None
-        self._rings_at: Millis | None = None
+        self._last_seen: ClusterSeen | None = None
+        self._timer_at: Millis | None = None
 
     @property
     def is_over(self) -> bool:
-        """Whether the process it belonged to is gone."""
-        return self.life != self.node.life
+        """Whether the process that it belonged to has ended."""
+        return self.process != self.node.incarnation
 
     def hand_in(self, what: Happening, request: int | None = None) -> None:
-        """Take something in when the clock of the node goes; the end of a request only if nothing has ended it."""
+        """Take an input, after the pause if the node is paused; the end of a request only once."""
         if self.is_over or self.node.later(self._late, (what, request), Order.CONTROL.value):
             return
         if request is not None:
@@ -88,14 +87,14 @@ class LeaseHolder:
                     self.node.hand_in(Resigned(effect.partition))
                 case _:
                     pass
-        told = leases.known(self.node.broker, leases.view)
-        if leases.view.nodes and told != self._told:
-            self._told = told
-            self.node.hand_in(told)
-        self._set_alarm()
+        seen = leases.known(self.node.broker, leases.view)
+        if leases.view.nodes and seen != self._last_seen:
+            self._last_seen = seen
+            self.node.hand_in(seen)
+        self._set_timer()
 
-    def look(self) -> None:
-        """Give up what is not led by right any more. A node looks before everything that it takes in."""
+    def check_expiry(self) -> None:
+        """Resign from everything if the leases have expired. A node checks before each input."""
         valid_until = self.leases.valid_until()
         if valid_until is not None and self.cluster.world.now >= valid_until:
             self.hand_in(Tick())
@@ -103,18 +102,18 @@ class LeaseHolder:
     def _late(self, what: tuple[Happening, int | None]) -> None:
         self.hand_in(*what)
 
-    def _set_alarm(self) -> None:
+    def _set_timer(self) -> None:
         due = self.leases.next_deadline()
         if due is not None:
             world = self.cluster.world
             at = max(due, world.now + 1)
-            if self._rings_at is None or self._rings_at <= world.now or at < self._rings_at:
-                self._rings_at = at
-                world.control(at, self._ring, at)
+            if self._timer_at is None or self._timer_at <= world.now or at < self._timer_at:
+                self._timer_at = at
+                world.control(at, self._on_timer, at)
 
-    def _ring(self, at: Millis) -> None:
-        if at == self._rings_at:
-            self._rings_at = None
+    def _on_timer(self, at: Millis) -> None:
+        if at == self._timer_at:
+            self._timer_at = None
             self.hand_in(Tick())
 
     def _ask(self, request: Request) -> None:
@@ -122,7 +121,7 @@ class LeaseHolder:
         patience = max(1, cluster.lease_ms // _PATIENCE_PARTS)
         world.control(world.now + patience, self._late, (Unreachable(), number))
         if cluster.reaches_store(self.node):
-            # What a process has sent before it died is carried out all the same.
+            # Requests that a process sent before it crashed are carried out all the same.
             world.control(world.now + cluster.draw_delay(), self._arrive, (request, number))
 
     def _arrive(self, what: tuple[Request, int]) -> None:
@@ -139,7 +138,7 @@ class LeaseHolder:
 
 
 class LeasedCluster(Cluster):
-    """Nodes that lead what they have a lease for. ``lease_ms`` is how long one lasts."""
+    """Nodes that lead the partitions they hold leases of. A lease lasts ``lease_ms``."""
 
     def __init__(
         self, world: World, disk: Disk, nodes: int, settings: Settings, gossip_ms: Millis, lease_ms: Millis
@@ -153,7 +152,7 @@ class LeasedCluster(Cluster):
         )
         self._paths_to_store = {node: _StorePath() for node in self.nodes}
 
-    # -- who leads
+    # -- leadership
 
     def leader_of(self, group_id: str) -> NodeActor | None:
         node_id = self.store.leader(self.partition_of(group_id), self.world.now)
@@ -161,25 +160,25 @@ class LeasedCluster(Cluster):
 
     def begin(self) -> None:
         for node in self.nodes:
-            self._take_part(node)
+            self._join(node)
 
     def crash(self, node: NodeActor) -> None:
         node.crash()
-        self._paths_to_store[node].waiting.clear()
+        self._paths_to_store[node].queued.clear()
 
-    def come_back(self, node: NodeActor) -> None:
-        self._take_part(node)
+    def rejoin(self, node: NodeActor) -> None:
+        self._join(node)
 
     def move(self, partition: TopicPartition, zombie_ms: Millis) -> None:
-        """Whoever leads gives it up, and another takes it."""
+        """The leader resigns, and another node takes over."""
         node_id = self.store.leader(partition, self.world.now)
-        if node_id is not None and (tenure := self.nodes[node_id - 1].tenure) is not None:
-            tenure.hand_in(Resign(partition))
+        if node_id is not None and (lease_holder := self.nodes[node_id - 1].lease_holder) is not None:
+            lease_holder.hand_in(Resign(partition))
 
-    def _take_part(self, node: NodeActor) -> None:
+    def _join(self, node: NodeActor) -> None:
         node.step(ClusterSeen((node.broker,), {}))
-        node.tenure = LeaseHolder(self, node)
-        node.tenure.hand_in(Tick())
+        node.lease_holder = LeaseHolder(self, node)
+        node.lease_holder.hand_in(Tick())
 
     # -- the store
 
@@ -190,34 +189,34 @@ class LeasedCluster(Cluster):
         return not self._paths_to_store[node].cuts
 
     def carry_out(self, request: Request, by: LeaseHolder) -> Happening:
-        """Do in the store what a node wants done there, and let the others know that something has changed."""
+        """Carry out a node's request in the store, and nudge the others if it changed something."""
         answer = self.store.carry_out(request, by.node.broker.node_id, by.incarnation, self.world.now)
         if isinstance(answer, Taken):
             for partition, epoch in answer.epochs.items():
                 self.disk.log(partition).epoch = epoch
         if not isinstance(request, Beat):
             for node in self.nodes:
-                if node.tenure is not None and self.reaches_store(node):
+                if node.lease_holder is not None and self.reaches_store(node):
                     delay = self.random.randint(1, max(1, self.gossip_ms))
-                    self.world.control(self.world.now + delay, node.tenure.hand_in, Nudge())
+                    self.world.control(self.world.now + delay, node.lease_holder.hand_in, Nudge())
         return answer
 
     def cut_off(self, nodes: list[NodeActor]) -> None:
-        """Nodes cannot reach the store. Who is cut off twice must be healed twice."""
+        """Nodes cannot reach the store. A node that is cut off twice must be healed twice."""
         for node in nodes:
             self._paths_to_store[node].cuts += 1
 
     def heal(self, nodes: list[NodeActor]) -> None:
-        """Nodes reach the store again: what waited there goes on its way, in order."""
+        """Nodes reach the store again; what was queued goes out, in order."""
         for node in nodes:
-            line = self._paths_to_store[node]
-            line.cuts -= 1
-            while not line.cuts and line.waiting:
-                line.waiting.popleft()()
+            path = self._paths_to_store[node]
+            path.cuts -= 1
+            while not path.cuts and path.queued:
+                path.queued.popleft()()
 
     def at_store(self, node: NodeActor, act: Callable[[], None]) -> None:
-        line = self._paths_to_store[node]
-        if line.cuts:
-            line.waiting.append(act)
+        path = self._paths_to_store[node]
+        if path.cuts:
+            path.queued.append(act)
         else:
             act()

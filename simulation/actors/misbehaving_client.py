@@ -1,4 +1,4 @@
-"""Somebody who asks what nobody should be given: late, mistaken or made-up requests, as old processes send them."""
+"""A client whose requests must be refused: late, mistaken or invented, as processes from before send them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MisbehavingClient:
-    """Takes a member's name and a generation that is over, or a name that nobody has, every so often."""
+    """Sends requests with a member's id and an old generation, or with an id that no member has."""
 
     def __init__(self, lab: Lab, every_ms: Millis, until: Millis) -> None:
         self.lab = lab
@@ -46,7 +46,7 @@ class MisbehavingClient:
             instance_id = None if member is None else member.group_instance_id
             request, version = self._request(group_id, member_id, instance_id, generation)
             exchange = voided(consumers[0], node.index, request, version, world.now)
-            node.hand_in(Received(exchange, request, Context(version, "stranger")))
+            node.hand_in(Received(exchange, request, Context(version, "misbehaving")))
         if world.now < self.until:
             world.control(world.now + self.every_ms, self._ask)
 
@@ -78,5 +78,5 @@ class MisbehavingClient:
 
 
 def voided(client: ConsumerActor, node: int, request: Request, version: int, now: Millis) -> Exchange:
-    """A token whose answer goes nowhere."""
+    """A token whose response is dropped."""
     return Exchange(client.connection_to(node, 1), -1, -1, request, version, now, now)

@@ -1,8 +1,8 @@
-"""What became of the records, kept while the world goes on: processed, processed again, late, lost.
+"""Counts during a run what became of the records: processed, processed twice, late, lost.
 
-A partition's log is counted from the first position any consumer of the group started at. What was never processed but
-lies before what was committed or processed is lost: somebody committed past it. The numbers are those of
-:mod:`rejoin.client.workload.accounting`, which counts them from journals afterwards.
+A partition's log is counted from the first position any consumer of the group started at. A record that was never
+processed but lies before the committed or processed offsets is lost: a consumer committed past it. The numbers are
+those of :mod:`rejoin.client.workload.accounting`, which counts them from journals afterwards.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Ledger:
     late: int = 0
 
     def process(self, start: int, end: int) -> list[OffsetRange]:
-        """Take a piece down; returns what of it is new."""
+        """Note a range as processed; returns the parts of it that are new."""
         fresh: list[OffsetRange] = []
         at = start
         touched: list[OffsetRange] = []
@@ -61,7 +61,7 @@ class Ledger:
         return fresh
 
     def lost(self) -> list[OffsetRange]:
-        """What nobody processed though somebody went past it."""
+        """The ranges that no consumer processed, before an offset that was committed or processed."""
         reached = self.first if self.first is not None else (self.spans[0].start if self.spans else 0)
         if self.spans:
             reached = min(reached, self.spans[0].start)
@@ -87,7 +87,7 @@ class Accounting:
             PositionsFound: self._found,
             CommitSucceeded: self._committed,
         }
-        """What to do with an event, by its class; others are of no interest."""
+        """Handlers by event class; other events do not matter here."""
 
     def _processed(self, event: RecordsProcessed, now: Millis) -> None:
         for done in event.ranges:

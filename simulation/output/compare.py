@@ -60,7 +60,7 @@ def _typed(key: str, value: str) -> Any:
 
 
 def compare(scenario: Scenario, axes: list[VariantAxis], seed: int | None) -> list[tuple[list[str], Summary]]:
-    """Play every combination with the same seed: the values, and what came out."""
+    """Play every combination with the same seed: the values, and the summary."""
     results = []
     for values in product(*(axis.values for axis in axes)):
         _, summary = play(variant(scenario, list(zip(axes, values, strict=True))), seed)

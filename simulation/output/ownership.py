@@ -1,4 +1,4 @@
-"""Who owned what and when, as the consumers themselves believed, and when nobody did."""
+"""Which consumer owned a partition when, as the consumers saw it, and when none did."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OwnershipInterval(NamedTuple):
 
 @dataclass(slots=True)
 class PartitionOwners:
-    """A partition: who owns it, in the order in which they got it, and how long nobody did."""
+    """The owners of a partition, in the order in which they got it, and how long it had none."""
 
     owners: dict[str, Millis] = field(default_factory=dict)
     free_since: Millis | None = 0
@@ -39,7 +39,7 @@ class PartitionOwners:
 
 @dataclass(slots=True)
 class ClientState:
-    """A consumer: what it owns, and since when it has stood still for a rebalance."""
+    """A consumer: what it owns, and since when it has been stopped by a rebalance."""
 
     group_id: str
     owned: dict[GroupPartition, None] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class ClientState:
 
 
 class Ownership:
-    """Follows the events. ``keep``: remember every single ownership, for the chart."""
+    """Follows the events. ``keep``: remember every interval of ownership, for the chart."""
 
     def __init__(self, *, keep: bool = False) -> None:
         self.places: dict[GroupPartition, PartitionOwners] = {}
@@ -57,7 +57,7 @@ class Ownership:
         """By group: consumer-milliseconds in which a consumer that had owned something waited for a rebalance."""
         self.held: list[OwnershipInterval] = []
         self.closed_gaps: list[tuple[GroupPartition, Millis]] = []
-        """Partitions that found an owner again since somebody last took this list, and how long they had none."""
+        """Partitions that have an owner again, and how long they had none; the reader clears the list."""
         self._keep = keep
         self.handlers: EventHandlers = {
             PartitionsAssigned: self._assigned,
@@ -68,10 +68,10 @@ class Ownership:
             ConsumerStopped: self._ended,
             ConsumerFailed: self._ended,
         }
-        """What to do with an event, by its class; others are of no interest."""
+        """Handlers by event class; other events do not matter here."""
 
     def expect(self, group_id: str, topic: str, partitions: int, now: Millis) -> None:
-        """From now on these partitions should be owned by somebody in the group."""
+        """From now on these partitions should have an owner in the group."""
         for index in range(partitions):
             place = GroupPartition(group_id, topic, index)
             if place not in self.places:

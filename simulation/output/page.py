@@ -31,15 +31,15 @@ class RebalanceMark:
 
 
 class ChartEvents:
-    """Listens for rebalances and for what was done from outside."""
+    """Collects the rebalances and the actions of a run, for the chart."""
 
     def __init__(self) -> None:
         self.rebalances: list[RebalanceMark] = []
         self.done: list[tuple[Millis, str]] = []
         self._open: dict[str, RebalanceMark] = {}
 
-    def hear(self, _: Actor, event: Event, now: Millis) -> None:
-        """Take an event in."""
+    def on_event(self, _: Actor, event: Event, now: Millis) -> None:
+        """Take an event."""
         match event:
             case RebalanceStarted():
                 if event.group_id not in self._open:
@@ -58,12 +58,12 @@ class ChartEvents:
                 pass
 
     def finish(self, now: Millis) -> None:
-        """The end of the run: what is still going on lasts until here."""
+        """The end of the run: rebalances that still go on last until here."""
         for mark in self._open.values():
             mark.end = now
 
 
-def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, story: list[str]) -> str:
+def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, lines: list[str]) -> str:
     """The page."""
     marks.finish(summary.horizon_ms)
     owners: dict[str, int] = {}
@@ -90,7 +90,7 @@ def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, story: li
         .replace("@@ANSWER@@", html.escape(scenario.answer))
         .replace("@@RUN@@", html.escape(f"{clock(summary.horizon_ms)} of virtual time, seed {summary.seed}"))
         .replace("@@SUMMARY@@", _summary(summary))
-        .replace("@@STORY@@", html.escape("\n".join(story)))
+        .replace("@@STORY@@", html.escape("\n".join(lines)))
         .replace("@@DATA@@", text)
     )
 

@@ -1,6 +1,4 @@
-"""The answer of a run in numbers: rebalances by cause, partitions without an owner, consumers that stood still, records
-late, twice or lost.
-"""
+"""A run in numbers: rebalances by cause, partitions without an owner, stopped consumers, late and lost records."""
 
 from __future__ import annotations
 
@@ -64,7 +62,7 @@ class Summary:
 
 
 class SummaryCounter:
-    """Listens, and counts what the coordinator tells."""
+    """Counts the events of the coordinator."""
 
     def __init__(self) -> None:
         self.groups: dict[str, GroupSummary] = {}
@@ -76,8 +74,8 @@ class SummaryCounter:
             found = self.groups[group_id] = GroupSummary(group_id)
         return found
 
-    def hear(self, _: Actor, event: Event, now: Millis) -> None:
-        """Take an event in."""
+    def on_event(self, _: Actor, event: Event, now: Millis) -> None:
+        """Take an event."""
         match event:
             case RebalanceStarted():
                 causes = self.group(event.group_id).rebalances
@@ -141,7 +139,7 @@ ROWS: tuple[tuple[str, Callable[[GroupSummary], Any]], ...] = (
     ("  lost", lambda group: group.lost),
     ("  still to come", lambda group: group.behind),
 )
-"""The lines of a summary: what they are called, and their value."""
+"""The lines of a summary: name and value."""
 
 
 def causes(counts: dict[str, int]) -> str:

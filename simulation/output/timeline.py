@@ -1,4 +1,4 @@
-"""The timeline: what happened, in lines that people can read aloud."""
+"""The timeline of a run: its events as lines for people."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from rejoin.simulation.world import Actor, Millis
 UUID: Final = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TWICE: Final = re.compile(r"\b(\S+) \(\1\)")
 NOTABLE_GAP_MS: Final = 1_000
-"""Partitions that had no owner for less are not mentioned."""
+"""Shorter gaps in the ownership of partitions are not shown."""
 
 LOST_AGAIN_MS: Final = 30_000
-"""A consumer that loses its coordinator again within this is not mentioned again."""
+"""A consumer that loses its coordinator again within this time is not shown again."""
 
 MANY: Final = 12
 """More members than this are counted instead of named."""
 
 
 def short(text: str) -> str:
-    """Member ids without the part that nobody can remember; a name is not said twice."""
+    """Member ids without their UUIDs; a name that then stands there twice is printed once."""
     return _TWICE.sub(r"\1", UUID.sub("", text))
 
 
@@ -41,7 +41,7 @@ def clock(at: Millis) -> str:
 
 
 def span(ms: Millis) -> str:
-    """A length as a story tells it."""
+    """A length of time as the timeline prints it."""
     if ms < 1_000:
         return f"{ms} ms"
     if ms < 120_000:
@@ -50,30 +50,30 @@ def span(ms: Millis) -> str:
 
 
 class Timeline:
-    """Listens, and says each line to ``out``."""
+    """Listens for events, and prints each as a line."""
 
-    def __init__(self, out: Callable[[str], None], ownership: Callable[[], Ownership]) -> None:
-        self._out = out
+    def __init__(self, print_line: Callable[[str], None], ownership: Callable[[], Ownership]) -> None:
+        self._print_line = print_line
         self._ownership = ownership
         self._gaps_at: Millis = 0
         self._lost_at: dict[str, Millis] = {}
 
-    def hear(self, _: Actor, event: Event, now: Millis) -> None:
-        """Take an event in."""
-        line = words(event)
+    def on_event(self, _: Actor, event: Event, now: Millis) -> None:
+        """Take an event."""
+        line = line_of(event)
         if isinstance(event, consumer.CoordinatorLost):
-            # It is looked for every 100 ms; once is enough to know.
+            # A consumer looks for it every 100 ms; one line is enough.
             if now - self._lost_at.get(event.client_id, -LOST_AGAIN_MS) < LOST_AGAIN_MS:
                 line = None
             self._lost_at[event.client_id] = now
         if line is not None:
             self.flush()
-            self._out(f"{clock(now):>12}  {short(line)}")
+            self._print_line(f"{clock(now):>12}  {short(line)}")
         if isinstance(event, consumer.PartitionsAssigned):
             self._gaps_at = now
 
     def flush(self) -> None:
-        """Say which partitions have found an owner again."""
+        """Print which partitions have an owner again."""
         gaps = self._ownership().closed_gaps
         if not gaps:
             return
@@ -85,11 +85,13 @@ class Timeline:
                 worst = max(worst, gap)
         gaps.clear()
         if notable:
-            self._out(f"{clock(self._gaps_at):>12}      {owned(notable)} have an owner again after up to {span(worst)}")
+            self._print_line(
+                f"{clock(self._gaps_at):>12}      {owned(notable)} have an owner again after up to {span(worst)}"
+            )
 
 
-def words(event: Event) -> str | None:
-    """An event as the story tells it, or none when it is too small."""
+def line_of(event: Event) -> str | None:
+    """An event as the timeline prints it, or none if it is not shown."""
     match event:
         case coordinator.RebalanceStarted():
             kind = "first rebalance" if event.initial else "rebalance"

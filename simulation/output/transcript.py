@@ -1,8 +1,8 @@
-"""Writes down what a run asked of the coordinator, as commands of the transcripts in ``tests/transcripts``.
+"""Records the requests of a run as a transcript that can be played again.
 
-A transcript has one node, which plays all those that led its group's offsets partition one after the other, and names
-its members a, b, c. What was asked of a node that did not lead, or led no more, is left out; so are heartbeats that
-changed nothing, as long as the member could not have lost its session by that.
+A transcript has one node, which stands for all those that led its group's offsets partition one after the other, and
+names its members a, b, c. It leaves out requests to nodes that did not lead, and heartbeats that changed nothing, as
+long as the member could not have lost its session without them.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 MISBEHAVING: Final = "misbehaving"
 _BLOCK_MS: Final = 2_000
-"""A pause of so long begins another block."""
+"""After this time without a command a new block begins."""
 
 _MAY_BE_COMMITS: Final = ("commit", "log", "memory", "core", "answered")
-"""Words in the names of checks that commits may have broken; transcripts of others do without them."""
+"""Words in the names of checks that commits may break; transcripts of other violations leave commits out."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -52,7 +52,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class TranscriptLine:
     """A command. One that is not ``kept`` is left out.
 
-    ``still_since``: a timer of the node was due by then and had not rung; this is when the node did something last.
+    ``still_since``: a timer of the node was due and had not fired; this is when the node took its last input.
     """
 
     at: Millis
@@ -85,16 +85,16 @@ class GroupTranscript(Watcher):
         self._led_at: Millis = 0
         self._led_before: Millis = 0
         self._overdue = False
-        lab.disk.told_written.append(self._wrote)
+        lab.disk.on_append.append(self._wrote)
         for node in lab.cluster.nodes:
             node.watchers.append(self)
 
     def leads(self, node: NodeActor) -> bool:
         """Whether the transcript's node is this one by now."""
-        return self._leader == (node, node.life)
+        return self._leader == (node, node.incarnation)
 
     def before(self, node: NodeActor, what: Input) -> None:
-        """See whether a timer is late: because the node stood still, or because what comes first wins."""
+        """Note whether a timer is late: because the node was paused, or because an input won over it."""
         if self.leads(node) and node.core is not None:
             due = node.core.next_deadline()
             now = self.lab.world.now
@@ -111,14 +111,13 @@ class GroupTranscript(Watcher):
 
     def _elected(self, node: NodeActor, what: Elected) -> None:
         if not self.leads(node):
-            # One node plays them all: it gives up what the old one had, as soon as that did no more, and reads the log
-            # as the new one.
+            # One node stands for all: it resigns after the old leader's last step, and loads the log as the new one.
             self.lines.append(TranscriptLine(self._led_at, "resign writing" if self._appends else "resign"))
             self.lines += [TranscriptLine(self._led_at, self._ended(*append[:2])) for append in self._appends]
             self._appends.clear()
             self._see_topics()
-        self._say("elect hold")
-        self._leader = (node, node.life)
+        self._add("elect hold")
+        self._leader = (node, node.incarnation)
         self._led_at = self.lab.world.now
 
     def _led(self, what: Input, effects: list[Effect]) -> None:
@@ -126,9 +125,9 @@ class GroupTranscript(Watcher):
         text = self._command(what, effects)
         about_offsets = isinstance(what, Received) and isinstance(what.request, OffsetCommitRequest)
         if text is not None:
-            self._say(text, about_offsets)
+            self._add(text, about_offsets)
         elif isinstance(what, Elapsed) and self._overdue:
-            self._say("")
+            self._add("")
         for effect in effects:
             match effect:
                 case Append() if text is not None or self._is_ours(effect):
@@ -152,7 +151,7 @@ class GroupTranscript(Watcher):
         for name, topic in self.lab.cluster.topics.items():
             if len(topic.partitions) > self._topics[name]:
                 self._topics[name] = len(topic.partitions)
-                self._say(f"topic {name} to {self._topics[name]}")
+                self._add(f"topic {name} to {self._topics[name]}")
 
     def _ended(self, epoch: int, append_id: int) -> str:
         """What has become of an append whose node was gone when it ended."""
@@ -165,7 +164,7 @@ class GroupTranscript(Watcher):
     def _is_ours(self, append: Append) -> bool:
         return any(key_of(record)[:1] == (self.group_id,) for record in append.records)
 
-    def _say(self, text: str, about_offsets: bool = False) -> TranscriptLine:
+    def _add(self, text: str, about_offsets: bool = False) -> TranscriptLine:
         line = TranscriptLine(self.lab.world.now, text, self._led_before if self._overdue else None, about_offsets)
         self.lines.append(line)
         self._overdue = False
@@ -277,7 +276,7 @@ class GroupTranscript(Watcher):
                 text = "stored" if what.error is ErrorCode.NONE else f"stored {what.error.name}"
                 if not about_offsets:
                     return text
-                self._say(text, about_offsets=True)
+                self._add(text, about_offsets=True)
                 return None
         return None
 
@@ -318,7 +317,7 @@ class GroupTranscript(Watcher):
         if last is not None and now - kept_at >= self.lab.scenario.groups[self.group_id].session_timeout // 2:
             last.kept = True
             kept_at = last.at
-        line = self._say(text)
+        line = self._add(text)
         line.kept = False
         self._beats[name] = (kept_at, line)
         return None
@@ -339,5 +338,5 @@ class GroupTranscript(Watcher):
 
 
 def _loaded_at_once(lines: list[TranscriptLine]) -> int:
-    """How many lines at the beginning only say that the log was read before anything was asked."""
+    """How many lines at the beginning only load the log before the first request."""
     return 3 if [line.text for line in lines[:3]] == ["resign", "elect hold", "load"] else 0

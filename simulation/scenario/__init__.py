@@ -1,1 +1,1 @@
-"""Scenarios: their model, how they are read, and what happens in them."""
+"""Scenarios: their model, how they are read, and how their actions are carried out."""

@@ -20,7 +20,7 @@ class RollingDeploy(Part):
     repeat: Duration = 0
     """Do it again after so long, to the horizon; 0: once."""
     crash: bool = False
-    """Kill instead of stopping in good order."""
+    """Kill instead of stopping cleanly."""
 
 
 class ScaleGroup(Part):
@@ -32,7 +32,7 @@ class ScaleGroup(Part):
 
 
 class Autoscale(Part):
-    """Look at a group's lag now and then: one consumer for each so many records behind, within bounds.
+    """Scale a group by its lag: one consumer for each so many records behind, within bounds.
 
     After a change nothing is changed for ``cooldown``.
     """
@@ -53,14 +53,14 @@ class CrashConsumers(Part):
 
 
 class StopConsumers(Part):
-    """Stop consumers in good order, and start them again after a while, or never."""
+    """Stop consumers cleanly, and start them again after a while, or never."""
 
     consumer: Names
     restart: Duration | None = None
 
 
 class PauseProcesses(Part):
-    """Consumers or nodes stand still, as in a long garbage collection."""
+    """Pause consumers or nodes, as a long garbage collection does."""
 
     who: Names
     length: Duration = Field(alias="for")
@@ -69,7 +69,7 @@ class PauseProcesses(Part):
 
 
 class HangHandler(Part):
-    """The user's code hangs; heartbeats go on."""
+    """The user's code hangs; heartbeats continue."""
 
     consumer: Names
     length: Duration = Field(alias="for")
@@ -94,7 +94,7 @@ class ResetConnections(Part):
 
 
 class LoseMessages(Part):
-    """Connections break: chances for each message, before the request arrived and before the answer did."""
+    """Connections break: chances for each message, before a request arrives and before its response does."""
 
     requests: float = Field(default=0.0, ge=0.0, le=1.0)
     answers: float = Field(default=0.0, ge=0.0, le=1.0)
@@ -116,7 +116,7 @@ class SlowLog(Part):
 class Failover(Part):
     """A group's coordinator moves: its node crashes and comes back after ``down``, or, without, just gives it up.
 
-    ``zombie``: the old one goes on believing in itself for so long; not with leases, where it knows by its own clock.
+    ``zombie``: how long the old one still believes that it leads; not with leases, where it knows by its own clock.
     ``when``: wait until the group is in this state.
     """
 
@@ -127,7 +127,7 @@ class Failover(Part):
 
 
 class RestartNodes(Part):
-    """Nodes are killed at one instant and come back after ``down``. ``nodes`` empty: all of them."""
+    """Nodes are killed at one instant and start again after ``down``. ``nodes`` empty: all of them."""
 
     nodes: Annotated[tuple[str, ...], BeforeValidator(names_of)] = ()
     down: Duration
@@ -150,7 +150,7 @@ class GrowTopic(Part):
 
 
 class ChangeSubscription(Part):
-    """Consumers read other topics from now on."""
+    """Consumers subscribe to other topics from now on."""
 
     consumer: Names
     topics: Names
@@ -174,8 +174,8 @@ class DuplicateInstance(Part):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class ScenarioAction(Part):
-    """One event of the scenario: when, and exactly one thing that happens."""
+class ScheduledAction(Part):
+    """One event of the scenario: when, and exactly one action."""
 
     at: Duration
     deploy: RollingDeploy | None = None
@@ -195,25 +195,25 @@ class ScenarioAction(Part):
     grow: GrowTopic | None = None
     subscribe: ChangeSubscription | None = None
     flap: FlapConsumer | None = None
-    twin: DuplicateInstance | None = None
+    duplicate: DuplicateInstance | None = None
 
     @model_validator(mode="after")
-    def _one_thing(self) -> Self:
+    def _one_action(self) -> Self:
         given = [name for name in KINDS if getattr(self, name) is not None]
         if len(given) != 1:
-            what = "nothing" if not given else " and ".join(given)
-            raise ValueError(f"says {what}; expected exactly one of {', '.join(KINDS)} beside 'at'")
+            actions = "nothing" if not given else " and ".join(given)
+            raise ValueError(f"says {actions}; expected exactly one of {', '.join(KINDS)} beside 'at'")
         return self
 
     @property
     def kind(self) -> str:
-        """The name of what happens."""
+        """The key of the action."""
         return next(name for name in KINDS if getattr(self, name) is not None)
 
     @property
-    def what(self) -> Any:
-        """What happens."""
+    def action(self) -> Any:
+        """The action."""
         return getattr(self, self.kind)
 
 
-KINDS: Final = tuple(name for name in ScenarioAction.model_fields if name != "at")
+KINDS: Final = tuple(name for name in ScheduledAction.model_fields if name != "at")

@@ -1,4 +1,4 @@
-"""A scenario: one YAML file that says who is there, what happens when, and for how long to look.
+"""A scenario: one YAML file with the consumers and nodes, the actions and their times, and the horizon.
 
 Consumers are named for their group and counted from 1: ``orders-app-1``. Nodes are ``node-1``, ``node-2``.
 """
@@ -16,7 +16,7 @@ from rejoin.simulation.scenario.actions import (
     DuplicateInstance,
     Failover,
     ScaleGroup,
-    ScenarioAction,
+    ScheduledAction,
     StoreOutage,
 )
 from rejoin.simulation.scenario.durations import Duration, Length
@@ -24,7 +24,7 @@ from rejoin.simulation.scenario.fields import Assignors, Names, Part, Processing
 
 
 class ScenarioMistake(ValueError):
-    """What is wrong in a scenario as a whole; ``path``: the key at which it stands."""
+    """A mistake in a scenario as a whole; ``path`` is the key at which it is reported."""
 
     def __init__(self, path: tuple[str | int, ...], problem: str) -> None:
         super().__init__(problem)
@@ -63,17 +63,17 @@ class GroupSpec(Part):
     request_timeout: Duration = 30_000
     poll: Length = 500
     revoke: Duration = 0
-    """How long the listener takes to give partitions up."""
+    """How long the listener takes to revoke partitions."""
     leave: bool = True
     """Whether a consumer that is stopped tells the group; static members never do."""
     revive: Duration = 30_000
-    """When a process that died of an error is started again."""
+    """How long after a fatal error a process is started again."""
     start: StartSpec = StartSpec()
     reset: Literal["earliest", "latest"] = "earliest"
 
 
 class NetworkSpec(Part):
-    """Delays of each message one way, and chances that a connection breaks."""
+    """The delay of each message one way, and the chances that a connection breaks."""
 
     latency: Processing = "exp(2ms)"
     longest: Length = 500
@@ -94,9 +94,9 @@ class CoordinatorSpec(Part):
     settings: Annotated[dict[str, Any], BeforeValidator(_settings)] = Field(default={})
     log_latency: Processing = "exp(3ms)"
     notice: Duration = 2_000
-    """How long it takes until a crashed node is replaced."""
+    """How long after a crash a node is replaced."""
     gossip: Duration = 500
-    """How long it takes at the most until every node has heard of that."""
+    """The longest time until every node knows of that."""
     lease: Duration = 0
     """Leadership comes from leases of this length, as with ``--store``: who does not renew one in time gives up, and
     another takes over. 0: there are none, a crashed node is replaced after ``notice``."""
@@ -115,7 +115,7 @@ class Scenario(Part):
     groups: dict[str, GroupSpec]
     coordinator: CoordinatorSpec = CoordinatorSpec()
     network: NetworkSpec = NetworkSpec()
-    events: tuple[ScenarioAction, ...] = ()
+    events: tuple[ScheduledAction, ...] = ()
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -131,39 +131,39 @@ class Scenario(Part):
             self._check(number, event)
         return self
 
-    def _check(self, number: int, event: ScenarioAction) -> None:
-        what = event.what
+    def _check(self, number: int, event: ScheduledAction) -> None:
+        action = event.action
 
         def mistake(key: str, problem: str) -> ScenarioMistake:
             return ScenarioMistake(("events", number, event.kind, key), f"events[{number}]: {problem}")
 
-        group = getattr(what, "group", None)
+        group = getattr(action, "group", None)
         if group is not None and group not in self.groups:
             raise mistake("group", f"there is no group {group!r}; there are {', '.join(self.groups)}")
-        key = "topic" if hasattr(what, "topic") else "topics"
-        for topic in names_of(getattr(what, key, ())):
+        key = "topic" if hasattr(action, "topic") else "topics"
+        for topic in names_of(getattr(action, key, ())):
             if topic not in self.topics:
                 raise mistake(key, f"there is no topic {topic!r}; there are {', '.join(self.topics)}")
-        key = "who" if hasattr(what, "who") else "consumer"
-        for name in names_of(getattr(what, key, ())):
+        key = "who" if hasattr(action, "who") else "consumer"
+        for name in names_of(getattr(action, key, ())):
             if not self.knows(name):
                 raise mistake(key, f"there is no consumer {name!r}; they are named GROUP-NUMBER, counted from 1")
-        for name in getattr(what, "nodes", ()):
+        for name in getattr(action, "nodes", ()):
             if not name.startswith("node-") or not self.knows(name):
                 problem = f"there is no node {name!r}; there are node-1 to node-{self.coordinator.nodes}, "
                 raise mistake("nodes", problem + "and node-of-GROUP")
-        if isinstance(what, StoreOutage) and not self.coordinator.lease:
+        if isinstance(action, StoreOutage) and not self.coordinator.lease:
             raise mistake("nodes", "without leases nodes need no store; say 'lease: 9s' under coordinator")
-        if isinstance(what, Failover) and what.zombie and self.coordinator.lease:
+        if isinstance(action, Failover) and action.zombie and self.coordinator.lease:
             raise mistake("zombie", "a node with leases gives up by its own clock; let it pause for longer instead")
-        if isinstance(what, DuplicateInstance) and not self.groups[what.consumer.rpartition("-")[0]].static:
-            problem = f"{what.consumer} has no group.instance.id; say 'static: true' in its group"
+        if isinstance(action, DuplicateInstance) and not self.groups[action.consumer.rpartition("-")[0]].static:
+            problem = f"{action.consumer} has no group.instance.id; say 'static: true' in its group"
             raise mistake("consumer", problem)
 
     def check_as_written(self) -> None:
-        """Refuse what can be played but says something that never happens. Raises :class:`ScenarioMistake`.
+        """Refuse a scenario with an action that can never take place. Raises :class:`ScenarioMistake`.
 
-        For what people write. A sweep may well try settings with which an event comes to nothing.
+        For scenarios that people write. A sweep may try settings with which an action has no effect.
         """
         for number, event in enumerate(self.events):
             if event.at > self.horizon:
@@ -171,8 +171,8 @@ class Scenario(Part):
                     f"at {format_duration(event.at)} the horizon is over, which is {format_duration(self.horizon)}"
                 )
                 raise ScenarioMistake(("events", number, "at"), f"events[{number}]: {problem}")
-            key = "who" if hasattr(event.what, "who") else "consumer"
-            for name in names_of(getattr(event.what, key, ())):
+            key = "who" if hasattr(event.action, "who") else "consumer"
+            for name in names_of(getattr(event.action, key, ())):
                 head, _, count = name.rpartition("-")
                 if head == "node" or name.startswith("node-of-"):
                     continue
@@ -184,9 +184,9 @@ class Scenario(Part):
 
     def _most(self, group_id: str) -> int:
         """How many consumers a group ever has, at the most."""
-        changes = [event.what for event in self.events if getattr(event.what, "group", None) == group_id]
-        scaled = [what.to for what in changes if isinstance(what, ScaleGroup)]
-        scaled += [max(what.min, what.max) for what in changes if isinstance(what, Autoscale)]
+        actions = [event.action for event in self.events if getattr(event.action, "group", None) == group_id]
+        scaled = [action.to for action in actions if isinstance(action, ScaleGroup)]
+        scaled += [max(action.min, action.max) for action in actions if isinstance(action, Autoscale)]
         return max([self.groups[group_id].consumers, *scaled])
 
     def _check_growth(self) -> None:

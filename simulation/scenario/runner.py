@@ -1,4 +1,4 @@
-"""What happens in a scenario, one method each: deploys, crashes, faults, and their ends."""
+"""Carries out the actions of a scenario, one method each: deploys, crashes, faults, and their ends."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from rejoin.simulation.lab import Lab
 
 _LOOK_EVERY_MS: Final = 5
-"""How often a failover that waits for a state of its group looks."""
+"""How often a failover that waits for a state of its group checks it."""
 
 
 class ActionRunner:
-    """Carries out the events of a scenario."""
+    """Schedules the actions of a scenario and carries them out."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.world = lab.world
-        self._does: dict[type, Callable[[Any], None]] = {
+        self._methods: dict[type, Callable[[Any], None]] = {
             RollingDeploy: self.deploy,
             ScaleGroup: self.scale,
             Autoscale: self.autoscale,
@@ -65,15 +65,15 @@ class ActionRunner:
             GrowTopic: self.grow,
             ChangeSubscription: self.subscribe,
             FlapConsumer: self.flap,
-            DuplicateInstance: self.twin,
+            DuplicateInstance: self.duplicate,
         }
         self._scaled_at: dict[str, Millis] = {}
 
     def prepare(self) -> None:
-        """Put every event into the world."""
+        """Schedule every action."""
         for event in self.lab.scenario.events:
-            what = event.what
-            self.world.control(event.at, self._does[type(what)], what)
+            what = event.action
+            self.world.control(event.at, self._methods[type(what)], what)
 
     def _in(self, ms: Millis, act: Callable[[], None]) -> None:
         self.world.control(self.world.now + ms, lambda _: act())
@@ -81,16 +81,16 @@ class ActionRunner:
     def _each(self, names: tuple[str, ...]) -> list[ConsumerActor]:
         return [self.lab.consumer(name) for name in names]
 
-    def _disturb_all(self) -> None:
+    def _catch_up_all(self) -> None:
         for consumer in self.lab.consumers.values():
-            consumer.disturb()
+            consumer.catch_up()
 
     # -- processes
 
     def deploy(self, what: RollingDeploy) -> None:
         how = "killed" if what.crash else "stopped"
         members = self.lab.members_of(what.group)
-        self.lab.say(
+        self.lab.announce(
             f"rolling deploy of {what.group}: {len(members)} consumers, {what.batch} at a time every "
             f"{format_duration(what.every)}, {how} and back after {format_duration(what.down)}"
         )
@@ -100,7 +100,7 @@ class ActionRunner:
             self._in(what.repeat, lambda: self.deploy(what))
 
     def _bounce(self, consumer: ConsumerActor, down: Millis, crash: bool) -> None:
-        """Restart a process; ``down`` counts from the moment it is told to stop."""
+        """Restart a process; ``down`` counts from the moment at which it begins to stop."""
         if crash:
             consumer.crash()
         else:
@@ -112,7 +112,7 @@ class ActionRunner:
         if not consumer.wanted:
             return
         if consumer.is_up and consumer.stopping:
-            # It is slow to stop: whoever restarts it waits for that.
+            # It is slow to stop, and is started when it has.
             self._in(100, lambda: self._start(consumer))
         else:
             consumer.start()
@@ -123,7 +123,7 @@ class ActionRunner:
 
     def scale(self, what: ScaleGroup) -> None:
         members = self.lab.members_of(what.group)
-        self.lab.say(f"{what.group} is scaled from {len(members)} to {what.to} consumers")
+        self.lab.announce(f"{what.group} is scaled from {len(members)} to {what.to} consumers")
         self._scale(what.group, what.to, what.every)
 
     def _scale(self, group_id: str, to: int, every: Millis) -> None:
@@ -147,7 +147,7 @@ class ActionRunner:
             consumer.stop()
 
     def autoscale(self, what: Autoscale) -> None:
-        self.lab.say(
+        self.lab.announce(
             f"an autoscaler watches {what.group} every {format_duration(what.every)}: a consumer for each "
             f"{what.lag_per_consumer} records behind, {what.min} to {what.max}"
         )
@@ -160,7 +160,7 @@ class ActionRunner:
         last = self._scaled_at.get(what.group)
         if wanted != now and (last is None or self.world.now >= last + what.cooldown):
             self._scaled_at[what.group] = self.world.now
-            self.lab.say(f"the autoscaler sees {lag} records behind and goes from {now} to {wanted} consumers")
+            self.lab.announce(f"the autoscaler sees {lag} records behind and goes from {now} to {wanted} consumers")
             self._scale(what.group, wanted, 0)
         self._in(what.every, lambda: self._autoscale(what))
 
@@ -181,65 +181,67 @@ class ActionRunner:
                 self._in(what.restart, partial(self._start, consumer))
 
     def flap(self, what: FlapConsumer) -> None:
-        self.lab.say(f"{what.consumer} flaps {what.times} times, every {format_duration(what.every)}")
+        self.lab.announce(f"{what.consumer} flaps {what.times} times, every {format_duration(what.every)}")
         consumer = self.lab.consumer(what.consumer)
         for number in range(what.times):
             self._in(number * what.every, lambda: self._bounce(consumer, what.down, True))
 
-    def twin(self, what: DuplicateInstance) -> None:
-        twin = self.lab.consumer(f"{what.consumer}-twin", like=what.consumer)
-        self.lab.say(f"{twin.name} starts with the group.instance.id of {what.consumer}")
-        self._start_again(twin)
+    def duplicate(self, what: DuplicateInstance) -> None:
+        duplicate = self.lab.consumer(f"{what.consumer}-duplicate", like=what.consumer)
+        self.lab.announce(f"{duplicate.name} starts with the group.instance.id of {what.consumer}")
+        self._start_again(duplicate)
         if what.length:
-            self._in(what.length, twin.stop)
+            self._in(what.length, duplicate.stop)
 
     def pause(self, what: PauseProcesses) -> None:
         until = self.world.now + what.length
         for name in what.who:
             if not name.startswith("node-"):
-                self.lab.say(f"{name} stands still for {format_duration(what.length)}")
+                self.lab.announce(f"{name} is paused for {format_duration(what.length)}")
                 self.lab.consumer(name).pause(until)
                 continue
             node = self.lab.node(name)
             if node is not None and node.is_up:
-                self._disturb_all()
-                self.lab.say(f"{node.name} stands still for {format_duration(what.length)}")
+                self._catch_up_all()
+                self.lab.announce(f"{node.name} is paused for {format_duration(what.length)}")
                 node.paused_until = max(node.paused_until, until)
 
     def stuck(self, what: HangHandler) -> None:
         for consumer in self._each(what.consumer):
-            self.lab.say(f"the user's code of {consumer.name} hangs for {format_duration(what.length)}")
+            self.lab.announce(f"the user's code of {consumer.name} hangs for {format_duration(what.length)}")
             consumer.get_stuck(self.world.now + what.length)
 
     def subscribe(self, what: ChangeSubscription) -> None:
         for consumer in self._each(what.consumer):
-            self.lab.say(f"{consumer.name} subscribes to {', '.join(what.topics)}")
+            self.lab.announce(f"{consumer.name} subscribes to {', '.join(what.topics)}")
             consumer.subscribe(what.topics)
 
     # -- the network and the cluster
 
     def cut(self, what: CutOff) -> None:
-        self._disturb_all()
+        self._catch_up_all()
         pairs = [(name, node.name) for name in what.consumer for node in self._nodes(what.nodes)]
         named = ", ".join(what.consumer)
-        self.lab.say(f"{named} cut off from {', '.join(what.nodes) or 'all nodes'} for {format_duration(what.length)}")
+        self.lab.announce(
+            f"{named} cut off from {', '.join(what.nodes) or 'all nodes'} for {format_duration(what.length)}"
+        )
         self.lab.network.block(pairs)
         self._in(what.length, lambda: self._heal(named, pairs))
 
     def _heal(self, named: str, pairs: list[tuple[str, str]]) -> None:
-        self.lab.say(f"{named} can reach everybody again")
+        self.lab.announce(f"{named} can reach the nodes again")
         self.lab.network.heal(pairs)
 
     def reset(self, what: ResetConnections) -> None:
         for consumer in self._each(what.consumer):
-            self.lab.say(f"every connection of {consumer.name} breaks")
-            consumer.disturb()
+            self.lab.announce(f"every connection of {consumer.name} breaks")
+            consumer.catch_up()
             consumer.reset_connections()
 
     def loss(self, what: LoseMessages) -> None:
-        self._disturb_all()
+        self._catch_up_all()
         network = self.lab.network
-        self.lab.say(
+        self.lab.announce(
             f"connections break for {format_duration(what.length)}: before {what.requests:.0%} of the requests "
             f"and {what.answers:.0%} of the answers"
         )
@@ -249,7 +251,7 @@ class ActionRunner:
         def over() -> None:
             network.lost_requests -= what.requests
             network.lost_answers -= what.answers
-            # Sums of floats may leave a trace; nothing is lost when nothing shall be.
+            # Sums of floats may leave a remainder; nothing may be lost when nothing should be.
             network.lost_requests = round(network.lost_requests, 9)
             network.lost_answers = round(network.lost_answers, 9)
 
@@ -258,7 +260,7 @@ class ActionRunner:
     def slow_log(self, what: SlowLog) -> None:
         disk = self.lab.disk
         how = f"takes {format_duration(what.slower)} longer" if what.slower else f"fails with {what.error}"
-        self.lab.say(f"the offsets log {how} for {format_duration(what.length)}")
+        self.lab.announce(f"the offsets log {how} for {format_duration(what.length)}")
         disk.slower_ms += what.slower
         disk.error = ErrorCode[what.error] if what.error else disk.error
 
@@ -276,17 +278,17 @@ class ActionRunner:
             if group is None or group.state != what.when:
                 self._in(_LOOK_EVERY_MS, lambda: self.failover(what))
                 return
-        self._disturb_all()
+        self._catch_up_all()
         if node is None or not node.is_up:
             return
         if what.down:
-            self.lab.say(
+            self.lab.announce(
                 f"{node.name}, the coordinator of {what.group}, crashes and is back in {format_duration(what.down)}"
             )
             self._bounce_node(node, what.down)
         else:
             late = f", which {node.name} does not know for {format_duration(what.zombie)}" if what.zombie else ""
-            self.lab.say(f"{what.group} gets another coordinator{late}")
+            self.lab.announce(f"{what.group} gets another coordinator{late}")
             self.lab.cluster.move(self.lab.cluster.partition_of(what.group), what.zombie)
 
     def _bounce_node(self, node: NodeActor, down: Millis) -> None:
@@ -295,10 +297,10 @@ class ActionRunner:
         self._in(down, lambda: self.lab.cluster.restart(node))
 
     def restart(self, what: RestartNodes) -> None:
-        self._disturb_all()
+        self._catch_up_all()
         nodes = [node for node in self._nodes(what.nodes) if node.is_up]
-        self.lab.say(
-            f"{', '.join(node.name for node in nodes) or 'nobody'} killed, back in {format_duration(what.down)}"
+        self.lab.announce(
+            f"{', '.join(node.name for node in nodes) or 'no node'} killed, back in {format_duration(what.down)}"
         )
         for node in nodes:
             self._bounce_node(node, what.down)
@@ -306,24 +308,24 @@ class ActionRunner:
     def outage(self, what: StoreOutage) -> None:
         cluster = self.lab.cluster
         assert isinstance(cluster, LeasedCluster), "a scenario without leases has no outages"
-        self._disturb_all()
+        self._catch_up_all()
         nodes = self._nodes(what.nodes)
         named = ", ".join(node.name for node in nodes)
-        self.lab.say(f"{named} cannot reach the store for {format_duration(what.length)}")
+        self.lab.announce(f"{named} cannot reach the store for {format_duration(what.length)}")
         cluster.cut_off(nodes)
 
         def over() -> None:
-            self.lab.say(f"{named} can reach the store again")
+            self.lab.announce(f"{named} can reach the store again")
             cluster.heal(nodes)
 
         self._in(what.length, over)
 
     def _nodes(self, names: tuple[str, ...]) -> list[NodeActor]:
-        """The nodes of these names, once each; without names, all."""
+        """The nodes of these names, once each; without names all nodes."""
         found = [self.lab.node(name) for name in names] if names else list(self.lab.cluster.nodes)
         return list(dict.fromkeys(node for node in found if node is not None))
 
     def grow(self, what: GrowTopic) -> None:
-        self._disturb_all()
+        self._catch_up_all()
         self.lab.cluster.grow_topic(what.topic, what.to)
         self.lab.grown(what.topic)

@@ -1,4 +1,4 @@
-"""A lab under the eyes of the checks."""
+"""A lab with the checks attached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rejoin.simulation.world import Actor, Millis
 
 
 class CheckedLab(Watcher):
-    """Looks at every step of every node, and at everybody now and then; raises :class:`Violation`."""
+    """Checks every step of every node, and the whole lab at intervals; raises :class:`Violation`."""
 
     def __init__(self, lab: Lab, every_ms: Millis = 1_000) -> None:
         self.lab = lab
@@ -23,8 +23,8 @@ class CheckedLab(Watcher):
         self._epoch_before = -1
         for node in lab.cluster.nodes:
             node.watchers.append(self)
-        lab.world.listeners.append(self._hear)
-        lab.world.control(every_ms, self._look)
+        lab.world.listeners.append(self._on_event)
+        lab.world.control(every_ms, self._check_whole)
 
     def before(self, node: NodeActor, what: Input) -> None:
         if isinstance(what, Elected) and node.core is not None:
@@ -39,22 +39,22 @@ class CheckedLab(Watcher):
                 raise Violation(check.__name__, step.now, problem)
         self.observed.after(step)
 
-    def _hear(self, _: Actor, event: Event, now: Millis) -> None:
+    def _on_event(self, _: Actor, event: Event, now: Millis) -> None:
         if isinstance(event, PartitionsAssigned) and event.partitions:
             for check in checks.ON_ASSIGNMENT:
                 for problem in check(self.observed, event):
                     raise Violation(check.__name__, now, problem)
 
-    def _look(self, _: object) -> None:
-        self._whole(checks.NOW_AND_THEN)
-        self.lab.world.control(self.lab.world.now + self.every_ms, self._look)
+    def _check_whole(self, _: object) -> None:
+        self._run_checks(checks.NOW_AND_THEN)
+        self.lab.world.control(self.lab.world.now + self.every_ms, self._check_whole)
 
     def at_the_end(self) -> None:
-        """The faults have been over for long enough."""
-        self._whole(checks.NOW_AND_THEN)
-        self._whole(checks.AT_THE_END)
+        """Check what must hold when the faults have been over for long enough."""
+        self._run_checks(checks.NOW_AND_THEN)
+        self._run_checks(checks.AT_THE_END)
 
-    def _whole(self, all_checks: tuple[checks.WholeCheck, ...]) -> None:
+    def _run_checks(self, all_checks: tuple[checks.WholeCheck, ...]) -> None:
         for check in all_checks:
             for problem in check(self.observed):
                 raise Violation(check.__name__, self.lab.world.now, problem)

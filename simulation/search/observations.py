@@ -1,4 +1,4 @@
-"""What the checks remember of a run, and how they look at it."""
+"""What the checks have observed of a run so far, and the questions they ask about it."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ F = TypeVar("F", bound=Event)
 Q = TypeVar("Q", bound=Request)
 A = TypeVar("A", bound=Response)
 Load: TypeAlias = tuple[str, int, int, str]
-"""Node, its life, the epoch of the offsets partition, group: one stretch of memory in which generations count up."""
+"""Node, its incarnation, the epoch of the offsets partition, group: one term, in which generations count up."""
 
 
 class Violation(Exception):
-    """Something happened that must never happen."""
+    """Something happened that never may."""
 
     def __init__(self, check: str, at: Millis, text: str) -> None:
         super().__init__(f"{check.replace('_', ' ')}: {text}")
@@ -108,29 +108,29 @@ class ObservedStep:
         return shard is not None and shard.is_active
 
     def place(self, group_id: str) -> Load:
-        """Where an answer was given. With an election only late timers answer anybody well; these come before it."""
+        """The term in which a response was given. At an election only overdue timers answer; they come before it."""
         if isinstance(self.what, Elected) and self.what.partition == self.node.cluster.partition_of(group_id):
             epoch = self.epoch_before
         else:
             shard = self.node.shard(group_id)
             epoch = -1 if shard is None else shard.epoch
-        return (self.node.name, self.node.life, epoch, group_id)
+        return (self.node.name, self.node.incarnation, epoch, group_id)
 
 
 @dataclass(slots=True)
 class Observations:
-    """The memory of the checks."""
+    """What was observed so far."""
 
     lab: Lab
     generations: dict[tuple[str, str], int] = field(default_factory=dict)
     completed: dict[str, int] = field(default_factory=dict)
     leaders: dict[tuple[Any, ...], str] = field(default_factory=dict)
     owners: dict[tuple[Any, ...], dict[TopicPartition, str]] = field(default_factory=dict)
-    given: dict[tuple[Any, ...], dict[str, bytes]] = field(default_factory=dict)
+    assignments: dict[tuple[Any, ...], dict[str, bytes]] = field(default_factory=dict)
     open: dict[Exchange, tuple[NodeActor, int, Millis]] = field(default_factory=dict)
     commit_verdicts: dict[Exchange, ErrorCode] = field(default_factory=dict)
     beats: dict[tuple[str, int, str, str], Millis] = field(default_factory=dict)
-    """When a heartbeat of a member was taken well."""
+    """When a member's heartbeat was last accepted."""
     signs: dict[tuple[str, int, str, str], Millis] = field(default_factory=dict)
     """When a member's session was restarted by anything."""
     repeated: dict[tuple[str, str], Millis] = field(default_factory=dict)
@@ -141,23 +141,23 @@ class Observations:
     """Groups to which a static member came back without a rebalance, and that have not completed one since."""
     _active: tuple[int, list[tuple[NodeActor, GroupSnapshot]]] = (-1, [])
 
-    # -- taking in
+    # -- observing
 
     def before(self, node: NodeActor, what: Input) -> None:
-        """Judge what must be judged before it changes anything."""
+        """Observe an input before it changes anything."""
         if not isinstance(what, Received) or not isinstance(what.token, Exchange):
             return
-        self.open[what.token] = (node, node.life, self.lab.world.now)
+        self.open[what.token] = (node, node.incarnation, self.lab.world.now)
         if isinstance(what.request, OffsetCommitRequest):
             request = what.request
             verdict = self.commit_verdicts[what.token] = self._commit_verdict(node, request)
             if verdict is ErrorCode.NONE:
                 # Kafka: OffsetMetadataManager restarts the session when the commit comes, not when it is stored.
-                key = (node.name, node.life, request.group_id, request.member_id)
+                key = (node.name, node.incarnation, request.group_id, request.member_id)
                 self.signs[key] = max(self.lab.world.now, self.signs.get(key, 0))
 
     def after(self, step: ObservedStep) -> None:
-        """Remember a step that the checks have seen."""
+        """Observe a step that has passed the checks."""
         for effect in step.effects:
             if isinstance(effect, Reply):
                 if isinstance(effect.token, Exchange):
@@ -168,7 +168,7 @@ class Observations:
 
     def _sign_of_life(self, step: ObservedStep, exchange: Exchange, response: Response) -> None:
         request = exchange.request
-        who = (step.node.name, step.node.life)
+        who = (step.node.name, step.node.incarnation)
         if isinstance(request, HeartbeatRequest) and isinstance(response, HeartbeatResponse):
             if response.error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
                 self.beats[*who, request.group_id, request.member_id] = step.now
@@ -179,7 +179,7 @@ class Observations:
 
     def _remember(self, step: ObservedStep, event: Event) -> None:
         node = step.node
-        who = (node.name, node.life)
+        who = (node.name, node.incarnation)
         match event:
             case MemberJoined():
                 self.signs[*who, event.group_id, event.member_id] = step.now + NEW_MEMBER_MS
@@ -189,7 +189,7 @@ class Observations:
             case GroupLoaded():
                 for member_id in event.members:
                     self.signs[*who, event.group_id, member_id] = step.now
-                    # What was heard in an earlier term does not count any more.
+                    # Heartbeats of an earlier term do not count any more.
                     self.beats.pop((*who, event.group_id, member_id), None)
             case JoinPhaseEnded():
                 self.join_ended[node.name, event.group_id] = step.now
@@ -210,7 +210,7 @@ class Observations:
             case _:
                 pass
 
-    # -- judging
+    # -- what the specification says
 
     def was_answered(self, token: object) -> bool:
         return isinstance(token, Exchange) and token.answers > 0
@@ -254,7 +254,7 @@ class Observations:
             return ErrorCode.NONE if owner[0].member_id == member_id else ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    # -- looking
+    # -- questions
 
     def session_timeout(self, group_id: str) -> Millis:
         return self.lab.scenario.groups[group_id].session_timeout
@@ -270,7 +270,7 @@ class Observations:
         return tuple(log.newest.get((group_id, topic, str(partition)), ()))
 
     def active_groups(self) -> list[tuple[NodeActor, GroupSnapshot]]:
-        """Groups that are served by a node that is up and whose clock goes; taken once for all checks of an instant."""
+        """Groups that are served by a node that is up and not paused; taken once for all checks of an instant."""
         steps, found = self._active
         if steps != self.lab.world.steps:
             found = list(self._active_groups())
@@ -286,23 +286,23 @@ class Observations:
                         yield node, group
 
     def resumed(self, node: NodeActor) -> Millis:
-        """When the clock of a node last began to go again."""
+        """When a node's last pause ended."""
         return node.paused_until
 
     def is_parked(self, node: NodeActor, exchange: Exchange) -> bool:
-        """Whether a request waits in its group for a good reason."""
+        """Whether a request is parked in its group."""
         group = node.group(getattr(exchange.request, "group_id", ""))
         return group is not None and any(
             token is exchange for member in group.members.values() for token in member.parked
         )
 
     def may_be_overlooked(self, place: GroupPartition) -> bool:
-        """Whether nobody in a group of static members may notice that nobody has a partition.
+        """Whether a group of static members may overlook that a partition has no owner.
 
         Kafka: a static leader that comes back (KIP-814) takes the topics as it finds them for those that the assignment
-        was made from. If a topic grew just before, nobody rejoins for that. And a static member that comes back with
-        another subscription makes no rebalance as long as the protocol is the same. Nor does one that has given
-        partitions up for the second of two cooperative rebalances, and is restarted before it has asked for that one.
+        was made from: if a topic grew just before, no member rejoins for that. A static member that comes back with
+        another subscription starts no rebalance as long as the protocol is the same. Nor does one that has revoked
+        partitions for the second of two cooperative rebalances, and is restarted before it asks for that one.
         """
         group = self.lab.scenario.groups[place.group_id]
         newer = place.partition >= self.lab.scenario.topics[place.topic].partitions
@@ -310,12 +310,12 @@ class Observations:
         return group.static and (newer or place.topic not in group.topics or given_up)
 
     def leads_in_truth(self, node: NodeActor, group_id: str) -> bool:
-        """Whether nobody has been elected after this node."""
+        """Whether no other node has been elected after this one."""
         shard = node.shard(group_id)
         return shard is not None and shard.epoch == self.lab.disk.log(shard.partition).epoch
 
     def is_quiet(self, node: NodeActor, group: GroupSnapshot) -> bool:
-        """Whether nothing of this group's offsets partition is on its way, and the node leads it in truth."""
+        """Whether no append of this group's offsets partition is in flight, and the node leads it in truth."""
         shard = node.shard(group.group_id)
         return shard is not None and not shard.appends_in_flight and self.leads_in_truth(node, group.group_id)
 

@@ -136,8 +136,16 @@ def _random_event(
         "subscribe": lambda: {"consumer": who, "topics": topics},
     }
     if groups[group_id]["static"]:
-        kinds["twin"] = lambda: {"consumer": who, "for": random.choice(("4s", "20s"))}
-    weights = {"failover": 3 if nodes > 1 else 2, "pause": 3, "scale": 3, "deploy": 2, "loss": 2, "reset": 3, "twin": 3}
+        kinds["duplicate"] = lambda: {"consumer": who, "for": random.choice(("4s", "20s"))}
+    weights = {
+        "failover": 3 if nodes > 1 else 2,
+        "pause": 3,
+        "scale": 3,
+        "deploy": 2,
+        "loss": 2,
+        "reset": 3,
+        "duplicate": 3,
+    }
     kind = random.choices(list(kinds), [weights.get(name, 1) for name in kinds])[0]
     what = {name: value for name, value in kinds[kind]().items() if value is not None}
     at = random.choice(moments) + random.choice((0, random.randint(0, 500), random.randint(0, 6_000)))
@@ -178,7 +186,7 @@ def failover_scenario(seed: int) -> dict[str, Any]:
         at = random.choice(moments) + random.choice((0, random.randint(0, 500), random.randint(0, 15_000)))
         who = random.choice((f"node-of-{group_id}", f"node-of-{group_id}", f"node-{random.randint(1, nodes)}"))
         too_long = f"{lease + random.choice((-lease // 2, 100, 1_000, 8_000))}ms"
-        happening: dict[str, Any] = random.choice(
+        action: dict[str, Any] = random.choice(
             (
                 {"pause": {"who": who, "for": too_long}},
                 {"failover": {"group": group_id}},
@@ -188,7 +196,7 @@ def failover_scenario(seed: int) -> dict[str, Any]:
                 {"outage": {"for": too_long}},
             )
         )
-        data["events"].append({"at": f"{at}ms", **happening})
+        data["events"].append({"at": f"{at}ms", **action})
     data["events"].sort(key=lambda event: int(str(event["at"]).removesuffix("ms")))
     group = next(iter(data["groups"].values()))
     longest = max(parse_duration(group["session_timeout"]), parse_duration(group["max_poll_interval"]))

@@ -1,4 +1,4 @@
-"""Plays random scenarios with random faults under the checks, and makes a failure as small as it can."""
+"""Plays random scenarios with random faults under the checks, and shrinks one that fails."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def play_checked(data: dict[str, Any], *, transcript: bool = False) -> CheckedRu
         checked.at_the_end()
     except Violation as found:
         violation = found
-    told = _concerned(recorders, violation).text(violation) if recorders else ""
-    return CheckedRun(violation, lab.world.steps, lab.world.now, told)
+    text = _concerned(recorders, violation).text(violation) if recorders else ""
+    return CheckedRun(violation, lab.world.steps, lab.world.now, text)
 
 
 def _concerned(recorders: list[GroupTranscript], violation: Violation | None) -> GroupTranscript:
-    """The transcript of the group that a violation is about: the one that it names, or whose members it names."""
+    """The transcript of the group that a violation names, or whose members it names."""
     text = "" if violation is None else violation.text
     return next((each for each in recorders if re.search(rf"\b{each.group_id}\b", text)), recorders[0])
 
@@ -99,8 +99,8 @@ class FailingSeed:
         text: str = yaml.safe_dump(self.data, sort_keys=False, width=110)
         return text
 
-    def tell(self) -> str:
-        """What was found, how to see it again, and the transcript."""
+    def report(self) -> str:
+        """The violation, the command that shows it again, the scenario and the transcript."""
         schedule = "" if self.schedule == FIRST_SCHEDULE else f"--schedule {self.schedule} "
         return (
             f"seed {self.seed}, at {self.violation.at} ms: {self.violation}\n"
@@ -112,7 +112,7 @@ class FailingSeed:
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
-    """What a search has seen."""
+    """The result of a search."""
 
     played: int
     steps: int
@@ -152,7 +152,7 @@ def search_seeds(
 
 
 def explain(schedule: str, seed: int, data: dict[str, Any], violation: Violation, *, shrink: bool) -> FailingSeed:
-    """Make a failure small and write it down."""
+    """Shrink a failing scenario and record its transcript."""
     if shrink:
         data, violation = shrunken(data, violation)
     outcome = play_checked(data, transcript=True)
@@ -191,7 +191,7 @@ def _smaller(data: dict[str, Any], violation: Violation) -> Iterator[dict[str, A
     """Scenarios with one thing less."""
     horizon = int(data["horizon"].removesuffix("ms"))
     if violation.at + 1_000 < horizon:
-        # What comes after the failure is of no interest.
+        # Later events cannot matter.
         later = [event for event in data["events"] if int(str(event["at"]).removesuffix("ms")) <= violation.at]
         yield {**data, "events": later, "horizon": f"{violation.at + 1_000}ms"}
     for index in range(len(data["events"])):

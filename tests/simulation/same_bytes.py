@@ -40,14 +40,14 @@ def play() -> dict[str, str]:
     for seed in SEEDS:
         scenarios[f"faults {seed}"] = Scenario.model_validate(random_scenario(seed))
         scenarios[f"failovers {seed}"] = Scenario.model_validate(failover_scenario(seed))
-    told = {}
+    hashes = {}
     with tempfile.TemporaryDirectory() as directory:
         for name, scenario in scenarios.items():
             path = Path(directory) / "journal.jsonl"
-            story: list[str] = []
-            play_scenario(scenario, journal=path, tell=story.append)
-            told[name] = hashlib.sha256(path.read_bytes() + "\n".join(story).encode()).hexdigest()
-    return told
+            lines: list[str] = []
+            play_scenario(scenario, journal=path, print_line=lines.append)
+            hashes[name] = hashlib.sha256(path.read_bytes() + "\n".join(lines).encode()).hexdigest()
+    return hashes
 
 
 def interpreters() -> list[str]:
@@ -92,12 +92,12 @@ def main(pythons: list[str]) -> int:
                 cwd=ROOT,
                 env={**os.environ, "PYTHONHASHSEED": hash_seed},
             )
-            told = json.loads(done.stdout)
-            first = told if first is None else first
-            differ = [name for name in first if told[name] != first[name]]
+            played = json.loads(done.stdout)
+            first = played if first is None else first
+            differ = [name for name in first if played[name] != first[name]]
             wrong += len(differ)
-            said = f"differ: {', '.join(differ)}" if differ else f"{len(told)} runs, the same bytes"
-            print(f"{python}, hash seed {hash_seed}: {said}", flush=True)
+            result = f"differ: {', '.join(differ)}" if differ else f"{len(played)} runs, the same bytes"
+            print(f"{python}, hash seed {hash_seed}: {result}", flush=True)
     return 1 if wrong else 0
 
 

@@ -61,7 +61,7 @@ def test_variants_are_compared(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "message"),
     [
         (("simulate", "nothing.yaml"), "nothing.yaml: cannot be read"),
         (("simulate", "stuck_handlr"), "and none in the gallery; is it stuck_handler?"),
@@ -76,9 +76,9 @@ def test_variants_are_compared(
         (("search", "--seeds", "5:1"), "expected at least one seed"),
     ],
 )
-def test_mistakes_are_told(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(*words) == 2
-    assert told in capsys.readouterr().err
+def test_mistakes_are_reported(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*arguments) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_the_gallery_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

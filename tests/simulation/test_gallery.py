@@ -22,7 +22,7 @@ pytestmark = pytest.mark.xdist_group("gallery")
 @cache
 def played(name: str) -> tuple[Summary, tuple[str, ...]]:
     story: list[str] = []
-    _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), tell=story.append)
+    _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), print_line=story.append)
     return summary, tuple(story)
 
 

@@ -1,4 +1,4 @@
-"""A scenario file that is wrong is told with its line, its key, and what was expected."""
+"""A scenario file that is wrong is reported with its line, its key, and what was expected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_good_one_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("consumers: 3", "consumer: 3", "line 7: groups.app.consumer: there is no such key; is it consumers?"),
         ("consumers: 3", "consumers: many", "line 7: groups.app.consumers: expected a whole number, not 'many'"),
@@ -55,19 +55,19 @@ def test_a_good_one_is_read() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line(old: str, new: str, told: str) -> None:
+def test_a_mistake_is_reported_with_its_line(old: str, new: str, message: str) -> None:
     assert old in GOOD
     with pytest.raises(BadScenario) as problem:
         scenario_from(GOOD.replace(old, new, 1), "my.yaml")
     assert str(problem.value).startswith("my.yaml")
-    assert told in str(problem.value)
+    assert message in str(problem.value)
 
 
 EVENT = "crash: {consumer: app-1, restart: 10s}"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("app-1,", "app-9,", "line 9: events[0]: there is never a consumer 'app-9'; app has 3 of them at the most"),
         ("app-1,", "app-01,", "line 9: events[0]: there is never a consumer 'app-01'"),
@@ -82,11 +82,11 @@ EVENT = "crash: {consumer: app-1, restart: 10s}"
         ("horizon: 10m", "horizon: 0s", "line 1: horizon: expected a length of time of at least 1ms, not '0s'"),
     ],
 )
-def test_what_would_be_taken_silently_is_refused(old: str, new: str, told: str) -> None:
+def test_what_would_be_taken_silently_is_refused(old: str, new: str, message: str) -> None:
     assert old in GOOD
     with pytest.raises(BadScenario) as problem:
         scenario_from(GOOD.replace(old, new, 1), "my.yaml")
-    assert told in str(problem.value)
+    assert message in str(problem.value)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_a_topic_grows_only_from_what_it_has_by_then() -> None:
         scenario_from(GOOD.partition("events:")[0] + f"events: {events}\n")
 
 
-def test_a_topic_that_is_not_listed_is_told_with_its_own_line() -> None:
+def test_a_topic_that_is_not_listed_is_reported_with_its_own_line() -> None:
     text = GOOD.replace("topics: orders", "topics:\n      - orders\n      - clicks")
     with pytest.raises(BadScenario, match="line 8: group app reads topic 'clicks', which is not under topics"):
         scenario_from(text, "my.yaml")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         (EVENT, "crash: app-1", "line 9: events.0.crash: expected keys such as consumer, restart, not 'app-1'"),
         ("  - {at: 1m", "  - x\n  - {at: 1m", "line 9: events.0: expected keys such as at, deploy, scale, not 'x'"),
@@ -168,17 +168,17 @@ def test_a_topic_that_is_not_listed_is_told_with_its_own_line() -> None:
         ),
     ],
 )
-def test_what_was_expected_is_said_in_plain_words(old: str, new: str, told: str) -> None:
+def test_a_message_says_what_was_expected(old: str, new: str, message: str) -> None:
     assert old in GOOD
     with pytest.raises(BadScenario) as problem:
         scenario_from(GOOD.replace(old, new, 1), "my.yaml")
-    assert told in str(problem.value)
+    assert message in str(problem.value)
     for word in ("Input", "valid", "tuple", "dictionary", "instance", "integer", "None"):
         assert word not in str(problem.value)
 
 
 @pytest.mark.parametrize("text", ["", "- 1\n", "just words\n", "a: &x [*x]\n", "\x00"])
-def test_what_is_no_scenario_at_all_is_told_so(text: str) -> None:
+def test_a_file_that_is_no_scenario_is_refused(text: str) -> None:
     with pytest.raises(BadScenario):
         scenario_from(text)
 

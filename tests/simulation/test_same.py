@@ -50,13 +50,13 @@ def quieter(seed: int) -> dict[str, Any]:
 
 
 def events(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str, Event]], Lab]:
-    heard: list[tuple[Millis, str, Event]] = []
+    seen: list[tuple[Millis, str, Event]] = []
 
-    def hear(party: Actor, event: Event, now: Millis) -> None:
-        heard.append((now, party.name, event))
+    def on_event(party: Actor, event: Event, now: Millis) -> None:
+        seen.append((now, party.name, event))
 
-    lab, _ = play(Scenario.model_validate(data), skip=skip, listeners=[hear])
-    return heard, lab
+    lab, _ = play(Scenario.model_validate(data), skip=skip, listeners=[on_event])
+    return seen, lab
 
 
 def leased(seed: int) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def leased(seed: int) -> dict[str, Any]:
 @pytest.mark.parametrize("make", [quieter, leased])
 @pytest.mark.parametrize("start", range(0, SEEDS, 10))
 def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]], start: int) -> None:
-    naps = 0
+    intervals = 0
     for seed in range(start, min(SEEDS, start + 10)):
         data = make(seed)
         plain, _ = events(data, skip=False)
@@ -80,9 +80,9 @@ def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]],
         for one, other in zip(plain, skipped, strict=False):
             assert one == other, f"seed {seed}"
         assert len(plain) == len(skipped), f"seed {seed}"
-        assert lab.idler is not None
-        naps += lab.idler.naps
-    assert naps > 0, "somebody slept"
+        assert lab.idle is not None
+        intervals += lab.idle.skipped_intervals
+    assert intervals > 0, "some intervals were skipped"
 
 
 def test_a_month_of_quiet_takes_no_more_than_what_happens_in_it() -> None:
@@ -130,18 +130,18 @@ def test_another_seed_is_another_run() -> None:
 
 
 def test_the_journal_has_the_events_of_a_service(tmp_path: Path) -> None:
-    heard, _ = events(random_scenario(3), skip=True)
+    seen, _ = events(random_scenario(3), skip=True)
     play(Scenario.model_validate(random_scenario(3)), journal=tmp_path / "journal")
-    told = [
+    event_types = [
         event
         for event in vars(coordinator_events).values()
         if isinstance(event, type) and issubclass(event, Event) and event not in (Event, coordinator_events.GroupEvent)
     ]
-    rows = list(read_journal(tmp_path / "journal", JournalSchema([*told, *EVENT_TYPES, *events_in(lab_events)])))
+    rows = list(read_journal(tmp_path / "journal", JournalSchema([*event_types, *EVENT_TYPES, *events_in(lab_events)])))
     assert {row.envelope.source for row in rows} == {"simulation"}
     outside = [row for row in rows if row.envelope.node == "outside"]
-    done = [event for _, _, event in heard if isinstance(event, lab_events.LabEvent)]
-    assert len(rows) - len(outside) == len(heard) - len(done)
+    done = [event for _, _, event in seen if isinstance(event, lab_events.LabEvent)]
+    assert len(rows) - len(outside) == len(seen) - len(done)
     # What a service would not know has a stream of its own, and that says where the run ended.
     assert [row.event for row in outside if row.envelope.event not in {"records_in_hand", "run_ended"}] == done
     assert outside[-1].envelope.event == "run_ended"

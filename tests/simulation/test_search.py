@@ -25,7 +25,7 @@ SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "60"))
 @pytest.mark.parametrize("start", range(0, SEEDS, 30))
 def test_nothing_is_found_in_the_coordinator_as_it_is(start: int) -> None:
     report = search_seeds(start, min(SEEDS, start + 30), shrink=False)
-    assert report.failure is None, report.failure.tell()
+    assert report.failure is None, report.failure.report()
     assert report.faults > 50
 
 
@@ -37,7 +37,7 @@ def test_what_is_drawn_could_be_written_by_hand(schedule: str) -> None:
 
 def test_nothing_is_found_while_nodes_lose_what_they_lead() -> None:
     report = search_seeds(0, max(1, SEEDS // 3), schedule="failovers", shrink=False)
-    assert report.failure is None, report.failure.tell()
+    assert report.failure is None, report.failure.report()
 
 
 def test_nodes_that_lost_their_leases_write_nothing() -> None:
@@ -107,8 +107,8 @@ def test_a_failure_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(failure.data["events"]) <= min(3, len(whole["events"]))
     assert play_checked(failure.data).violation is not None
     Scenario.model_validate(failure.data)
-    assert f"rejoin search --seeds {failure.seed}" in failure.tell()
-    assert failure.scenario_text() in failure.tell()
+    assert f"rejoin search --seeds {failure.seed}" in failure.report()
+    assert failure.scenario_text() in failure.report()
 
 
 def test_a_failure_becomes_a_transcript(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,23 +20,23 @@ from rejoin.transcript.document import read_blocks
 from rejoin.transcript.driver import START
 from rejoin.transcript.player import Player
 
-Told = list[tuple[Millis, str]]
+Lines = list[tuple[Millis, str]]
 
 
 class Events(Watcher):
-    """The events of a transcript's group, told by whoever led it, with the member ids of the transcript."""
+    """The events of a transcript's group, as its leaders emitted them, with the member ids of the transcript."""
 
     def __init__(self, lab: Lab, transcript: GroupTranscript) -> None:
         self.lab = lab
         self.transcript = transcript
-        self.told: Told = []
+        self.emitted: Lines = []
         for node in lab.cluster.nodes:
             node.watchers.append(self)
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         for effect in effects:
             if self.transcript.leads(node) and is_about(effect, self.transcript.group_id):
-                self.told.append((self.lab.world.now, self.transcript.pretty(format_event(effect))))
+                self.emitted.append((self.lab.world.now, self.transcript.pretty(format_event(effect))))
 
 
 class Listening(Player):
@@ -44,11 +44,11 @@ class Listening(Player):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: Told = []
+        self.emitted: Lines = []
 
     def on_event(self, event: Event) -> None:
         if is_about(event, self.group):
-            self.told.append((self.now - START, format_event(event)))
+            self.emitted.append((self.now - START, format_event(event)))
         super().on_event(event)
 
 
@@ -57,14 +57,14 @@ def is_about(effect: Effect, group_id: str) -> bool:
     return isinstance(effect, GroupEvent) and effect.group_id == group_id and "-> Dead" not in format_event(effect)
 
 
-def played(seed: int) -> tuple[str, Told]:
+def played(seed: int) -> tuple[str, Lines]:
     """A random scenario, as a transcript and as events."""
     lab = Lab(Scenario.model_validate(random_scenario(seed)), skip=False)
     transcript = GroupTranscript(lab, "app")
     events = Events(lab, transcript)
     MisbehavingClient(lab, 7_000, FAULTS_MS)
     lab.run_to_horizon()
-    return transcript.text(None), events.told
+    return transcript.text(None), events.emitted
 
 
 @pytest.mark.parametrize("start", range(0, 20, 10))
@@ -74,8 +74,8 @@ def test_a_transcript_replays_the_run_it_was_made_of(start: int) -> None:
         text, events = played(seed)
         player = Listening()
         player.play([line.text for block in read_blocks(text) for line in block.commands])
-        for ours, theirs in zip(player.told, events, strict=False):
+        for ours, theirs in zip(player.emitted, events, strict=False):
             assert ours == theirs, f"seed {seed}"
-        assert len(player.told) == len(events), f"seed {seed}"
+        assert len(player.emitted) == len(events), f"seed {seed}"
         many += len(events)
     assert many > 500

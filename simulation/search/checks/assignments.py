@@ -34,10 +34,10 @@ def a_member_gets_what_the_leader_did_not_give(observed: Observations, step: Obs
         group = step.group(what.group_id)
         if group is not None and group.leader == what.member_id and group.generation == what.generation_id:
             key = (*step.place(what.group_id), what.generation_id)
-            observed.given.setdefault(key, {each.member_id: each.assignment for each in what.assignments})
+            observed.assignments.setdefault(key, {each.member_id: each.assignment for each in what.assignments})
     for exchange, response in step.replies(SyncGroupResponse):
         request = request_of(exchange, SyncGroupRequest)
-        given = observed.given.get((*step.place(request.group_id), request.generation_id))
+        given = observed.assignments.get((*step.place(request.group_id), request.generation_id))
         if response.error_code is not NONE or given is None or request.group_instance_id is not None:
             continue  # a static member may have another id by now than the leader knew
         if response.assignment != given.get(request.member_id, b""):

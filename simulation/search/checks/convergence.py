@@ -36,13 +36,13 @@ def memory_grows(observed: Observations) -> Iterator[str]:
             yield (f"{group.group_id}: ids {list(group.pending_members)}, {group.commits_in_flight} offsets in flight")
         view = None if node.core is None else node.core.describe_group(group.group_id)
         timers = {} if view is None else view.deadlines
-        strangers = [name for name in timers if name.startswith("session ") and name[8:] not in group.members]
-        if len(strangers) > len(lab.consumers):
-            yield f"{group.group_id}: timers of {strangers}"
+        orphans = [name for name in timers if name.startswith("session ") and name[8:] not in group.members]
+        if len(orphans) > len(lab.consumers):
+            yield f"{group.group_id}: timers of {orphans}"
     for consumer in lab.consumers.values():
         if consumer.core is not None and consumer.core.requests_in_flight > MOST_IN_FLIGHT:
             yield f"{consumer.name} waits for {consumer.core.requests_in_flight} answers"
-    waiting = sum(1 for node, life, _ in observed.open.values() if life == node.life)
+    waiting = sum(1 for node, life, _ in observed.open.values() if life == node.incarnation)
     if waiting > MOST_IN_FLIGHT * (len(lab.consumers) + 1):
         yield f"{waiting} requests wait"
     if len(lab.world) > 100 * (len(lab.consumers) + len(lab.cluster.nodes)) + 1_000:

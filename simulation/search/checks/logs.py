@@ -40,9 +40,9 @@ def an_offsets_partition_has_two_leaders(observed: Observations) -> Iterator[str
     now = observed.lab.world.now
     leaders: dict[TopicPartition, str] = {}
     for node in observed.lab.cluster.nodes:
-        tenure = node.tenure
-        if tenure is None or node.paused_until > now or (tenure.leases.valid_until() or now) <= now:
+        holder = node.lease_holder
+        if holder is None or node.paused_until > now or (holder.leases.valid_until() or now) <= now:
             continue
-        for partition in tenure.leases.held:
+        for partition in holder.leases.held:
             if leaders.setdefault(partition, node.name) != node.name:
                 yield f"{partition}: both {leaders[partition]} and {node.name}"

@@ -29,18 +29,18 @@ def a_heartbeat_is_answered_wrongly(observed: Observations, step: ObservedStep) 
 
 def a_member_is_removed_that_beat_in_time(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for event in step.events(MemberRemoved):
-        heard = observed.beats.get((step.node.name, step.node.life, event.group_id, event.member_id))
+        last_heartbeat = observed.beats.get((step.node.name, step.node.incarnation, event.group_id, event.member_id))
         timeout = observed.session_timeout(event.group_id)
-        if event.cause == "session-expiry" and heard is not None and step.now - heard < timeout:
-            yield f"{event.member_id}: {step.now - heard} ms after its last heartbeat, it has {timeout}"
+        if event.cause == "session-expiry" and last_heartbeat is not None and step.now - last_heartbeat < timeout:
+            yield f"{event.member_id}: {step.now - last_heartbeat} ms after its last heartbeat, it has {timeout}"
 
 
 def a_silent_member_stays(observed: Observations) -> Iterator[str]:
     for node, group in observed.active_groups():
         for member_id, member in group.members.items():
-            heard = observed.signs.get((node.name, node.life, group.group_id, member_id))
-            late = observed.lab.world.now - max(heard or 0, observed.resumed(node))
-            if heard is not None and not member.has_satisfied_heartbeat and late > member.session_timeout_ms + 1:
+            last_sign = observed.signs.get((node.name, node.incarnation, group.group_id, member_id))
+            late = observed.lab.world.now - max(last_sign or 0, observed.resumed(node))
+            if last_sign is not None and not member.has_satisfied_heartbeat and late > member.session_timeout_ms + 1:
                 yield f"{member_id} of {group.group_id}: silent for {late} ms, it has {member.session_timeout_ms}"
 
 

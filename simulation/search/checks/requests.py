@@ -33,6 +33,6 @@ def a_request_is_never_answered(observed: Observations) -> Iterator[str]:
     now = observed.lab.world.now
     for exchange, (node, life, since) in observed.open.items():
         waited = now - max(since, node.paused_until)
-        if life == node.life and waited > PATIENCE_MS and not observed.is_parked(node, exchange):
+        if life == node.incarnation and waited > PATIENCE_MS and not observed.is_parked(node, exchange):
             who = exchange.connection.client.name
             yield f"{type(exchange.request).__name__} of {who}, asked {now - since} ms ago"
