@@ -55,11 +55,7 @@ class Struct(BaseModel):
         return message
 
 
-class Message(Struct):
-    """A whole request or response."""
-
-
-class Request(Message):
+class Request(Struct):
     """What a client asks."""
 
     @classmethod
@@ -87,7 +83,7 @@ class Request(Message):
         """
 
 
-class Response(Message):
+class Response(Struct):
     """What the coordinator answers."""
 
 

@@ -50,9 +50,6 @@ class Api:
     def supports(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
 
-    def is_flexible(self, version: int) -> bool:
-        return self.flexible_from is not None and version >= self.flexible_from
-
 
 BY_KEY: Final[dict[int, Api]] = {}
 BY_NAME: Final[dict[str, Api]] = {}

@@ -1,6 +1,7 @@
 """The table of record types: for each log, which key version means which type, and how it is read and written.
 
 Storage, the formatter of logs and the loader work from this table. A new type of record is its structs and one entry.
+Records of the topics' log (``topics.py``) are not in it: that log has no keys and is not compacted.
 """
 
 from __future__ import annotations

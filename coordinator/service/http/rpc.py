@@ -20,9 +20,9 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.http.problems import Problem, invalid_body, one_error, wrong_version
 from rejoin.coordinator.service.metrics import ApiMetrics
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.fields import fields_of
 from rejoin.protocol.message import Request, Response, WrongVersion
 from rejoin.protocol.registry import Api
-from rejoin.protocol.types import In
 
 CLIENT_ID: Final = istr("Kafka-Client-Id")
 API_VERSION: Final = istr("Kafka-Api-Version")
@@ -74,10 +74,10 @@ class Variant:
     def __init__(self, api: Api, version: int) -> None:
         self.api = api
         self.version = version
-        field = api.response.model_fields.get("error_code")
-        marks = [mark for mark in field.metadata if isinstance(mark, In)] if field is not None else []
-        self._errors_carried = field is not None and all(mark.carries(version) for mark in marks)
-        self._only_error = api.response.model_fields.keys() == _ONLY_ERROR
+        fields = {field.name: field for field in fields_of(api.response)}
+        error_code = fields.get("error_code")
+        self._errors_carried = error_code is not None and error_code.versions.carries(version)
+        self._only_error = fields.keys() == _ONLY_ERROR
         self._kept: dict[ErrorCode, tuple[str, bytes, bytes]] = {}
 
     def parse(self, body: bytes) -> Request:
