@@ -1,4 +1,4 @@
-"""Who reads what: Kafka's four assignors, and the way to add one's own."""
+"""Assignors: which member reads which partition. Kafka's four, and the interface for your own."""
 
 from rejoin.client.assignors.base import (
     Assignments,

@@ -1,4 +1,4 @@
-"""What an assignor is: a name, and a function from the topics and members of a group to who reads what.
+"""An assignor: a name, and a function from a group's topics and members to the partitions of each member.
 
 Partitions are plain `(topic, partition)` tuples in everything an assignor returns: a large answer is a
 million of them, and a plain tuple is several times quicker to make than a `TopicPartition`, to which it is
@@ -63,10 +63,10 @@ class MemberSubscription:
 
 
 class Assignor(ABC):
-    """Decides, in the leader, who reads which partition.
+    """Decides, in the leader, which member reads which partition.
 
-    An instance belongs to one consumer for as long as that consumer lives, and may remember: what it learns
-    in `on_assignment` can travel to the next leader in `subscription_user_data`.
+    An instance belongs to one consumer for its lifetime and may keep state: what it learns in `on_assignment`
+    can travel to the next leader in `subscription_user_data`.
     """
 
     name: ClassVar[str]
@@ -82,7 +82,7 @@ class Assignor(ABC):
     """Whether the answer is checked before it is sent. Kafka's own assignors are the reference and are not."""
 
     def subscription_user_data(self, topics: Sequence[str]) -> bytes | None:
-        """What to tell the next leader besides the topics; asked before each JoinGroup."""
+        """User data for the next leader, beside the topics; called before each JoinGroup."""
         return None
 
     @abstractmethod
@@ -90,11 +90,11 @@ class Assignor(ABC):
         """Decide. `members` (member id → subscription) come in the order in which they joined.
 
         Every member must appear in the answer, if only with an empty list. Must be a pure function of the
-        arguments and of what this object remembers: the same question has the same answer on any machine.
+        arguments and of what this object remembers: equal arguments have equal answers on any machine.
         """
 
     def on_assignment(self, assignment: Assignment, generation: int) -> None:  # noqa: B027
-        """Told to every member's own assignor when an assignment arrives, with the group's generation."""
+        """Called on every member's own assignor when an assignment arrives, with the group's generation."""
 
 
 class AssignorError(Exception):

@@ -1,8 +1,8 @@
 """Catches an assignor that breaks the rules before its answer reaches the group.
 
-Kafka trusts assignors, apart from one check for cooperative ones (KIP-429): a partition given twice is read
-twice, and a forgotten one by nobody, without a word. Here such an answer is refused, naming the partition
-and the member, so that the leader can rejoin instead.
+Kafka trusts assignors, apart from one check for cooperative ones (KIP-429): it accepts silently that a partition
+is assigned twice, or not at all. Here such an answer is refused, naming the partition and the member, so that the
+leader can rejoin instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rejoin.client.assignors.base import (
 class BadAssignment(Exception):
     """An assignor raised, or its answer breaks a rule.
 
-    `partition` and `member_id` say where, None where the fault has no such place.
+    `partition` and `member_id` are those of the fault, None where it concerns none.
     """
 
     def __init__(self, reason: str, partition: Partition | None = None, member_id: str | None = None) -> None:
@@ -39,7 +39,7 @@ def run_assignor(
     members: Mapping[str, MemberSubscription],
     protocol: RebalanceProtocol = RebalanceProtocol.EAGER,
 ) -> Assignments:
-    """Ask an assignor and check what it says: the way for a leader to use one.
+    """Run an assignor and check its answer: the way for a leader to use one.
 
     `protocol` is the one the consumer runs. Raises BadAssignment, also for anything that the assignor
     itself raises; the original is its cause.
@@ -62,8 +62,8 @@ def check_assignment(
     assignments: Assignments,
     protocol: RebalanceProtocol = RebalanceProtocol.EAGER,
 ) -> None:
-    """Refuse an answer in which a member or a partition is unknown, or a partition is given twice, given to
-    someone who did not ask for its topic, or forgotten.
+    """Refuse an answer in which a member or a partition is unknown, or a partition is assigned twice, assigned
+    to a member that does not subscribe to its topic, or left out.
 
     Under the cooperative protocol a partition that some member still owns may be left out for one round, and
     must not go to another member in the round in which its owner loses it. Raises BadAssignment.
@@ -86,7 +86,7 @@ def check_assignment(
 def _given(
     cluster: ClusterView, members: Mapping[str, MemberSubscription], assignments: Assignments
 ) -> dict[Partition, str]:
-    """Partition → the member that gets it, once each gift has been found in order."""
+    """Partition → the member that gets it. Raises BadAssignment for an answer that makes no sense."""
     if not isinstance(assignments, Mapping):
         raise BadAssignment(f"the answer is {assignments!r:.60}; expected a mapping of member ids to partitions")
     given: dict[Partition, str] = {}
@@ -128,7 +128,7 @@ def _fault(cluster: ClusterView, wanted: frozenset[str], partition: Partition) -
 
 
 def _owners(members: Mapping[str, MemberSubscription]) -> dict[Partition, list[str]]:
-    """Partition → the members that say they hold it."""
+    """Partition → the members that claim to own it."""
     owners: dict[Partition, list[str]] = {}
     for member_id, member in members.items():
         for partition in member.subscription.owned_partitions:
@@ -149,7 +149,7 @@ def _check_nothing_forgotten(
             if partition not in given and partition not in owners:
                 subscriber = next(m for m, member in members.items() if topic in member.subscription.topics)
                 raise BadAssignment(
-                    f"{_named(partition)} is given to nobody, though {subscriber} subscribes to {topic}",
+                    f"{_named(partition)} is assigned to no member, though {subscriber} subscribes to {topic}",
                     partition,
                     subscriber,
                 )

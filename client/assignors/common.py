@@ -1,7 +1,7 @@
-"""What the assignors share: which topics take part, and in which order members and topics are taken.
+"""What the assignors share: which topics count, and the order of members and topics.
 
 Topics and members sit in hash maps in Kafka. Where the order of such a map can be seen in an answer, the
-functions here work it out; everything else is in the order in which members joined.
+functions here compute it; everything else is in the order in which members joined.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def collector_paused(partitions: int) -> Iterator[None]:
 
 
 def subscribed_topics(members: Mapping[str, MemberSubscription]) -> list[str]:
-    """Every topic that somebody subscribes to, once, in the order of joining and listing."""
+    """Every topic that a member subscribes to, once, in the order of joining and listing."""
     lists = distinct_topic_lists(members)
     return list(dict.fromkeys(chain.from_iterable(lists)))
 
@@ -79,14 +79,14 @@ def members_in_name_order(members: Mapping[str, MemberSubscription]) -> list[str
     if not instance_ids:
         return utf16_sorted(members)
 
-    def place(member_id: str) -> tuple[bool, bytes]:
+    def sort_key(member_id: str) -> tuple[bool, bytes]:
         instance_id = members[member_id].group_instance_id
         return (instance_id is None, utf16_key(member_id if instance_id is None else instance_id))
 
     if len(set(instance_ids)) == len(instance_ids):
-        return sorted(members, key=place)
+        return sorted(members, key=sort_key)
     # Kafka: a coordinator never lets two members share an instance id, but if they did, map order would decide.
-    return sorted(members_in_map_order(members), key=place)
+    return sorted(members_in_map_order(members), key=sort_key)
 
 
 def partitions_of(topic: str, numbers: Iterable[int]) -> Iterable[Partition]:

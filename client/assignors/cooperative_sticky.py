@@ -17,8 +17,8 @@ from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Assignment
 class CooperativeStickyAssignor(StickyBase):
     """Claims travel in the subscription's own fields: owned partitions and generation.
 
-    A partition that changes hands is given to nobody in this round. Its old owner sees that it is missing,
-    gives it up and rejoins, and the next round hands it on.
+    A partition that changes owners stays unassigned in this round. Its old owner sees that it is missing,
+    revokes it and rejoins, and the next round assigns it.
     """
 
     name = "cooperative-sticky"
@@ -37,7 +37,7 @@ class CooperativeStickyAssignor(StickyBase):
         self._generation = generation
 
     def assign(self, cluster: ClusterView, members: Mapping[str, MemberSubscription]) -> Assignments:
-        """Assign, then withhold what changes hands. Raises AssignorError where Kafka's throws."""
+        """Assign, then withhold what changes owners. Raises AssignorError where Kafka's throws."""
         given, transferring = self._assign(cluster, members)
         for partition, member_id in transferring.items():
             given[member_id].remove(partition)

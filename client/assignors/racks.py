@@ -1,4 +1,4 @@
-"""When racks count, and who is near to what, for the assignors that mind them (KIP-881)."""
+"""When racks count, and which members are near which partitions, for rack-aware assignors (KIP-881)."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _subscribers(
 
 
 class _Topic:
-    """One topic on its way out with racks in mind: what is left of it, and what everyone may still take."""
+    """One topic while racks decide: what is left of it, and how much each member may still take."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class _Topic:
         return max(0, self._quota + (1 if self._extras > 0 else 0) - self._taken[member_id])
 
     def give(self, member_id: str, numbers: Sequence[int], taken: list[Partition]) -> None:
-        """Hand out these partitions; whoever goes above the quota uses up one of the extras."""
+        """Assign these partitions; a member that goes above the quota uses up one of the extras."""
         taken.extend(partitions_of(self.name, numbers))
         self._taken[member_id] += len(numbers)
         if self._taken[member_id] > self._quota:
@@ -171,7 +171,7 @@ class _Topic:
             del self._left[number]
 
     def give_in_order(self, given: Mapping[str, list[Partition]], near_only: bool) -> None:
-        """Let each subscriber in turn take what is left (of its own rack), up to its capacity."""
+        """Let one subscriber after the other take what is left (of its own rack), up to its capacity."""
         for member_id in self.racks:
             if not self._left:
                 break

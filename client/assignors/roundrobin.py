@@ -1,4 +1,4 @@
-"""Kafka's `roundrobin` assignor: all partitions in a row, dealt like cards.
+"""Kafka's `roundrobin` assignor: all partitions in a row, dealt one by one.
 
 Source: Kafka's RoundRobinAssignor.
 """
@@ -23,8 +23,8 @@ from rejoin.protocol.java import utf16_sorted
 class RoundRobinAssignor(Assignor):
     """Walks over all partitions, by topic and number, and over the members in a circle, giving one at a time.
 
-    A member that does not subscribe to the topic at hand is passed over and waits for the next time round.
-    Racks play no part.
+    A member that does not subscribe to the topic at hand is passed over until the next round.
+    Racks do not count.
     """
 
     name = "roundrobin"
@@ -68,15 +68,15 @@ def _row(topics: Sequence[str], counts: Mapping[str, int]) -> list[Partition]:
 
 def _give_out(row: Sequence[Partition], hands: Sequence[list[Partition]], first: int) -> None:
     """Give the row out, one each, starting with the hand at index `first`."""
-    places = len(hands)
-    for offset in range(min(places, len(row))):
-        hands[(first + offset) % places].extend(row[offset::places])
+    count = len(hands)
+    for offset in range(min(count, len(row))):
+        hands[(first + offset) % count].extend(row[offset::count])
 
 
 def _seats_by_topic(
     members: Mapping[str, MemberSubscription], dealer: Sequence[str], counts: Mapping[str, int]
 ) -> dict[str, tuple[int, ...]]:
-    """Topic → indexes in `dealer` of those who subscribe to it, ascending."""
+    """Topic → indexes in `dealer` of its subscribers, ascending."""
     seats: dict[str, list[int]] = {topic: [] for topic in counts}
     for seat, member_id in enumerate(dealer):
         for topic in dict.fromkeys(members[member_id].subscription.topics):

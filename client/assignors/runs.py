@@ -1,4 +1,4 @@
-"""Neighbouring partitions as runs: what a range assignor gives, without an object for each partition."""
+"""Neighbouring partitions as runs: the answer of a range assignor, without an object for each partition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rejoin.client.assignors.base import Partition
 class Runs(Sequence[Partition]):
     """A sequence of (topic, partition) that keeps only where runs of neighbours begin and end.
 
-    Equal to any sequence of the same partitions in the same order. The tuples are made when somebody looks.
+    Equal to any sequence of the same partitions in the same order. The tuples are made when they are read.
     """
 
     __slots__ = ("_length", "_runs")

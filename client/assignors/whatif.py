@@ -1,7 +1,7 @@
 """A group without a server: members join, leave and change, and an assignor answers each time.
 
-Everything a real group would put on the wire is encoded and decoded here too. Time plays no part: every
-member is alive and rejoins at once, and a rebalance goes on until nobody has to give anything up.
+Everything a real group would put on the wire is encoded and decoded here too. Time does not exist: every
+member is alive and rejoins at once, and a rebalance goes on until no member has to revoke anything.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STEPS_IN_WORDS = "leave:MEMBER, join:MEMBER[:TOPIC+TOPIC], subscribe:MEMBER:TOPI
 
 @dataclass(frozen=True)
 class RebalanceRound:
-    """One generation of the group: who holds what, and what waits for its old owner to let it go."""
+    """One generation of the group: what each member owns, and what its old owner has yet to revoke."""
 
     generation: int
     held: Mapping[str, tuple[Partition, ...]]
@@ -179,7 +179,7 @@ class WhatIf:
         return tuple(topics)
 
     def _rebalance(self, step: str, before: Mapping[Partition, str]) -> Outcome:
-        """Rounds until nobody lost anything in the last one; under the eager protocol that is one."""
+        """Rounds until the last one takes nothing away; under the eager protocol that is one."""
         rounds = [] if self._members else [RebalanceRound(self.generation, {}, ())]
         while self._members:
             lost_something, done = self._round()
@@ -187,7 +187,7 @@ class WhatIf:
             if not lost_something:
                 break
             if len(rounds) == MOST_ROUNDS:
-                raise BadAssignment(f"after {step}: partitions still change hands after {MOST_ROUNDS} rebalances")
+                raise BadAssignment(f"after {step}: partitions still change owners after {MOST_ROUNDS} rebalances")
         return Outcome(step, tuple(rounds), before, self._owners())
 
     def _round(self) -> tuple[bool, RebalanceRound]:
@@ -225,7 +225,7 @@ class WhatIf:
 
 
 def partitions_from(text: str) -> int | None:
-    """How many partitions a topic shall have, or none for what a coordinator would not make, either."""
+    """How many partitions a topic shall have, or none for a number that a coordinator would refuse, too."""
     if not text.isdecimal() or len(text) > 9 or int(text) > MOST_PARTITIONS:
         return None
     return int(text)

@@ -1,1 +1,1 @@
-"""The sticky algorithm: who held what, who keeps what, and how the rest is dealt."""
+"""The sticky algorithm: previous owners, what they keep, and how the rest is dealt."""

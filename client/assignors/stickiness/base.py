@@ -24,7 +24,7 @@ from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION, Subscripti
 
 
 class StickyBase(Assignor):
-    """Balance first, then as few moves as possible. Instance ids play no part; racks do (KIP-881)."""
+    """Balance first, then as few moves as possible. Instance ids do not count; racks do (KIP-881)."""
 
     checked = False
 
@@ -34,7 +34,7 @@ class StickyBase(Assignor):
 
     @abstractmethod
     def _claims(self, index: PartitionNumbering, subscriptions: Sequence[Subscription], as_listed: bool) -> list[Claim]:
-        """What each of these members says it held.
+        """What each of these members claims to have owned.
 
         `as_listed`: whether keys must be in the order in which the member listed its partitions.
         """
@@ -42,7 +42,7 @@ class StickyBase(Assignor):
     def _assign(
         self, cluster: ClusterView, members: Mapping[str, MemberSubscription]
     ) -> tuple[dict[str, list[Partition]], dict[Partition, str]]:
-        """Everyone's partitions, members in join order, and which of them change hands with their new owner."""
+        """Everyone's partitions, members in join order, and those that change owners, with their new one."""
         if not members:
             return {}, {}
         in_map_order = members_in_map_order(members)

@@ -1,4 +1,4 @@
-"""Who held what before: the claims of all members, and what becomes of those that contradict each other.
+"""Previous owners: the claims of all members, and how contradictions are settled.
 
 Source: Kafka's AbstractStickyAssignor.allSubscriptionsEqual and prepopulateCurrentAssignments; KIP-792.
 """
@@ -14,7 +14,7 @@ from rejoin.protocol.embedded.consumer_protocol import NO_GENERATION
 
 
 class Claim(NamedTuple):
-    """What one member says it held: keys of partitions of known topics, in the order listed.
+    """What one member claims to have owned: keys of partitions of known topics, in the order listed.
 
     `partitions` are the same as tuples when the member's subscription had them so, for handing on.
     `subscription_generation` is what other members' claims are compared with, `generation` what this
@@ -30,10 +30,10 @@ class Claim(NamedTuple):
 class Claims:
     """All claims of a group, members in map order, with each partition left to one member at most.
 
-    `owned`: member → keys it may keep, in the order listed (given up to whoever uses it: lists may be changed).
+    `owned`: member → keys it may keep, in the order listed (its user may change the lists).
     `doubly_claimed`: keys that two members of one generation held.
-    `unclaimed_marks`: when nothing contradicts and everything exists, a byte for each key, 0 where nobody
-    claims it; None otherwise.
+    `unclaimed_marks`: when nothing contradicts and everything exists, a byte for each key, 0 where no
+    member claims it; None otherwise.
     """
 
     def __init__(self, index: PartitionNumbering, claims: Mapping[str, Claim]) -> None:
@@ -52,7 +52,7 @@ class Claims:
         return self.unclaimed_marks is not None
 
     def _settle(self, claims: Mapping[str, Claim]) -> dict[str, list[int]]:
-        """Give each contested partition to the newest generation, or to nobody if two share it."""
+        """Give each contested partition to the newest generation, or to no member if two share it."""
         owned: dict[str, list[int]] = {}
         claimants: dict[int, str] = {}
         for member_id, claim in claims.items():
@@ -68,7 +68,7 @@ class Claims:
                 if claim.generation < rival_generation:
                     continue
                 if claim.generation == rival_generation:
-                    # Kafka: taken from the earlier claimant, not given to the later, who is remembered from now on.
+                    # Kafka: taken from the earlier claimant, not given to the later, which is remembered from now on.
                     self.doubly_claimed[key] = None
                 else:
                     mine.append(key)

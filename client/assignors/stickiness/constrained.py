@@ -1,4 +1,4 @@
-"""The sticky algorithm for members that all want the same topics: everyone keeps a fair share, the rest is dealt.
+"""The sticky algorithm for members that all want the same topics: each keeps a fair share, the rest is dealt.
 
 Source: Kafka's AbstractStickyAssignor.ConstrainedAssignmentBuilder; KIP-54, KIP-429, KIP-881.
 """
@@ -44,7 +44,7 @@ class ConstrainedAssignment:
         if racks:
             row = self._deal_by_rack(row)
         self._deal(row)
-        self.transferring = self._changing_hands({member_id: len(keys) for member_id, keys in kept.items()})
+        self.transferring = self._changing_owners({member_id: len(keys) for member_id, keys in kept.items()})
 
     def _keep(self, owned: Mapping[str, list[int]]) -> dict[str, list[int]]:
         """Let each member, in map order, keep up to its share of what it owned; keys ascending."""
@@ -98,7 +98,7 @@ class ConstrainedAssignment:
         return matching
 
     def _unassigned(self, kept: Mapping[str, list[int]], marks: bytearray | None) -> Row:
-        """What nobody keeps, by topic and number."""
+        """What no member keeps, by topic and number."""
         index = self._index
         if not any(kept.values()):
             return Row.of_everything(index)
@@ -160,7 +160,7 @@ class ConstrainedAssignment:
         dealt = 0
         needs = {member_id: self._small - len(self.given[member_id]) for member_id in self._under}
         while needs and dealt < len(row):
-            # Nobody drops out before the smallest need is met: so many rounds are one slice for each member.
+            # No member drops out before the smallest need is met: so many rounds are one slice for each member.
             rounds = max(1, min(needs.values()))
             stop = min(dealt + rounds * len(needs), len(row))
             for place, member_id in enumerate(needs):
@@ -176,8 +176,8 @@ class ConstrainedAssignment:
         for member_id, partition in zip(self._exact, row.take(dealt, len(row)), strict=False):
             self.given[member_id].append(partition)
 
-    def _changing_hands(self, kept: Mapping[str, int]) -> dict[Partition, str]:
-        """What was gained, after the first `kept` in a list, and was or may still be somebody else's."""
+    def _changing_owners(self, kept: Mapping[str, int]) -> dict[Partition, str]:
+        """What was gained, after the first `kept` in a list, and was or may still be another member's."""
         if not self._revoked and not self._doubly_claimed:
             return {}
         losers = {self._index.partition(key): member_id for key, member_id in self._revoked.items()}

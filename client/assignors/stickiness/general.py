@@ -20,7 +20,7 @@ from rejoin.protocol.java import int32, utf16_sorted
 class GeneralAssignment:
     """One run. Members are numbered by name, partitions are keys of the index.
 
-    A place in the order of members is `size * members + number`: the least loaded first, then by name.
+    An entry in the order of members is `size * members + number`: the least loaded first, then by name.
     """
 
     def __init__(
@@ -118,18 +118,18 @@ class GeneralAssignment:
     def _give_to_least_loaded(self, key: int, by_rack: bool) -> bool:
         can_read = self._can_read[key % self._index.topics]
         order, members = self._order, self._count
-        for place, code in enumerate(order):
+        for index, code in enumerate(order):
             number = code % members
             if number in can_read and not (by_rack and self._mismatch(number, key)):
-                del order[place]
-                insort(order, code + members, place)
+                del order[index]
+                insort(order, code + members, index)
                 self._lists[number].append(key)
                 self._owner[key] = number
                 return True
         return False
 
     def _set_aside_fixed_members(self, movable: Sequence[bool]) -> None:
-        """Leave out members that have all they could get, none of which anybody else could have."""
+        """Leave out members that have all they could get, none of which another member could have."""
         topics = self._index.topics
         for number, keys in enumerate(self._lists):
             if len(keys) >= self._most[number] and not any(movable[key % topics] for key in keys):
@@ -143,8 +143,8 @@ class GeneralAssignment:
         self._previous = {key: number for key, number in self._previous.items() if self._active[number]}
 
     def _count_owners(self) -> None:
-        """For each topic, who has how many of it."""
-        # Differs: of a partition that was given twice, because somebody holds one that does not exist, Kafka counts
+        """For each topic, how many of its partitions each member has."""
+        # Differs: of a partition that was given twice, because a member holds one that does not exist, Kafka counts
         # one owner only, the later in map order; here both count.
         topics = self._index.topics
         self._owned_by_topic = [{} for _ in range(topics)]
@@ -173,7 +173,7 @@ class GeneralAssignment:
             moved_any = True
 
     def _better_owner(self, key: int) -> int | None:
-        """Who should have this partition rather than the member that has it."""
+        """The member that should have this partition rather than its owner."""
         size = len(self._lists[self._owner[key]])
         previous = self._previous.get(key)
         if previous is not None and size > len(self._lists[previous]) + 1:
@@ -241,7 +241,7 @@ class GeneralAssignment:
         """The sum of the differences in size over all pairs of members; lower is better balanced."""
         sizes = sorted(len(keys) for number, keys in enumerate(lists) if self._active[number])
         # Kafka: the sum is a 32-bit int and wraps around.
-        return int32(sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes)))
+        return int32(sum(size * (2 * index - len(sizes) + 1) for index, size in enumerate(sizes)))
 
 
 def transferring_partitions(

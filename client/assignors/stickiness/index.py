@@ -80,7 +80,7 @@ def missing_keys(index: PartitionNumbering, ranks: Iterable[int], taken: set[int
 def _first_stuck(index: PartitionNumbering, ranks: Sequence[int], taken: Iterable[int]) -> int | None:
     """The place in `ranks` from which on everything counts as missing; None if nothing non-existent is taken."""
     # Kafka: getUnassignedPartitions walks two sorted lists side by side. A taken partition that does not exist
-    # never meets its twin, and whatever comes after it counts as unassigned although somebody keeps it.
+    # never meets its equal, and whatever comes after it counts as unassigned although a member keeps it.
     places = {rank: place for place, rank in enumerate(ranks)}
     stuck = None
     for key in taken:

@@ -1,4 +1,4 @@
-"""Remembers which partitions moved from whom to whom, so that two of one topic are not swapped for nothing.
+"""Remembers between which members partitions moved, so that two of one topic are not swapped for nothing.
 
 Source: Kafka's AbstractStickyAssignor.PartitionMovements.
 """
@@ -12,7 +12,7 @@ _Route = tuple[int, int, int]
 """(topic rank, the member it came from first, the member it is with now)."""
 
 
-class _Travellers:
+class _RoutePartitions:
     """The partitions of one route, as a HashSet holds them: the table grows and never shrinks."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Movements:
     def __init__(self, index: PartitionNumbering) -> None:
         self._index = index
         self._routes: dict[int, _Route] = {}
-        self._travellers: dict[_Route, _Travellers] = {}
+        self._partitions: dict[_Route, _RoutePartitions] = {}
 
     def better_choice(self, key: int, owner: int, taker: int) -> int:
         """Which partition to move from `owner` to `taker`, when `key` is to go.
@@ -46,7 +46,7 @@ class Movements:
         """
         route = self._routes.get(key)
         source = owner if route is None else route[1]
-        travellers = self._travellers.get((key % self._index.topics, taker, source))
+        travellers = self._partitions.get((key % self._index.topics, taker, source))
         return key if travellers is None else travellers.first(self._index)
 
     def moved(self, key: int, owner: int, taker: int) -> None:
@@ -55,12 +55,12 @@ class Movements:
         source = owner
         if route is not None:
             source = route[1]
-            travellers = self._travellers[route]
+            travellers = self._partitions[route]
             del travellers.keys[key]
             if not travellers.keys:
-                del self._travellers[route]
+                del self._partitions[route]
             if source == taker:
                 return
         route = (key % self._index.topics, source, taker)
         self._routes[key] = route
-        self._travellers.setdefault(route, _Travellers()).add(key)
+        self._partitions.setdefault(route, _RoutePartitions()).add(key)

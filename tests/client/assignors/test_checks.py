@@ -64,7 +64,7 @@ CASES: list[tuple[str, dict[str, list[Partition]], str, Partition | None, str | 
     (
         "forgotten",
         {"a": [("orders", 0)], "b": [("orders", 1)]},
-        "clicks-0 is given to nobody, though a subscribes to clicks",
+        "clicks-0 is assigned to no member, though a subscribes to clicks",
         ("clicks", 0),
         "a",
     ),
@@ -106,7 +106,7 @@ class TestCooperative:
 
     def test_under_the_eager_protocol_it_is_forgotten(self) -> None:
         answer: Assignments = {"a": [("orders", 0), ("clicks", 0)], "b": []}
-        with pytest.raises(BadAssignment, match="orders-1 is given to nobody"):
+        with pytest.raises(BadAssignment, match="orders-1 is assigned to no member"):
             check_assignment(CLUSTER, self.owning, answer)
 
     def test_from_hand_to_hand_is_refused(self) -> None:
@@ -118,7 +118,7 @@ class TestCooperative:
     def test_what_nobody_owns_must_not_be_forgotten(self) -> None:
         members = {"a": member("orders", "clicks", owned=[("orders", 0)], generation=1), "b": member("orders")}
         answer: Assignments = {"a": [("orders", 0), ("clicks", 0)], "b": []}
-        with pytest.raises(BadAssignment, match="orders-1 is given to nobody"):
+        with pytest.raises(BadAssignment, match="orders-1 is assigned to no member"):
             check_assignment(CLUSTER, members, answer, RebalanceProtocol.COOPERATIVE)
 
 
