@@ -7,36 +7,36 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Reply
-from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Received
+from rejoin.coordinator.core.inputs import Broker, ClusterSeen
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
+from tests.coordinator.core.driver import Driver
 
 NODES = (Broker(1, "node-1", 9095), Broker(2, "node-2", 9096))
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 
 
-def cluster(leaders: dict[int, int] | None = None, brokers: tuple[Broker, ...] = NODES, **settings: Any) -> Node:
+def cluster(leaders: dict[int, int] | None = None, brokers: tuple[Broker, ...] = NODES, **settings: Any) -> Driver:
     """Node 1 of two. Partitions are led in turn, unless ``leaders`` says otherwise."""
-    node = Node(Settings(**settings), lambda: "id")
+    node = Driver(Node(Settings(**settings), lambda: "id"))
     if leaders is None:
         leaders = {number: 1 + number % 2 for number in range(50)}
-    node.step(ClusterSeen(brokers, {offsets_partition(number): leader for number, leader in leaders.items()}), 0)
+    node.step(ClusterSeen(brokers, {offsets_partition(number): leader for number, leader in leaders.items()}))
     return node
 
 
-def ask(node: Node, request: FindCoordinatorRequest, version: int) -> FindCoordinatorResponse:
+def ask(node: Driver, request: FindCoordinatorRequest, version: int) -> FindCoordinatorResponse:
     request.check_version(version)
-    (effect,) = node.step(Received("token", request, Context(version)), 0)
-    assert isinstance(effect, Reply)
-    assert isinstance(effect.response, FindCoordinatorResponse)
-    return effect.response
+    node.receive("token", request, version)
+    response = node.replies.pop("token")
+    assert isinstance(response, FindCoordinatorResponse)
+    return response
 
 
-def find(node: Node, key: str, version: int, key_type: int = GROUP) -> tuple[ErrorCode, int, str, int]:
+def find(node: Driver, key: str, version: int, key_type: int = GROUP) -> tuple[ErrorCode, int, str, int]:
     """Error, node id, host and port for one key, in a version of either kind."""
     if version >= 4:
         answer = ask(node, FindCoordinatorRequest(coordinator_keys=(key,), key_type=key_type), version)
@@ -95,7 +95,9 @@ def test_a_leader_that_is_not_alive_is_none(version: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 4])
 def test_before_the_cluster_is_known_there_is_no_coordinator(version: int) -> None:
-    assert find(Node(Settings(), lambda: "id"), "orders", version) == no_node(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert find(Driver(Node(Settings(), lambda: "id")), "orders", version) == no_node(
+        ErrorCode.COORDINATOR_NOT_AVAILABLE
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,22 +11,15 @@ import pytest
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append, Reply
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
-    Context,
     Elapsed,
     Elected,
-    Input,
-    LogRead,
-    Received,
-    Stored,
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Request
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -47,9 +40,9 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
 from tests import paths
+from tests.coordinator.core.driver import Driver
 
 TRACES = paths.GOLDEN / "coordinator.jsonl.gz"
-START = 1_700_000_000_000
 PARTITION = offsets_partition(partition_for("g", 50))
 UNREADABLE = b"\x00"
 
@@ -59,7 +52,7 @@ def traces() -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-class Replay:
+class Replay(Driver):
     """One sequence, step by step: what comes out, and how the group looks."""
 
     def __init__(self, trace: dict[str, Any]) -> None:
@@ -70,9 +63,8 @@ class Replay:
             emulator_member_order="hashmap",
             offsets_retention_check_interval_ms=10**12,
         )
-        self.now = START
         self.new_ids: deque[str] = deque()
-        self.node = Node(settings, self._new_id)
+        super().__init__(Node(settings, self._new_id))
         self.requests = 0
         self.syncs = 0
         self.append_mode = "ok"
@@ -82,36 +74,24 @@ class Replay:
         self.group_records = 0
         self.step(ClusterSeen((Broker(1, "localhost", 9095),), {PARTITION: 1}))
         self.step(Elected(PARTITION, 0))
-        self.step(LogRead(PARTITION, 0, (), True))
         topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, assignments=(), configs=())
         self.new_ids.append("00000000-0000-0000-0000-000000000000")
-        self.step(Received("topic", CreateTopicsRequest(topics=(topic,)), Context(7)))
+        self.receive("topic", CreateTopicsRequest(topics=(topic,)), 7)
 
     def _new_id(self) -> str:
         return self.new_ids.popleft()
 
-    @property
-    def group(self) -> ClassicGroup | None:
-        return self.node._groups.group("g")
-
-    def step(self, what: Input) -> None:
-        for effect in self.node.step(what, self.now):
-            if isinstance(effect, Reply):
-                self._reply(effect)
-            elif isinstance(effect, Append):
-                self._append(effect)
-
-    def _append(self, append: Append) -> None:
+    def on_append(self, append: Append) -> None:
         groups = sum(isinstance(record, GroupRecord) for record in append.records)
         self.group_records += groups
         if not groups or self.append_mode == "ok":
-            self.step(Stored(PARTITION, 0, append.append_id))
+            self.end(append)
         elif self.append_mode == "fail":
-            self.step(Stored(PARTITION, 0, append.append_id, self.append_error))
+            self.end(append, self.append_error)
         else:
             self.open_appends.append(append)
 
-    def _reply(self, reply: Reply) -> None:
+    def on_reply(self, reply: Reply) -> None:
         match reply.response:
             case JoinGroupResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR):
                 self.out.append({"kind": "reply", "error": -1})
@@ -144,7 +124,7 @@ class Replay:
                         "assignment": answer.assignment.decode(),
                     }
                 )
-            case LeaveGroupResponse() as answer if self.group is None:
+            case LeaveGroupResponse() as answer if self.node.group("g") is None:
                 # The traces have what the group manager throws, which the layer above turns into a result per member.
                 assert {member.error_code for member in answer.members} == {ErrorCode.UNKNOWN_MEMBER_ID}
                 self.out.append({"kind": "reply", "error": 25})
@@ -166,9 +146,6 @@ class Replay:
             self.new_ids.append(step["new_member_id"].removeprefix(f"{prefix}-"))
         getattr(self, f"do_{what['op']}")(what)
         self.new_ids.clear()
-
-    def ask(self, token: object, request: Request, version: int) -> None:
-        self.step(Received(token, request, Context(version, "client", "/127.0.0.1")))
 
     def do_sleep(self, what: dict[str, Any]) -> None:
         self.now += what["ms"]
@@ -195,7 +172,7 @@ class Replay:
         )
         number = self.requests
         self.requests += 1
-        self.ask(number, request, max(what["version"], 1))
+        self.receive(number, request, max(what["version"], 1))
 
     def do_sync(self, what: dict[str, Any]) -> None:
         number = self.requests
@@ -212,7 +189,7 @@ class Replay:
                 for member_id in what["assigned_members"]
             ),
         )
-        self.ask(number, request, 4)
+        self.receive(number, request, 4)
 
     def do_heartbeat(self, what: dict[str, Any]) -> None:
         request = HeartbeatRequest(
@@ -221,14 +198,14 @@ class Replay:
             member_id=what["member_id"],
             group_instance_id=what["group_instance_id"],
         )
-        self.ask("heartbeat", request, 4)
+        self.receive("heartbeat", request, 4)
 
     def do_leave(self, what: dict[str, Any]) -> None:
         members = tuple(
             MemberIdentity(member_id=member["member_id"], group_instance_id=member["group_instance_id"])
             for member in what["members"]
         )
-        self.ask("leave", LeaveGroupRequest(group_id="g", members=members), 5)
+        self.receive("leave", LeaveGroupRequest(group_id="g", members=members), 5)
 
     def do_offset_commit(self, what: dict[str, Any]) -> None:
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
@@ -239,7 +216,7 @@ class Replay:
             group_instance_id=what["group_instance_id"],
             topics=(OffsetCommitRequestTopic(name="t", partitions=(partition,)),),
         )
-        self.ask("commit", request, what["version"])
+        self.receive("commit", request, what["version"])
 
     def do_txn_offset_commit(self, what: dict[str, Any]) -> None:
         partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
@@ -253,7 +230,7 @@ class Replay:
             group_instance_id=what["group_instance_id"],
             topics=(TxnOffsetCommitRequestTopic(name="t", partitions=(partition,)),),
         )
-        self.ask("commit", request, 3)
+        self.receive("commit", request, 3)
 
     def do_append_mode(self, what: dict[str, Any]) -> None:
         self.append_mode = what["mode"]
@@ -262,22 +239,22 @@ class Replay:
     def do_append_done(self, what: dict[str, Any]) -> None:
         if self.open_appends:
             append = self.open_appends.popleft()
-            self.step(Stored(PARTITION, 0, append.append_id, ErrorCode[what["error"] or "NONE"]))
+            self.end(append, ErrorCode[what["error"] or "NONE"])
 
     def shown_group(self) -> dict[str, Any] | None:
-        group = self.group
-        if group is None:
+        group, snapshot = self.node.describe_group("g"), self.node.group("g")
+        if group is None or snapshot is None:
             return None
         return {
-            "state": group.state.value,
-            "previous_state": group.previous_state.value,
+            "state": group.state,
+            "previous_state": group.previous_state,
             "generation": group.generation,
             "protocol_type": group.protocol_type,
-            "protocol_name": group.protocol_name,
+            "protocol_name": group.protocol,
             "leader": group.leader,
             "new_member_added": group.new_member_added,
-            "subscribed_topics": None if group.subscribed_topics is None else sorted(group.subscribed_topics),
-            "pending_join": len(group.pending_join),
+            "subscribed_topics": group.subscribed_topics,
+            "pending_join": len(group.pending_members),
             "pending_sync": sorted(group.pending_sync),
             "members": [
                 {
@@ -286,12 +263,12 @@ class Replay:
                     "session_timeout": member.session_timeout_ms,
                     "rebalance_timeout": member.rebalance_timeout_ms,
                     "is_new": member.is_new,
-                    "awaiting_join": member.parked_join is not None,
-                    "awaiting_sync": member.parked_sync is not None,
-                    "assignment": member.assignment.decode(),
-                    "protocols": [protocol.name for protocol in member.protocols],
+                    "awaiting_join": member.awaiting_join,
+                    "awaiting_sync": member.awaiting_sync,
+                    "assignment": snapshot.members[member.member_id].assignment.decode(),
+                    "protocols": member.protocols,
                 }
-                for member in group.ordered_members()
+                for member in group.members
             ],
         }
 

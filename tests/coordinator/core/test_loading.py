@@ -20,7 +20,7 @@ from rejoin.protocol.records.consumer_offsets import (
     group_record,
     offset_record,
 )
-from tests.coordinator.core.desk import GROUP, PARTITION, START, Desk, commit, join, protocols
+from tests.coordinator.core.driver import GROUP, PARTITION, START, DrivenNode, commit, join, protocols
 
 
 def member(member_id: str = "m-1", **given: Any) -> MemberMetadata:
@@ -53,29 +53,30 @@ def stored_offset(offset: int, partition: int = 0, producer_id: int = -1) -> Off
     return offset_record(GROUP, "t", partition, value, producer_id)
 
 
-def loaded(*records: Record) -> Desk:
-    desk = Desk(leads=False)
-    desk.log = list(records)
-    desk.elect()
-    return desk
+def loaded(*records: Record) -> DrivenNode:
+    driven = DrivenNode(leads=False)
+    driven.log = list(records)
+    driven.elect()
+    return driven
 
 
-def offsets(desk: Desk) -> dict[int, int]:
-    assert desk.group is not None
-    return {place[1]: value.offset for place, value in desk.offsets.stored.items()}
+def offsets(driven: DrivenNode) -> dict[int, int]:
+    assert driven.group is not None
+    return {partition.partition: value.offset for partition, value in driven.offsets.stored.items()}
 
 
 def test_a_group_with_members_is_stable() -> None:
-    desk = loaded(stored_group(member(), member("m-2", group_instance_id="i")))
-    group = desk.group
+    driven = loaded(stored_group(member(), member("m-2", group_instance_id="i")))
+    group = driven.group
     assert group is not None
     assert (group.state, group.generation, group.leader, group.protocol_name) == (STABLE, 3, "m-1", "range")
     assert group.static_members == {"i": "m-2"}
     assert group.members["m-1"].assignment == b"share"
     assert group.members["m-1"].protocol_names() == ["range"], "only the selected protocol is known"
     assert set(group.subscribed_topics or ()) == {"t"}
-    assert desk.node._ctx.deadlines.at(group.members["m-2"].session_key) == START + 10_000
-    (event,) = desk.said(GroupLoaded)
+    sessions = {timer.member_id: timer.at for timer in driven.node.timers() if timer.timer == "session"}
+    assert sessions["m-2"] == START + 10_000
+    (event,) = driven.emitted(GroupLoaded)
     assert (event.state, event.members) == ("Stable", ["m-1", "m-2"])
 
 
@@ -93,23 +94,23 @@ def test_a_record_without_a_time_counts_from_now() -> None:
 
 
 def test_a_group_known_only_by_offsets_is_simple() -> None:
-    desk = loaded(stored_offset(5))
-    assert desk.group is not None
-    assert desk.group.protocol_type is None
-    assert desk.group.state is EMPTY
-    assert offsets(desk) == {0: 5}
+    driven = loaded(stored_offset(5))
+    assert driven.group is not None
+    assert driven.group.protocol_type is None
+    assert driven.group.state is EMPTY
+    assert offsets(driven) == {0: 5}
 
 
 def test_the_last_record_of_a_key_wins() -> None:
-    desk = loaded(stored_offset(5), stored_group(member()), stored_offset(6), stored_offset(1, 1), stored_group())
-    assert desk.group is not None
-    assert desk.group.state is EMPTY
-    assert offsets(desk) == {0: 6, 1: 1}
+    driven = loaded(stored_offset(5), stored_group(member()), stored_offset(6), stored_offset(1, 1), stored_group())
+    assert driven.group is not None
+    assert driven.group.state is EMPTY
+    assert offsets(driven) == {0: 6, 1: 1}
 
 
 def test_tombstones_forget() -> None:
-    desk = loaded(stored_offset(5), stored_offset(6, 1), offset_record(GROUP, "t", 0, None))
-    assert offsets(desk) == {1: 6}
+    driven = loaded(stored_offset(5), stored_offset(6, 1), offset_record(GROUP, "t", 0, None))
+    assert offsets(driven) == {1: 6}
     gone = loaded(
         stored_group(member()), stored_offset(5), offset_record(GROUP, "t", 0, None), group_record(GROUP, None)
     )
@@ -119,11 +120,11 @@ def test_tombstones_forget() -> None:
 def test_a_group_that_has_lost_its_offsets_is_there_until_the_next_expiry_run() -> None:
     """Kafka: what makes a group is never undone but by the group's own tombstone."""
     for records in ([stored_offset(5), offset_record(GROUP, "t", 0, None)], [stored_group(generation=0)]):
-        desk = loaded(*records)
-        assert desk.group is not None
-        desk.elapse(600_000)
-        assert desk.group is None
-        assert desk.log[-1] == group_record(GROUP, None)
+        driven = loaded(*records)
+        assert driven.group is not None
+        driven.elapse(600_000)
+        assert driven.group is None
+        assert driven.log[-1] == group_record(GROUP, None)
 
 
 def test_a_rebalance_timeout_of_old_records_is_the_session_timeout() -> None:
@@ -133,16 +134,16 @@ def test_a_rebalance_timeout_of_old_records_is_the_session_timeout() -> None:
 
 
 def test_transactions_are_replayed_to_their_end() -> None:
-    desk = loaded(
+    driven = loaded(
         stored_offset(1, 0, producer_id=7),
         stored_offset(2, 1, producer_id=8),
         stored_offset(3, 2, producer_id=9),
         TransactionMarker(producer_id=7, producer_epoch=0, committed=True),
         TransactionMarker(producer_id=8, producer_epoch=0, committed=False),
     )
-    assert offsets(desk) == {0: 1}
-    assert desk.group is not None
-    assert list(desk.offsets.pending) == [9]
+    assert offsets(driven) == {0: 1}
+    assert driven.group is not None
+    assert list(driven.offsets.pending) == [9]
 
 
 def test_a_later_commit_stays_when_an_older_transaction_ends() -> None:
@@ -152,48 +153,48 @@ def test_a_later_commit_stays_when_an_older_transaction_ends() -> None:
 
 
 def test_a_log_may_come_in_pieces() -> None:
-    desk = Desk(leads=False)
+    driven = DrivenNode(leads=False)
     records = (stored_group(member()), stored_offset(5), stored_offset(6))
-    desk.node.step(Elected(PARTITION, 0), desk.now)
+    driven.effects_of(Elected(PARTITION, 0))
     beat = HeartbeatRequest(group_id=GROUP, generation_id=99, member_id="anybody")
     for record in records:
-        desk.step(LogRead(PARTITION, 0, (record,), False))
-        assert desk.ask(beat, 4).error_code is ErrorCode.NONE, "still loading"
-    desk.step(LogRead(PARTITION, 0, (), True))
-    assert desk.ask(beat, 4).error_code is ErrorCode.UNKNOWN_MEMBER_ID
-    assert offsets(desk) == {0: 6}
-    (event,) = desk.said(PartitionLoaded)
+        driven.step(LogRead(PARTITION, 0, (record,), False))
+        assert driven.ask(beat, 4).error_code is ErrorCode.NONE, "still loading"
+    driven.step(LogRead(PARTITION, 0, (), True))
+    assert driven.ask(beat, 4).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert offsets(driven) == {0: 6}
+    (event,) = driven.emitted(PartitionLoaded)
     assert event.records == 3
 
 
 def test_what_another_epoch_read_or_stored_is_no_news() -> None:
-    desk = Desk()
-    desk.holds = True
-    number = desk.send(commit(), 9)
-    (old,) = desk.held
-    desk.resign()
-    assert desk.replies[number].topics[0].partitions[0].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
-    desk.elect()
-    assert desk.node.step(Stored(PARTITION, old.epoch, old.append_id), desk.now) == []
-    assert desk.node.step(LogRead(PARTITION, old.epoch, (stored_offset(5),), True), desk.now) == []
-    assert desk.group is None
+    driven = DrivenNode()
+    driven.holds = True
+    number = driven.send(commit(), 9)
+    (old,) = driven.held
+    driven.resign()
+    assert driven.replies[number].topics[0].partitions[0].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
+    driven.elect()
+    assert driven.effects_of(Stored(PARTITION, old.epoch, old.append_id)) == []
+    assert driven.effects_of(LogRead(PARTITION, old.epoch, (stored_offset(5),), True)) == []
+    assert driven.group is None
 
 
 def test_an_older_election_is_no_news() -> None:
-    desk = Desk()
-    desk.elect()
-    desk.joins(join())
-    assert desk.node.step(Elected(PARTITION, 0), desk.now) == []
-    assert desk.node.step(Elected(PARTITION, 1), desk.now) == [], "nor is the same one again"
-    assert desk.group is not None
+    driven = DrivenNode()
+    driven.elect()
+    driven.joins(join())
+    assert driven.effects_of(Elected(PARTITION, 0)) == []
+    assert driven.effects_of(Elected(PARTITION, 1)) == [], "nor is the same one again"
+    assert driven.group is not None
 
 
 def test_a_new_group_is_stored_without_members() -> None:
     """Also where its first member is added at once: only a leader's assignment makes members last."""
     for request, version in ((join(3), 3), (join(group_instance_id="i"), 9), (join(), 9)):
-        desk = Desk()
-        desk.send(request, version)
-        (record,) = desk.log
+        driven = DrivenNode()
+        driven.send(request, version)
+        (record,) = driven.log
         assert isinstance(record, GroupRecord)
         assert record.value is not None
         group = record.value.data
@@ -203,15 +204,15 @@ def test_a_new_group_is_stored_without_members() -> None:
 
 def test_a_newer_election_begins_anew() -> None:
     """A node that missed that it lost a partition answers everybody that waits, then loads."""
-    desk = Desk()
-    number = desk.send(join(3), 3)
-    desk.elect()
-    assert desk.replies[number].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
-    assert desk.group is not None
-    assert (desk.group.state, desk.group.members) == (EMPTY, {})
+    driven = DrivenNode()
+    number = driven.send(join(3), 3)
+    driven.elect()
+    assert driven.replies[number].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
+    assert driven.group is not None
+    assert (driven.group.state, driven.group.members) == (EMPTY, {})
 
 
 def test_resigning_twice_is_no_news() -> None:
-    desk = Desk()
-    desk.resign()
-    assert desk.node.step(Resigned(PARTITION), desk.now) == []
+    driven = DrivenNode()
+    driven.resign()
+    assert driven.effects_of(Resigned(PARTITION)) == []

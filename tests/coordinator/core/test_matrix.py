@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.core.groups.classic.state import GroupState
-from rejoin.coordinator.core.inputs import Elected
+from rejoin.coordinator.core.inputs import ClusterSeen, Elected
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -43,7 +43,7 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tests.coordinator.core.desk import GROUP, PARTITION, TOPIC, Desk, commit, join, protocols
+from tests.coordinator.core.driver import GROUP, PARTITION, TOPIC, DrivenNode, commit, join, protocols
 
 COLUMNS = ("Empty", "Initial", "Preparing", "LastOne", "Completing", "Stable", "Dead")
 """``Initial``: a group that was Empty prepares. ``Preparing``: others are missing, too. ``LastOne``: nobody else is."""
@@ -112,7 +112,7 @@ OTHER_GENERATION = 77
 class Scene:
     """A group in some state, of a leader, a follower and a static member, and what requests need to know of them."""
 
-    desk: Desk
+    driven: DrivenNode
     leader: str = "nobody-1"
     follower: str = "nobody-2"
     static: str = "nobody-3"
@@ -120,43 +120,43 @@ class Scene:
 
     @property
     def generation(self) -> int:
-        assert self.desk.group is not None
-        return self.desk.group.generation
+        assert self.driven.group is not None
+        return self.driven.group.generation
 
     def join_again(self, member_ids: list[str]) -> None:
         """The first comes with another subscription, so that there is a rebalance whoever it is."""
         for number, member_id in enumerate(member_ids):
             listed = protocols("range") if number else CHANGED
-            self.desk.send(join(member_id=member_id, protocols=listed), 9)
+            self.driven.send(join(member_id=member_id, protocols=listed), 9)
 
     def hand_out_an_id(self) -> None:
-        self.pending = self.desk.ask(join(), 9).member_id
+        self.pending = self.driven.ask(join(), 9).member_id
 
 
 def bring(state: str, missing: str, with_pending_id: bool) -> Scene:
     """A group in this state. ``missing`` is the member that the join phase of ``LastOne`` waits for, if it is one."""
-    desk = Desk()
-    scene = Scene(desk)
-    assert error_of(desk.ask(commit(), 9)) is ErrorCode.NONE, "something to fetch"
+    driven = DrivenNode()
+    scene = Scene(driven)
+    assert error_of(driven.ask(commit(), 9)) is ErrorCode.NONE, "something to fetch"
     if state != "Empty":
-        scene.leader = desk.joins(join())
-        scene.follower = desk.joins(join())
-        scene.static = desk.joins(join(group_instance_id="S"))
+        scene.leader = driven.joins(join())
+        scene.follower = driven.joins(join())
+        scene.static = driven.joins(join(group_instance_id="S"))
     if state not in ("Empty", "Initial"):
-        desk.elapse(6_000)
+        driven.elapse(6_000)
     if state not in ("Empty", "Initial", "Completing"):
         for member_id in (scene.follower, scene.static, scene.leader):
-            desk.send(sync(scene, member_id), 5)
+            driven.send(sync(scene, member_id), 5)
     if with_pending_id or (state == "LastOne" and not missing):
         scene.hand_out_an_id()
     if state == "Preparing":
-        desk.joins(join())
+        driven.joins(join())
     if state == "LastOne":
         members = {"leader": scene.leader, "follower": scene.follower, "static": scene.static}
         scene.join_again([member_id for role, member_id in members.items() if role != missing])
     if state == "Dead":
-        assert desk.group is not None
-        desk.group.state = GroupState.DEAD  # Kafka, too, meets one only in a race
+        assert driven.group is not None
+        driven.group.state = GroupState.DEAD  # Kafka, too, meets one only in a race
     return scene
 
 
@@ -323,20 +323,20 @@ def test_a_request_in_a_state(name: str, version: int, state: str, cell: str) ->
     with_pending_id = "pending" in name
     is_new = with_pending_id or " new" in name
     scene = bring(state, "" if is_new else MISSING.get(name, "follower"), with_pending_id)
-    before = None if scene.desk.group is None else scene.desk.group.state.value
-    answer = scene.desk.ask(REQUESTS[name](scene, version), version)
+    before = None if scene.driven.group is None else scene.driven.group.state.value
+    answer = scene.driven.ask(REQUESTS[name](scene, version), version)
     expected, moved, state_after = cell.partition(">")
     assert outcome(answer) == expected
-    after = None if scene.desk.group is None else scene.desk.group.state.value
+    after = None if scene.driven.group is None else scene.driven.group.state.value
     assert after == (SHORT[state_after] if moved else before)
 
 
 def test_a_static_member_of_a_group_without_members_is_an_error() -> None:
     """It cannot be: an Empty group has no instance ids. Kafka answers with an unknown error, and so it is here."""
     scene = bring("Stable", "", False)
-    assert scene.desk.group is not None
-    scene.desk.group.state = GroupState.EMPTY
-    answer = scene.desk.ask(join(group_instance_id="S"), 9)
+    assert scene.driven.group is not None
+    scene.driven.group.state = GroupState.EMPTY
+    answer = scene.driven.ask(join(group_instance_id="S"), 9)
     assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
 
 
@@ -385,16 +385,16 @@ def bare_sync(group_id: str, *, named: bool) -> SyncGroupRequest:
     return request.model_copy(update={"protocol_type": "consumer", "protocol_name": "range"} if named else {})
 
 
-def desk_that_is(state: str) -> Desk:
+def desk_that_is(state: str) -> DrivenNode:
     """A node that cannot be asked, for one reason."""
     if state == "inactive":
-        return Desk(knows_cluster=False, leads=False)
+        return DrivenNode(knows_cluster=False, leads=False)
     if state == "denied":
-        return Desk(emulator_deny=("User:*:ALL:group=*",))
-    desk = Desk(leads=state != "elsewhere")
+        return DrivenNode(emulator_deny=("User:*:ALL:group=*",))
+    driven = DrivenNode(leads=state != "elsewhere")
     if state == "loading":
-        desk.node.step(Elected(PARTITION, 1), desk.now)  # and nobody reads the log
-    return desk
+        driven.effects_of(Elected(PARTITION, 1))  # and nobody reads the log
+    return driven
 
 
 def admissions() -> Iterator[Any]:
@@ -427,10 +427,10 @@ def fetch_error(response: Response) -> ErrorCode:
 
 def test_an_inactive_coordinator_refuses_commits() -> None:
     """A node that has topics and loses sight of the cluster."""
-    desk = Desk()
-    desk.node._cluster.brokers = ()
-    assert error_of(desk.ask(commit(), 9)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert error_of(desk.ask(txn().model_copy(update={"group_id": ""}), 5)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driven = DrivenNode()
+    driven.step(ClusterSeen((), {}))
+    assert error_of(driven.ask(commit(), 9)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert error_of(driven.ask(txn().model_copy(update={"group_id": ""}), 5)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize(
@@ -446,17 +446,17 @@ def test_an_inactive_coordinator_refuses_commits() -> None:
     ids=str,
 )
 def test_the_checks_of_a_join_have_an_order(checks: str, error: ErrorCode) -> None:
-    desk = Desk(
+    driven = DrivenNode(
         knows_cluster="inactive" not in checks, emulator_deny=("User:*:READ:group=*",) if "denied" in checks else ()
     )
     if "loading" in checks:
-        desk.node.step(Elected(PARTITION, 1), desk.now)
+        driven.effects_of(Elected(PARTITION, 1))
     request = join(
         group_id="" if "nobody's" in checks else GROUP,
         member_id="m-1",
         session_timeout_ms=1 if "session" in checks else 10_000,
     )
-    assert desk.ask(request, 9).error_code is error
+    assert driven.ask(request, 9).error_code is error
 
 
 # --- the answers of a JoinGroup that fails
@@ -497,7 +497,7 @@ def check_refusal(answer: JoinGroupResponse, member_id: str, version: int) -> No
 @pytest.mark.parametrize("version", [5, 6, 7, 9])
 def test_a_join_that_a_group_refuses_says_nothing_of_a_generation(version: int) -> None:
     scene = bring("Stable", "", True)
-    desk = scene.desk
+    driven = scene.driven
     refused = [
         (join(member_id="x-9"), "x-9"),
         (join(member_id="x-9", protocols=FOREIGN), "x-9"),
@@ -507,15 +507,15 @@ def test_a_join_that_a_group_refuses_says_nothing_of_a_generation(version: int) 
         (join(member_id=scene.pending, group_instance_id="T"), ""),
     ]
     for request, member_id in refused:
-        check_refusal(desk.ask(request, version), member_id, version)
+        check_refusal(driven.ask(request, version), member_id, version)
 
 
 @pytest.mark.parametrize("version", [6, 7])
 def test_a_parked_join_of_a_removed_member_is_refused_without_an_id(version: int) -> None:
     scene = bring("Stable", "", False)
-    number = scene.desk.send(join(member_id=scene.follower, protocols=CHANGED), version)
-    scene.desk.send(leave(5, scene.follower), 5)
-    answer = scene.desk.replies[number]
+    number = scene.driven.send(join(member_id=scene.follower, protocols=CHANGED), version)
+    scene.driven.send(leave(5, scene.follower), 5)
+    answer = scene.driven.replies[number]
     assert isinstance(answer, JoinGroupResponse)
     assert answer.error_code is ErrorCode.UNKNOWN_MEMBER_ID
     check_refusal(answer, "", version)
@@ -523,23 +523,23 @@ def test_a_parked_join_of_a_removed_member_is_refused_without_an_id(version: int
 
 @pytest.mark.parametrize("version", [3, 4, 9])
 def test_a_full_group_refuses_without_an_id(version: int) -> None:
-    desk = Desk(group_max_size=1)
-    desk.joins(join())
-    answer = desk.ask(join(version, member_id="" if version < 4 else "x-9"), version)
+    driven = DrivenNode(group_max_size=1)
+    driven.joins(join())
+    answer = driven.ask(join(version, member_id="" if version < 4 else "x-9"), version)
     assert answer.error_code is ErrorCode.GROUP_MAX_SIZE_REACHED
     check_refusal(answer, "", version)
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 6, 7, 9])
 def test_a_join_that_succeeds_tells_the_generation(version: int) -> None:
-    desk = Desk()
-    number = desk.send(join(version), version)
+    driven = DrivenNode()
+    number = driven.send(join(version), version)
     if version >= 4:
-        refused = desk.replies[number]
+        refused = driven.replies[number]
         assert isinstance(refused, JoinGroupResponse)
-        number = desk.send(join(version, member_id=refused.member_id), version)
-    desk.elapse(3_000)
-    answer = desk.replies[number]
+        number = driven.send(join(version, member_id=refused.member_id), version)
+    driven.elapse(3_000)
+    answer = driven.replies[number]
     assert isinstance(answer, JoinGroupResponse)
     assert (answer.error_code, answer.generation_id) == (ErrorCode.NONE, 1)
     assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
@@ -551,12 +551,12 @@ def test_a_join_that_succeeds_tells_the_generation(version: int) -> None:
 @pytest.mark.parametrize(("version", "skips"), [(5, False), (8, False), (9, True)])
 def test_a_returning_static_leader(version: int, skips: bool) -> None:
     """Before v9 it is told that its old id leads, so that it does not assign; from v9 on it is told not to."""
-    desk = Desk()
-    old_id = desk.joins(join(group_instance_id="S"))
-    desk.elapse(3_000)
-    scene = Scene(desk, leader=old_id)
-    desk.send(sync(scene, old_id), 5)
-    answer = desk.ask(join(version, group_instance_id="S"), version)
+    driven = DrivenNode()
+    old_id = driven.joins(join(group_instance_id="S"))
+    driven.elapse(3_000)
+    scene = Scene(driven, leader=old_id)
+    driven.send(sync(scene, old_id), 5)
+    answer = driven.ask(join(version, group_instance_id="S"), version)
     assert answer.error_code is ErrorCode.NONE
     assert answer.member_id != old_id
     assert answer.leader == (answer.member_id if skips else old_id)
@@ -568,13 +568,13 @@ def test_a_returning_static_leader(version: int, skips: bool) -> None:
 def test_a_static_replacement_that_cannot_be_stored(version: int) -> None:
     """It has the current generation and the leader of before, but no member id: there is none."""
     scene = bring("Stable", "", False)
-    scene.desk.holds = True
-    number = scene.desk.send(join(version, group_instance_id="S"), version)
-    scene.desk.end(scene.desk.held.popleft(), ErrorCode.KAFKA_STORAGE_ERROR)
-    answer = scene.desk.replies[number]
+    scene.driven.holds = True
+    number = scene.driven.send(join(version, group_instance_id="S"), version)
+    scene.driven.end(scene.driven.held.popleft(), ErrorCode.KAFKA_STORAGE_ERROR)
+    answer = scene.driven.replies[number]
     assert isinstance(answer, JoinGroupResponse)
     assert answer.error_code is ErrorCode.NOT_COORDINATOR
     assert (answer.generation_id, answer.member_id, answer.leader) == (1, "", scene.leader)
     assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
-    assert scene.desk.group is not None
-    assert scene.static in scene.desk.group.members
+    assert scene.driven.group is not None
+    assert scene.static in scene.driven.group.members

@@ -24,58 +24,58 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from rejoin.protocol.records.consumer_offsets import OffsetRecord
-from tests.coordinator.core.desk import GROUP, START, TOPIC, Desk
+from tests.coordinator.core.driver import GROUP, START, TOPIC, DrivenNode
 
 
 def commit(
-    desk: Desk, version: int, *, group_id: str = GROUP, request: dict[str, Any] | None = None, **mark: Any
+    driven: DrivenNode, version: int, *, group_id: str = GROUP, request: dict[str, Any] | None = None, **mark: Any
 ) -> Any:
     usual = {"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}
     topics = (OffsetCommitRequestTopic(name=TOPIC, partitions=(OffsetCommitRequestPartition(**(usual | mark)),)),)
     asked = OffsetCommitRequest(**({"group_id": group_id, "member_id": "", "topics": topics} | (request or {})))
-    return desk.ask(asked, version).topics[0].partitions[0].error_code
+    return driven.ask(asked, version).topics[0].partitions[0].error_code
 
 
-def fetch(desk: Desk, version: int) -> Any:
+def fetch(driven: DrivenNode, version: int) -> Any:
     """The answer for the one partition, in the form of any version."""
     if version < 8:
         topics = (OffsetFetchRequestTopic(name=TOPIC, partition_indexes=(0,)),)
-        answer = desk.ask(OffsetFetchRequest(group_id=GROUP, topics=topics), version)
+        answer = driven.ask(OffsetFetchRequest(group_id=GROUP, topics=topics), version)
         return answer.topics[0].partitions[0]
     wanted = OffsetFetchRequestGroup(
         group_id=GROUP, topics=(OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,)),)
     )
-    return desk.ask(OffsetFetchRequest(groups=(wanted,)), version).groups[0].topics[0].partitions[0]
+    return driven.ask(OffsetFetchRequest(groups=(wanted,)), version).groups[0].topics[0].partitions[0]
 
 
-def written(desk: Desk) -> Any:
+def written(driven: DrivenNode) -> Any:
     """The value of the offset record that was written last, with its version."""
-    record = desk.log[-1]
+    record = driven.log[-1]
     assert isinstance(record, OffsetRecord)
     return record.value
 
 
 @pytest.mark.parametrize("version", range(10))
 def test_what_was_committed_is_fetched(version: int) -> None:
-    desk = Desk()
+    driven = DrivenNode()
     mark = {"committed_leader_epoch": 3} if version >= 6 else {}
-    assert commit(desk, version, committed_offset=9, committed_metadata="note", **mark) is ErrorCode.NONE
-    found = fetch(desk, version)
+    assert commit(driven, version, committed_offset=9, committed_metadata="note", **mark) is ErrorCode.NONE
+    found = fetch(driven, version)
     assert (found.committed_offset, found.metadata, found.error_code) == (9, "note", ErrorCode.NONE)
     assert found.committed_leader_epoch == (3 if version >= 6 else -1)
 
 
 @pytest.mark.parametrize("version", range(10))
 def test_what_was_not_committed_is_minus_one(version: int) -> None:
-    found = fetch(Desk(), version)
+    found = fetch(DrivenNode(), version)
     assert (found.committed_offset, found.committed_leader_epoch, found.metadata) == (-1, -1, "")
     assert found.error_code is ErrorCode.NONE
 
 
 def test_no_metadata_is_empty_metadata() -> None:
-    desk = Desk()
-    commit(desk, 9, committed_metadata=None)
-    assert fetch(desk, 9).metadata == ""
+    driven = DrivenNode()
+    commit(driven, 9, committed_metadata=None)
+    assert fetch(driven, 9).metadata == ""
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_no_metadata_is_empty_metadata() -> None:
 )
 def test_metadata_is_counted_in_utf16_units(metadata: str, error: ErrorCode) -> None:
     """Kafka's setting says bytes and counts Java characters, of which an emoji has two."""
-    assert commit(Desk(), 9, committed_metadata=metadata) is error
+    assert commit(DrivenNode(), 9, committed_metadata=metadata) is error
 
 
 @pytest.mark.parametrize(
@@ -116,23 +116,23 @@ def test_times_of_a_commit(
     record_version: int,
 ) -> None:
     """Only the old record version has a place for an expiry of the offset's own."""
-    desk = Desk()
-    commit(desk, version, request=request_fields, **mark)
-    value = written(desk)
+    driven = DrivenNode()
+    commit(driven, version, request=request_fields, **mark)
+    value = written(driven)
     assert (value.data.commit_timestamp, value.data.expire_timestamp) == (committed_at, expires_at)
     assert value.version == record_version
 
 
 def test_a_fetch_of_several_groups_answers_each() -> None:
-    desk = Desk(emulator_deny=("User:*:DESCRIBE:group=secret",))
-    commit(desk, 9)
+    driven = DrivenNode(emulator_deny=("User:*:DESCRIBE:group=secret",))
+    commit(driven, 9)
     topics = (OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,)),)
     groups = (
         OffsetFetchRequestGroup(group_id="nobody", topics=topics),
         OffsetFetchRequestGroup(group_id="secret", topics=topics),
         OffsetFetchRequestGroup(group_id=GROUP, topics=None),
     )
-    nobody, secret, ours = desk.ask(OffsetFetchRequest(groups=groups), 8).groups
+    nobody, secret, ours = driven.ask(OffsetFetchRequest(groups=groups), 8).groups
     assert nobody.topics[0].partitions[0].committed_offset == -1
     assert (secret.error_code, secret.topics) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, ())
     assert ours.topics[0].partitions[0].committed_offset == 5
@@ -140,29 +140,29 @@ def test_a_fetch_of_several_groups_answers_each() -> None:
 
 @pytest.mark.parametrize("version", [2, 7])
 def test_no_topics_means_all_of_them(version: int) -> None:
-    desk = Desk()
-    assert desk.ask(OffsetFetchRequest(group_id=GROUP, topics=None), version).topics == ()
-    commit(desk, 9)
-    (found,) = desk.ask(OffsetFetchRequest(group_id=GROUP, topics=None), version).topics
+    driven = DrivenNode()
+    assert driven.ask(OffsetFetchRequest(group_id=GROUP, topics=None), version).topics == ()
+    commit(driven, 9)
+    (found,) = driven.ask(OffsetFetchRequest(group_id=GROUP, topics=None), version).topics
     assert (found.name, found.partitions[0].committed_offset) == (TOPIC, 5)
 
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_the_oldest_fetches_have_errors_on_partitions_only(version: int) -> None:
-    desk = Desk(leads=False)
+    driven = DrivenNode(leads=False)
     topics = (OffsetFetchRequestTopic(name=TOPIC, partition_indexes=(0, 1)),)
-    answer = desk.ask(OffsetFetchRequest(group_id=GROUP, topics=topics), version)
+    answer = driven.ask(OffsetFetchRequest(group_id=GROUP, topics=topics), version)
     assert [partition.error_code for partition in answer.topics[0].partitions] == [ErrorCode.NOT_COORDINATOR] * 2
     assert b"errorCode" not in answer.to_json(version).split(b"]")[-1]
 
 
 def test_topics_that_one_may_not_see() -> None:
     """Named they are an error; where all are asked for they are left out."""
-    desk = Desk(emulator_deny=("User:*:DESCRIBE:topic=t",))
-    commit(desk, 9)
-    assert fetch(desk, 9).error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    driven = DrivenNode(emulator_deny=("User:*:DESCRIBE:topic=t",))
+    commit(driven, 9)
+    assert fetch(driven, 9).error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
     everything = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=GROUP, topics=None),))
-    assert desk.ask(everything, 9).groups[0].topics == ()
+    assert driven.ask(everything, 9).groups[0].topics == ()
 
 
 @pytest.mark.parametrize(
@@ -190,5 +190,5 @@ def test_markers_go_where_the_transaction_was(
         topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=(partition,)),),
         coordinator_epoch=0,
     )
-    answer = Desk(**settings).ask(WriteTxnMarkersRequest(markers=(marker,)), 1)
+    answer = DrivenNode(**settings).ask(WriteTxnMarkersRequest(markers=(marker,)), 1)
     assert answer.markers[0].topics[0].partitions[0].error_code is error

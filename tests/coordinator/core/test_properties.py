@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.state import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE
-from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Elapsed, Input, Millis
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
@@ -46,7 +45,7 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from rejoin.protocol.registry import BY_NAME
-from tests.coordinator.core.desk import PARTITION, TOPIC, Desk, join, protocols
+from tests.coordinator.core.driver import PARTITION, TOPIC, DrivenNode, join, protocols
 
 GROUPS = ("g", "h")
 CLIENTS = 5
@@ -86,12 +85,29 @@ TROUBLE = st.one_of(
 PATIENCE = st.one_of(st.tuples(st.just("hold")), st.tuples(st.just("store")))
 
 
-def desk(**given: Any) -> Desk:
+def driven(**given: Any) -> DrivenNode:
     """A node with a topic of three partitions."""
-    made = Desk(offsets_retention_minutes=20, **given)
+    made = DrivenNode(offsets_retention_minutes=20, **given)
     grown = CreatePartitionsTopic(name=TOPIC, count=3, assignments=None)
     made.ask(CreatePartitionsRequest(topics=(grown,), timeout_ms=1000, validate_only=False), 3)
     return made
+
+
+def watched(driven: DrivenNode, inputs: list[tuple[Millis, Input]], effects: list[str]) -> DrivenNode:
+    """Write down what goes in and what comes out."""
+    effects_of = driven.effects_of
+
+    def written_down(what: Input) -> list[Effect]:
+        inputs.append((driven.now, what))
+        found = effects_of(what)
+        effects.append(written(found))
+        if isinstance(what, Elapsed):
+            due = driven.node.next_deadline()
+            assert due is None or due > driven.now, "what is due has fired"
+        return found
+
+    driven.effects_of = written_down  # type: ignore[method-assign]
+    return driven
 
 
 class World:
@@ -101,27 +117,11 @@ class World:
         self.inputs: list[tuple[Millis, Input]] = []
         self.effects: list[str] = []
         self.generations: dict[int, tuple[ClassicGroup, int]] = {}
-        self.desk = desk(**given)
-        self._watch()
+        self.driven = watched(driven(**given), self.inputs, self.effects)
         self.group_id = "g"
         self.members: dict[tuple[str, int], JoinGroupResponse] = {}
         self.asked: dict[int, tuple[str, int]] = {}
         self.failing: ErrorCode = ErrorCode.NONE
-
-    def _watch(self) -> None:
-        """Write down what goes in and what comes out."""
-        step = self.desk.node.step
-
-        def watched(what: Input, now: Millis) -> list[Effect]:
-            self.inputs.append((now, what))
-            effects = step(what, now)
-            self.effects.append(written(effects))
-            if isinstance(what, Elapsed):
-                due = self.desk.node.next_deadline()
-                assert due is None or due > now, "what is due has fired"
-            return effects
-
-        self.desk.node.step = watched  # type: ignore[method-assign]
 
     # --- clients
 
@@ -131,14 +131,14 @@ class World:
         return ("", -1) if answer is None else (answer.member_id, answer.generation_id)
 
     def send(self, request: Request, version: int, client: int = -1) -> None:
-        number = self.desk.send(request, version)
+        number = self.driven.send(request, version)
         self.asked[number] = (self.group_id, client)
         self.listen()
 
     def listen(self) -> None:
         """Clients learn from the answers to their JoinGroups, whenever those come."""
-        for number in [number for number in self.asked if number in self.desk.replies]:
-            answer = self.desk.replies[number]
+        for number in [number for number in self.asked if number in self.driven.replies]:
+            answer = self.driven.replies[number]
             asked = self.asked.pop(number)
             if isinstance(answer, JoinGroupResponse) and answer.member_id:
                 self.members[asked] = answer
@@ -147,8 +147,8 @@ class World:
         name, *rest = step
         getattr(self, f"do_{name.replace(' ', '_')}")(*rest)
         if self.failing is not ErrorCode.NONE:
-            while self.desk.held:
-                self.desk.end(self.desk.held.popleft(), self.failing)
+            while self.driven.held:
+                self.driven.end(self.driven.held.popleft(), self.failing)
         self.listen()
         self.check()
 
@@ -191,7 +191,7 @@ class World:
         here = [client for client in range(CLIENTS) if (self.group_id, client) in self.members]
         for client in here:
             self.do_join(client, 9, 0)
-        self.desk.elapse(3_000)
+        self.driven.elapse(3_000)
         self.listen()
         for client in here:
             self.do_sync(client, 0)
@@ -202,7 +202,7 @@ class World:
             for client in range(CLIENTS):
                 if (self.group_id, client) in self.members:
                     self.do_beat(client)
-            self.desk.elapse(3_000)
+            self.driven.elapse(3_000)
 
     def do_leave(self, clients: list[int]) -> None:
         members = tuple(
@@ -273,31 +273,31 @@ class World:
     # --- surroundings
 
     def do_elapse(self, length_ms: Millis) -> None:
-        self.desk.elapse(length_ms)
+        self.driven.elapse(length_ms)
 
     def do_hold(self) -> None:
-        self.desk.holds = True
+        self.driven.holds = True
         self.failing = ErrorCode.NONE
 
     def do_store(self) -> None:
-        self.desk.holds = False
+        self.driven.holds = False
         self.failing = ErrorCode.NONE
-        while self.desk.held:
-            self.desk.end(self.desk.held.popleft())
+        while self.driven.held:
+            self.driven.end(self.driven.held.popleft())
 
     def do_fail(self, error: ErrorCode) -> None:
-        self.desk.holds = True
+        self.driven.holds = True
         self.failing = error
 
     def do_move(self, away_ms: Millis) -> None:
-        self.desk.resign()
-        self.desk.elapse(away_ms)
-        self.desk.elect()
+        self.driven.resign()
+        self.driven.elapse(away_ms)
+        self.driven.elect()
 
     # --- what must hold
 
     def check(self) -> None:
-        assert not self.desk.said(CoreFailed)
+        assert not self.driven.emitted(CoreFailed)
         for group in self.groups():
             check_group(group)
             self.check_timers(group)
@@ -306,19 +306,21 @@ class World:
             self.generations[id(group)] = (group, group.generation)
 
     def groups(self) -> list[ClassicGroup]:
-        return [group for shard in self.desk.node._groups.active() for group in shard.groups.values()]
+        return list(self.driven.shard().groups.values()) if self.driven.node.shard(PARTITION) else []
 
     def check_timers(self, group: ClassicGroup) -> None:
-        due = self.desk.node._ctx.deadlines.at
+        set_timers = {
+            (timer.timer, timer.member_id) for timer in self.driven.node.timers() if timer.group_id == group.group_id
+        }
         for member in group.members.values():
             # A parked request stands in for the session, whose timer may have fired already.
-            assert due(member.session_key) is not None or member.has_satisfied_heartbeat
+            assert ("session", member.member_id) in set_timers or member.has_satisfied_heartbeat
         for member_id in group.pending_join:
-            assert due(session_timer(group.partition, group.group_id, member_id)) is not None
+            assert ("session", member_id) in set_timers
         if group.state is PREPARING_REBALANCE:
-            assert due(group.join_key) is not None
+            assert ("join", "") in set_timers
         if group.pending_sync and group.state in (COMPLETING_REBALANCE, STABLE):
-            assert due(group.sync_key) is not None
+            assert ("sync", "") in set_timers
 
 
 def check_group(group: ClassicGroup) -> None:
@@ -379,9 +381,9 @@ def test_every_request_is_answered_once_and_the_group_stays_whole(
 ) -> None:
     world = World(group_initial_rebalance_delay_ms=delay_ms, group_max_size=limit)
     play(world, drawn)
-    world.desk.resign()
-    assert sorted(world.desk.replies) == list(range(1, world.desk.requests + 1))
-    assert world.desk.node.next_deadline() is None, "a node that leads nothing waits for nothing"
+    world.driven.resign()
+    assert sorted(world.driven.replies) == list(range(1, world.driven.requests + 1))
+    assert world.driven.node.next_deadline() is None, "a node that leads nothing waits for nothing"
 
 
 @usual
@@ -389,9 +391,10 @@ def test_every_request_is_answered_once_and_the_group_stays_whole(
 def test_the_same_inputs_have_the_same_effects(drawn: list[tuple[Any, ...]], order: str) -> None:
     world = World(emulator_member_order=order)
     play(world, drawn)
-    again = desk(emulator_member_order=order)
+    again = driven(emulator_member_order=order)
     for (now, what), effects in zip(world.inputs, world.effects, strict=True):
-        assert written(again.node.step(what, now)) == effects
+        again.now = now
+        assert written(again.effects_of(what)) == effects
 
 
 @usual
@@ -401,10 +404,10 @@ def test_what_is_in_memory_is_in_the_log(drawn: list[tuple[Any, ...]], delay_ms:
     world = World(group_initial_rebalance_delay_ms=delay_ms, offsets_commit_timeout_ms=10**9)
     play(world, drawn)
     world.do_store()
-    successor = Desk(leads=False)
-    successor.log = world.desk.log
+    successor = DrivenNode(leads=False)
+    successor.log = world.driven.log
     successor.elect()
-    shard, before = (desk.node._groups.by_partition[PARTITION].machine for desk in (successor, world.desk))
+    shard, before = successor.shard(), world.driven.shard()
     loaded = shard.groups
     assert set(loaded) <= {group.group_id for group in world.groups()}, "what is deleted stays deleted"
     for group in world.groups():

@@ -35,14 +35,14 @@ from rejoin.protocol.messages.topics.create_topics import (
 )
 from rejoin.protocol.messages.topics.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from rejoin.protocol.types import ZERO_UUID
-from tests.coordinator.core.desk import PARTITION, START, Desk, topic
+from tests.coordinator.core.driver import PARTITION, START, DrivenNode, topic
 
 RATE = "emulator.records.per.second"
 LATEST, EARLIEST, NEWEST = -1, -2, -3
 
 
-def create(desk: Desk, *topics: Any, validate_only: bool = False) -> tuple[CreatableTopicResult, ...]:
-    results: tuple[CreatableTopicResult, ...] = desk.ask(
+def create(driven: DrivenNode, *topics: Any, validate_only: bool = False) -> tuple[CreatableTopicResult, ...]:
+    results: tuple[CreatableTopicResult, ...] = driven.ask(
         CreateTopicsRequest(topics=topics, validate_only=validate_only), 7
     ).topics
     return results
@@ -58,31 +58,33 @@ def rated(rate: str | None) -> dict[str, Any]:
     return {"configs": (CreatableTopicConfig(name=RATE, value=rate),)}
 
 
-def grow(desk: Desk, name: str, count: int, nodes: int | None = None, **more: Any) -> CreatePartitionsTopicResult:
+def grow(
+    driven: DrivenNode, name: str, count: int, nodes: int | None = None, **more: Any
+) -> CreatePartitionsTopicResult:
     assignments = None if nodes is None else (CreatePartitionsAssignment(broker_ids=(1,)),) * nodes
     wanted = CreatePartitionsTopic(name=name, count=count, assignments=assignments)
     request = CreatePartitionsRequest(**({"topics": (wanted,), "timeout_ms": 1000, "validate_only": False} | more))
-    result: CreatePartitionsTopicResult = desk.ask(request, 3).results[0]
+    result: CreatePartitionsTopicResult = driven.ask(request, 3).results[0]
     return result
 
 
-def delete(desk: Desk, *topics: DeleteTopicState) -> list[DeletableTopicResult]:
-    return list(desk.ask(DeleteTopicsRequest(topics=topics, timeout_ms=1000), 6).responses)
+def delete(driven: DrivenNode, *topics: DeleteTopicState) -> list[DeletableTopicResult]:
+    return list(driven.ask(DeleteTopicsRequest(topics=topics, timeout_ms=1000), 6).responses)
 
 
 def named(name: str) -> DeleteTopicState:
     return DeleteTopicState(name=name, topic_id=ZERO_UUID)
 
 
-def metadata(desk: Desk, *names: str, creates: bool = False, version: int = 12) -> MetadataResponse:
+def metadata(driven: DrivenNode, *names: str, creates: bool = False, version: int = 12) -> MetadataResponse:
     wanted = tuple(
         MetadataRequestTopic(name=name) if version < 10 else MetadataRequestTopic(name=name, topic_id=ZERO_UUID)
         for name in names
     )
-    return ask_metadata(desk, wanted or None, creates, version)
+    return ask_metadata(driven, wanted or None, creates, version)
 
 
-def ask_metadata(desk: Desk, topics: Any, creates: bool, version: int) -> MetadataResponse:
+def ask_metadata(driven: DrivenNode, topics: Any, creates: bool, version: int) -> MetadataResponse:
     given: dict[str, Any] = {"topics": topics}
     if version >= 4:
         given["allow_auto_topic_creation"] = creates
@@ -90,18 +92,18 @@ def ask_metadata(desk: Desk, topics: Any, creates: bool, version: int) -> Metada
         given["include_topic_authorized_operations"] = False
     if 8 <= version <= 10:
         given["include_cluster_authorized_operations"] = False
-    answer: MetadataResponse = desk.ask(MetadataRequest(**given), version)
+    answer: MetadataResponse = driven.ask(MetadataRequest(**given), version)
     return answer
 
 
-def shown(desk: Desk, name: str) -> MetadataResponseTopic:
-    return metadata(desk, name).topics[0]
+def shown(driven: DrivenNode, name: str) -> MetadataResponseTopic:
+    return metadata(driven, name).topics[0]
 
 
-def end(desk: Desk, name: str, index: int = 0, timestamp: int = LATEST) -> ListOffsetsPartitionResponse:
+def end(driven: DrivenNode, name: str, index: int = 0, timestamp: int = LATEST) -> ListOffsetsPartitionResponse:
     wanted = ListOffsetsTopic(name=name, partitions=(ListOffsetsPartition(partition_index=index, timestamp=timestamp),))
     request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=(wanted,), timeout_ms=0)
-    found: ListOffsetsPartitionResponse = desk.ask(request, 10).topics[0].partitions[0]
+    found: ListOffsetsPartitionResponse = driven.ask(request, 10).topics[0].partitions[0]
     return found
 
 
@@ -109,23 +111,23 @@ def end(desk: Desk, name: str, index: int = 0, timestamp: int = LATEST) -> ListO
 
 
 def test_a_topic_is_created() -> None:
-    desk = Desk()
-    (result,) = create(desk, topic("orders", 3))
+    driven = DrivenNode()
+    (result,) = create(driven, topic("orders", 3))
     assert (result.name, result.error_code) == ("orders", ErrorCode.NONE)
     assert (result.num_partitions, result.replication_factor) == (3, 1)
-    assert result.topic_id == shown(desk, "orders").topic_id != ZERO_UUID
-    assert desk.said(TopicCreated)[-1].partition_count == 3
-    assert [partition.partition_index for partition in shown(desk, "orders").partitions] == [0, 1, 2]
+    assert result.topic_id == shown(driven, "orders").topic_id != ZERO_UUID
+    assert driven.emitted(TopicCreated)[-1].partition_count == 3
+    assert [partition.partition_index for partition in shown(driven, "orders").partitions] == [0, 1, 2]
 
 
 def test_minus_one_means_the_default() -> None:
-    desk = Desk(num_partitions=4)
-    (result,) = create(desk, topic("orders", -1, replication_factor=-1))
+    driven = DrivenNode(num_partitions=4)
+    (result,) = create(driven, topic("orders", -1, replication_factor=-1))
     assert (result.num_partitions, result.replication_factor) == (4, 1)
 
 
 def test_partitions_may_be_assigned_by_hand() -> None:
-    (result,) = create(Desk(), topic("orders", -1, **assigned(1, 0)))
+    (result,) = create(DrivenNode(), topic("orders", -1, **assigned(1, 0)))
     assert (result.error_code, result.num_partitions, result.replication_factor) == (ErrorCode.NONE, 2, 1)
 
 
@@ -161,21 +163,23 @@ CANNOT_CREATE = [
 
 @pytest.mark.parametrize(("wanted", "error"), CANNOT_CREATE)
 def test_a_topic_that_cannot_be_is_not_created(wanted: Any, error: ErrorCode) -> None:
-    desk = Desk()
-    before = desk.node.describe_topics(desk.now)
-    (result,) = create(desk, wanted)
+    driven = DrivenNode()
+    before = driven.node.describe_topics(driven.now)
+    (result,) = create(driven, wanted)
     assert (result.name, result.error_code) == (wanted.name, error)
     assert result.error_message, "it is said what is wrong"
-    assert desk.node.describe_topics(desk.now) == before
+    assert driven.node.describe_topics(driven.now) == before
 
 
 def test_longest_and_strangest_names_are_fine() -> None:
     names = ("o" * 249, "...", "A-b_c.9")
-    assert {result.error_code for result in create(Desk(), *(topic(name, 1) for name in names))} == {ErrorCode.NONE}
+    assert {result.error_code for result in create(DrivenNode(), *(topic(name, 1) for name in names))} == {
+        ErrorCode.NONE
+    }
 
 
 def test_each_topic_of_a_request_stands_for_itself() -> None:
-    results = create(Desk(), topic("a", 1), topic("t", 1), topic("b", 0), topic("c", 1))
+    results = create(DrivenNode(), topic("a", 1), topic("t", 1), topic("b", 0), topic("c", 1))
     assert [(result.name, result.error_code) for result in results] == [
         ("a", ErrorCode.NONE),
         ("t", ErrorCode.TOPIC_ALREADY_EXISTS),
@@ -185,28 +189,28 @@ def test_each_topic_of_a_request_stands_for_itself() -> None:
 
 
 def test_a_topic_named_twice_in_a_request_is_refused_once() -> None:
-    desk = Desk()
-    results = create(desk, topic("a", 1), topic("b", 1), topic("a", 2))
+    driven = DrivenNode()
+    results = create(driven, topic("a", 1), topic("b", 1), topic("a", 2))
     assert [(result.name, result.error_code) for result in results] == [
         ("a", ErrorCode.INVALID_REQUEST),
         ("b", ErrorCode.NONE),
     ]
-    assert shown(desk, "a").error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert shown(driven, "a").error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_validating_creates_nothing() -> None:
-    desk = Desk()
-    (good, bad) = create(desk, topic("orders", 3), topic("payments", 0), validate_only=True)
+    driven = DrivenNode()
+    (good, bad) = create(driven, topic("orders", 3), topic("payments", 0), validate_only=True)
     assert (good.error_code, good.num_partitions) == (ErrorCode.NONE, 3)
     assert bad.error_code is ErrorCode.INVALID_PARTITIONS
-    assert shown(desk, "orders").error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert shown(driven, "orders").error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_topics_of_the_same_name_have_different_ids() -> None:
-    desk = Desk()
-    (first,) = create(desk, topic("orders", 1))
-    delete(desk, named("orders"))
-    (second,) = create(desk, topic("orders", 1))
+    driven = DrivenNode()
+    (first,) = create(driven, topic("orders", 1))
+    delete(driven, named("orders"))
+    (second,) = create(driven, topic("orders", 1))
     assert first.topic_id != second.topic_id
 
 
@@ -214,12 +218,12 @@ def test_topics_of_the_same_name_have_different_ids() -> None:
 
 
 def test_a_topic_grows() -> None:
-    desk = Desk()
-    assert grow(desk, "t", 4).error_code is ErrorCode.NONE
-    assert len(shown(desk, "t").partitions) == 4
-    (event,) = desk.said(TopicGrown)
+    driven = DrivenNode()
+    assert grow(driven, "t", 4).error_code is ErrorCode.NONE
+    assert len(shown(driven, "t").partitions) == 4
+    (event,) = driven.emitted(TopicGrown)
     assert (event.topic, event.previous_partition_count, event.partition_count) == ("t", 1, 4)
-    assert grow(desk, "t", 6, nodes=2).error_code is ErrorCode.NONE
+    assert grow(driven, "t", 6, nodes=2).error_code is ErrorCode.NONE
 
 
 @pytest.mark.parametrize(
@@ -235,43 +239,43 @@ def test_a_topic_grows() -> None:
     ],
 )
 def test_a_topic_that_cannot_grow_stays(name: str, count: int, nodes: int | None, error: ErrorCode) -> None:
-    desk = Desk()
-    result = grow(desk, name, count, nodes)
+    driven = DrivenNode()
+    result = grow(driven, name, count, nodes)
     assert (result.name, result.error_code) == (name, error)
     assert result.error_message
-    assert len(shown(desk, "t").partitions) == 1
+    assert len(shown(driven, "t").partitions) == 1
 
 
 def test_growing_can_be_tried_and_not_done() -> None:
-    desk = Desk()
-    assert grow(desk, "t", 4, validate_only=True).error_code is ErrorCode.NONE
-    assert len(shown(desk, "t").partitions) == 1
+    driven = DrivenNode()
+    assert grow(driven, "t", 4, validate_only=True).error_code is ErrorCode.NONE
+    assert len(shown(driven, "t").partitions) == 1
 
 
 def test_a_topic_named_twice_does_not_grow() -> None:
-    desk = Desk()
+    driven = DrivenNode()
     wanted = CreatePartitionsTopic(name="t", count=4, assignments=None)
-    assert grow(desk, "t", 4, topics=(wanted, wanted)).error_code is ErrorCode.INVALID_REQUEST
-    assert len(shown(desk, "t").partitions) == 1
+    assert grow(driven, "t", 4, topics=(wanted, wanted)).error_code is ErrorCode.INVALID_REQUEST
+    assert len(shown(driven, "t").partitions) == 1
 
 
 # --- delete
 
 
 def test_topics_are_deleted_by_name_and_by_id() -> None:
-    desk = Desk()
-    (orders, _) = create(desk, topic("orders", 1), topic("payments", 1))
-    by_id, by_name = delete(desk, DeleteTopicState(name=None, topic_id=orders.topic_id), named("payments"))
+    driven = DrivenNode()
+    (orders, _) = create(driven, topic("orders", 1), topic("payments", 1))
+    by_id, by_name = delete(driven, DeleteTopicState(name=None, topic_id=orders.topic_id), named("payments"))
     assert (by_id.name, by_id.topic_id, by_id.error_code) == ("orders", orders.topic_id, ErrorCode.NONE)
     assert (by_name.name, by_name.error_code) == ("payments", ErrorCode.NONE)
-    assert [event.topic for event in desk.said(TopicDeleted)] == ["orders", "payments"]
-    assert [found.name for found in metadata(desk).topics] == ["t"]
+    assert [event.topic for event in driven.emitted(TopicDeleted)] == ["orders", "payments"]
+    assert [found.name for found in metadata(driven).topics] == ["t"]
 
 
 @pytest.mark.parametrize("version", [0, 5])
 def test_before_v6_topics_are_deleted_by_name(version: int) -> None:
-    desk = Desk()
-    answer = desk.ask(DeleteTopicsRequest(topic_names=("t", "nowhere"), timeout_ms=1000), version)
+    driven = DrivenNode()
+    answer = driven.ask(DeleteTopicsRequest(topic_names=("t", "nowhere"), timeout_ms=1000), version)
     assert [(result.name, result.error_code) for result in answer.responses] == [
         ("t", ErrorCode.NONE),
         ("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -279,7 +283,7 @@ def test_before_v6_topics_are_deleted_by_name(version: int) -> None:
 
 
 def test_what_is_not_there_cannot_be_deleted() -> None:
-    unknown_name, unknown_id = delete(Desk(), named("nowhere"), DeleteTopicState(name=None, topic_id="B" * 22))
+    unknown_name, unknown_id = delete(DrivenNode(), named("nowhere"), DeleteTopicState(name=None, topic_id="B" * 22))
     assert unknown_name.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (unknown_id.name, unknown_id.error_code) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
 
@@ -288,52 +292,52 @@ def test_what_is_not_there_cannot_be_deleted() -> None:
 
 
 def test_metadata_names_the_nodes_and_every_topic() -> None:
-    desk = Desk()
-    create(desk, topic("b", 1), topic("a", 1))
-    answer = metadata(desk)
+    driven = DrivenNode()
+    create(driven, topic("b", 1), topic("a", 1))
+    answer = metadata(driven)
     assert [(node.node_id, node.host, node.port) for node in answer.brokers] == [(1, "node-1", 9095)]
     assert answer.controller_id == 1
     assert [found.name for found in answer.topics] == ["a", "b", "t"]
 
 
 def test_partitions_are_led_by_the_nodes_in_turn() -> None:
-    desk = Desk()
-    desk.step(ClusterSeen((Broker(1, "one", 1), Broker(2, "two", 2)), {PARTITION: 1}))
-    create(desk, topic("orders", 3))
-    assert [partition.leader_id for partition in shown(desk, "orders").partitions] == [1, 2, 1]
+    driven = DrivenNode()
+    driven.step(ClusterSeen((Broker(1, "one", 1), Broker(2, "two", 2)), {PARTITION: 1}))
+    create(driven, topic("orders", 3))
+    assert [partition.leader_id for partition in shown(driven, "orders").partitions] == [1, 2, 1]
 
 
 def test_without_nodes_partitions_have_no_leader() -> None:
-    desk = Desk()
-    desk.step(ClusterSeen((), {}))
-    (partition,) = shown(desk, "t").partitions
+    driven = DrivenNode()
+    driven.step(ClusterSeen((), {}))
+    (partition,) = shown(driven, "t").partitions
     assert (partition.leader_id, partition.error_code) == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def test_an_empty_list_means_all_in_v0_and_none_later() -> None:
-    desk = Desk()
-    assert [found.name for found in ask_metadata(desk, (), False, 0).topics] == ["t"]
-    assert ask_metadata(desk, (), False, 1).topics == ()
-    assert [found.name for found in ask_metadata(desk, None, False, 1).topics] == ["t"]
+    driven = DrivenNode()
+    assert [found.name for found in ask_metadata(driven, (), False, 0).topics] == ["t"]
+    assert ask_metadata(driven, (), False, 1).topics == ()
+    assert [found.name for found in ask_metadata(driven, None, False, 1).topics] == ["t"]
 
 
 def test_topics_are_found_by_id() -> None:
-    desk = Desk()
-    topic_id = shown(desk, "t").topic_id
+    driven = DrivenNode()
+    topic_id = shown(driven, "t").topic_id
     wanted = (
         MetadataRequestTopic(name=None, topic_id=topic_id),
         MetadataRequestTopic(name=None, topic_id="B" * 22),
     )
-    found, missing = ask_metadata(desk, wanted, False, 12).topics
+    found, missing = ask_metadata(driven, wanted, False, 12).topics
     assert (found.name, found.error_code) == ("t", ErrorCode.NONE)
     assert (missing.name, missing.topic_id, missing.error_code) == (None, "B" * 22, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 def test_asking_for_a_topic_can_create_it() -> None:
     """It is made aside: the first answer still says that it is unknown, the next one has it."""
-    desk = Desk(num_partitions=3)
-    assert metadata(desk, "new", creates=True).topics[0].error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert len(shown(desk, "new").partitions) == 3
+    driven = DrivenNode(num_partitions=3)
+    assert metadata(driven, "new", creates=True).topics[0].error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert len(shown(driven, "new").partitions) == 3
 
 
 @pytest.mark.parametrize(
@@ -345,23 +349,23 @@ def test_asking_for_a_topic_can_create_it() -> None:
     ],
 )
 def test_asking_for_a_topic_need_not_create_it(settings: dict[str, Any], creates: bool, version: int) -> None:
-    desk = Desk(**settings)
+    driven = DrivenNode(**settings)
     for _ in range(2):
-        answer = metadata(desk, "new", creates=creates, version=version).topics[0]
+        answer = metadata(driven, "new", creates=creates, version=version).topics[0]
         assert answer.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_before_v4_asking_always_creates() -> None:
-    desk = Desk()
-    metadata(desk, "new", version=3)
-    assert metadata(desk, "new", version=3).topics[0].error_code is ErrorCode.NONE
+    driven = DrivenNode()
+    metadata(driven, "new", version=3)
+    assert metadata(driven, "new", version=3).topics[0].error_code is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("name", ["no/pe", "", "..", "o" * 250])
 def test_asking_for_what_cannot_be_creates_nothing(name: str) -> None:
-    desk = Desk()
-    assert metadata(desk, name, creates=True).topics[0].error_code is ErrorCode.INVALID_TOPIC_EXCEPTION
-    assert name not in [found.name for found in metadata(desk).topics]
+    driven = DrivenNode()
+    assert metadata(driven, name, creates=True).topics[0].error_code is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert name not in [found.name for found in metadata(driven).topics]
 
 
 # --- rights
@@ -369,66 +373,66 @@ def test_asking_for_what_cannot_be_creates_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("right", ["CREATE:cluster=*", "CREATE:topic=orders", "ALL:topic=ord*"])
 def test_creating_needs_the_right(right: str) -> None:
-    desk = Desk(emulator_deny=(f"User:ANONYMOUS:{right}",))
-    (result,) = create(desk, topic("orders", 1))
+    driven = DrivenNode(emulator_deny=(f"User:ANONYMOUS:{right}",))
+    (result,) = create(driven, topic("orders", 1))
     assert result.error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_changing_needs_the_right() -> None:
-    desk = Desk(emulator_deny=("User:ANONYMOUS:ALTER:topic=t", "User:ANONYMOUS:DELETE:topic=t"))
-    assert grow(desk, "t", 2).error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert delete(desk, named("t"))[0].error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    driven = DrivenNode(emulator_deny=("User:ANONYMOUS:ALTER:topic=t", "User:ANONYMOUS:DELETE:topic=t"))
+    assert grow(driven, "t", 2).error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert delete(driven, named("t"))[0].error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_what_one_may_not_see_is_left_out_or_refused() -> None:
-    desk = Desk(emulator_deny=("User:*:DESCRIBE:topic=t",))
-    assert metadata(desk).topics == ()
-    assert shown(desk, "t").error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert end(desk, "t").error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    topic_id = desk.node.describe_topics(desk.now)[0].topic_id
+    driven = DrivenNode(emulator_deny=("User:*:DESCRIBE:topic=t",))
+    assert metadata(driven).topics == ()
+    assert shown(driven, "t").error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert end(driven, "t").error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    topic_id = driven.node.describe_topics(driven.now)[0].topic_id
     wanted = (MetadataRequestTopic(name=None, topic_id=topic_id),)
-    assert ask_metadata(desk, wanted, False, 12).topics[0].error_code is ErrorCode.UNKNOWN_TOPIC_ID
+    assert ask_metadata(driven, wanted, False, 12).topics[0].error_code is ErrorCode.UNKNOWN_TOPIC_ID
 
 
 # --- the log
 
 
 def test_a_topic_has_no_records_unless_a_rate_says_so() -> None:
-    desk = Desk()
-    desk.elapse(3_600_000)
-    assert end(desk, "t").offset == 0
+    driven = DrivenNode()
+    driven.elapse(3_600_000)
+    assert end(driven, "t").offset == 0
 
 
 def test_the_end_moves_with_time() -> None:
-    desk = Desk()
-    create(desk, topic("orders", 2, **rated("2.5")))
+    driven = DrivenNode()
+    create(driven, topic("orders", 2, **rated("2.5")))
     offsets = []
     for _ in range(5):
-        offsets.append(end(desk, "orders").offset)
-        desk.elapse(1_000)
+        offsets.append(end(driven, "orders").offset)
+        driven.elapse(1_000)
     assert offsets == [0, 2, 5, 7, 10]
-    assert end(desk, "orders", 1).offset == 12
+    assert end(driven, "orders", 1).offset == 12
 
 
 def test_the_rate_of_new_topics_is_a_setting() -> None:
-    desk = Desk(emulator_records_per_second=10.0)
-    create(desk, topic("orders", 1), topic("slow", 1, **rated("1")))
-    desk.elapse(10_000)
-    assert (end(desk, "orders").offset, end(desk, "slow").offset) == (100, 10)
+    driven = DrivenNode(emulator_records_per_second=10.0)
+    create(driven, topic("orders", 1), topic("slow", 1, **rated("1")))
+    driven.elapse(10_000)
+    assert (end(driven, "orders").offset, end(driven, "slow").offset) == (100, 10)
 
 
 def test_new_partitions_begin_when_they_are_made() -> None:
-    desk = Desk()
-    create(desk, topic("orders", 1, **rated("1")))
-    desk.elapse(10_000)
-    grow(desk, "orders", 2)
-    desk.elapse(5_000)
-    assert [end(desk, "orders", index).offset for index in (0, 1)] == [15, 5]
+    driven = DrivenNode()
+    create(driven, topic("orders", 1, **rated("1")))
+    driven.elapse(10_000)
+    grow(driven, "orders", 2)
+    driven.elapse(5_000)
+    assert [end(driven, "orders", index).offset for index in (0, 1)] == [15, 5]
 
 
 def test_settings_about_records_are_left_alone() -> None:
     config = CreatableTopicConfig(name="retention.ms", value="anything")
-    (result,) = create(Desk(), topic("orders", 1, configs=(config,)))
+    (result,) = create(DrivenNode(), topic("orders", 1, configs=(config,)))
     assert result.error_code is ErrorCode.NONE
 
 
@@ -449,22 +453,22 @@ def test_settings_about_records_are_left_alone() -> None:
 )
 def test_offsets_are_found_by_time(timestamp: int, offset: int, at: int) -> None:
     """Two records a second for ten seconds: offsets 0 to 19, the last after 9.5 s."""
-    desk = Desk()
-    create(desk, topic("orders", 1, **rated("2")))
-    desk.elapse(10_000)
-    found = end(desk, "orders", timestamp=timestamp)
+    driven = DrivenNode()
+    create(driven, topic("orders", 1, **rated("2")))
+    driven.elapse(10_000)
+    found = end(driven, "orders", timestamp=timestamp)
     assert (found.error_code, found.offset, found.timestamp) == (ErrorCode.NONE, offset, at)
 
 
 def test_an_empty_partition_has_nothing_at_any_time() -> None:
-    desk = Desk()
-    assert (end(desk, "t", timestamp=EARLIEST).offset, end(desk, "t", timestamp=LATEST).offset) == (0, 0)
-    assert (end(desk, "t", timestamp=NEWEST).offset, end(desk, "t", timestamp=START).offset) == (-1, -1)
+    driven = DrivenNode()
+    assert (end(driven, "t", timestamp=EARLIEST).offset, end(driven, "t", timestamp=LATEST).offset) == (0, 0)
+    assert (end(driven, "t", timestamp=NEWEST).offset, end(driven, "t", timestamp=START).offset) == (-1, -1)
 
 
 @pytest.mark.parametrize(("name", "index"), [("nowhere", 0), ("t", 1), ("t", -1)])
 def test_offsets_of_what_is_not_there(name: str, index: int) -> None:
-    found = end(Desk(), name, index)
+    found = end(DrivenNode(), name, index)
     assert (found.error_code, found.offset) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
 
@@ -472,9 +476,9 @@ def test_offsets_of_what_is_not_there(name: str, index: int) -> None:
     ("timestamp", "count", "offsets"), [(LATEST, 2, (20, 0)), (LATEST, 1, (20,)), (EARLIEST, 5, (0,))]
 )
 def test_the_oldest_version_lists_where_segments_begin(timestamp: int, count: int, offsets: tuple[int, ...]) -> None:
-    desk = Desk()
-    create(desk, topic("orders", 1, **rated("2")))
-    desk.elapse(10_000)
+    driven = DrivenNode()
+    create(driven, topic("orders", 1, **rated("2")))
+    driven.elapse(10_000)
     wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp, max_num_offsets=count)
     request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="orders", partitions=(wanted,)),))
-    assert desk.ask(request, 0).topics[0].partitions[0].old_style_offsets == offsets
+    assert driven.ask(request, 0).topics[0].partitions[0].old_style_offsets == offsets

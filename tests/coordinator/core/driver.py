@@ -1,4 +1,4 @@
-"""A node on a desk: ask it something, let time pass, look at what it said. Appends end at once unless they are held."""
+"""The one driver of a coordinator node in these tests, and the node that most of them begin with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections import deque
 from typing import Any
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
+from rejoin.coordinator.core.effects import Append, AppendTopics, Effect, ReadLog, Reply
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -20,6 +21,7 @@ from rejoin.coordinator.core.inputs import (
     Received,
     Resigned,
     Stored,
+    Token,
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.offsets.store import GroupOffsets
@@ -42,20 +44,91 @@ GROUP = "g"
 TOPIC = "t"
 
 
-class Desk:
+class Driver:
+    """Steps a node and carries out its effects in order. Appends end at once, unless a subclass holds them.
+
+    Nothing else in these tests calls ``Node.step``.
+    """
+
+    def __init__(self, node: Node, now: Millis = START) -> None:
+        self.node = node
+        self.now = now
+        self.replies: dict[Token, Response] = {}
+        self.events: list[Event] = []
+        self.log: list[Record] = []
+
+    # --- stepping
+
+    def effects_of(self, what: Input) -> list[Effect]:
+        """Step the node, and carry nothing out."""
+        return self.node.step(what, self.now)
+
+    def step(self, what: Input) -> None:
+        """Step the node, and carry out what it asks for."""
+        for effect in self.effects_of(what):
+            match effect:
+                case Reply():
+                    self.on_reply(effect)
+                case Append():
+                    self.on_append(effect)
+                case ReadLog():
+                    self.step(LogRead(effect.partition, effect.epoch, tuple(self.log), True))
+                case AppendTopics():
+                    self.on_append_topics(effect)
+                case Event():
+                    self.events.append(effect)
+
+    def receive(self, token: Token, request: Request, version: int, *, principal: str = "User:ANONYMOUS") -> None:
+        """Hand in a request of a client named ``client``."""
+        self.step(Received(token, request, Context(version, "client", "/127.0.0.1", principal)))
+
+    def elapse(self, length_ms: Millis) -> None:
+        """Let time pass, with each timer at its own time."""
+        until = self.now + length_ms
+        while (due := self.node.next_deadline()) is not None and due <= until:
+            self.now = max(self.now, due)
+            self.step(Elapsed())
+        self.now = until
+
+    def end(self, append: Append, error: ErrorCode = ErrorCode.NONE) -> None:
+        """An append ends."""
+        if error is ErrorCode.NONE:
+            self.log.extend(append.records)
+        self.step(Stored(append.partition, append.epoch, append.append_id, error))
+
+    # --- effects
+
+    def on_reply(self, reply: Reply) -> None:
+        assert reply.token not in self.replies, "a request is answered once"
+        self.replies[reply.token] = reply.response
+
+    def on_append(self, append: Append) -> None:
+        self.end(append)
+
+    def on_append_topics(self, append: AppendTopics) -> None:
+        raise AssertionError("this node has no topics log")
+
+    # --- looking inside, for what no client sees
+
+    def shard(self) -> GroupsShard:
+        """The groups of offsets partition 0, as they are in memory."""
+        return self.node._groups.by_partition[PARTITION].machine
+
+    def emitted(self, kind: type[Event]) -> list[Any]:
+        """The events of one kind, so far."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+class DrivenNode(Driver):
     """One node with one offsets partition, number 0, and one topic ``t`` of one partition."""
 
     def __init__(self, *, leads: bool = True, knows_cluster: bool = True, **settings: Any) -> None:
-        self.now: Millis = START
         self.ids = 0
         self.requests = 0
-        self.replies: dict[int, Response] = {}
-        self.events: list[Event] = []
-        self.log: list[Record] = []
         self.holds = False
         self.held: deque[Append] = deque()
         self.epoch = 0
-        self.node = Node(Settings.model_validate({"offsets_topic_num_partitions": 1} | settings), self._new_id)
+        super().__init__(Node(Settings.model_validate({"offsets_topic_num_partitions": 1} | settings), self._new_id))
         if knows_cluster:
             self.step(ClusterSeen((Broker(1, "node-1", 9095),), {PARTITION: 1}))
             self.ask(CreateTopicsRequest(topics=(topic(TOPIC, 1),)), 7, principal="User:setup")
@@ -66,50 +139,22 @@ class Desk:
         self.ids += 1
         return f"{self.ids:032x}"
 
-    # --- driving
-
-    def step(self, what: Input) -> None:
-        for effect in self.node.step(what, self.now):
-            self._take(effect)
-
-    def _take(self, effect: Effect) -> None:
-        match effect:
-            case Reply(token=int(token), response=response):
-                assert token not in self.replies, "a request is answered once"
-                self.replies[token] = response
-            case Append() if self.holds:
-                self.held.append(effect)
-            case Append():
-                self.end(effect)
-            case ReadLog():
-                self.step(LogRead(PARTITION, effect.epoch, tuple(self.log), True))
-            case Event():
-                self.events.append(effect)
-
-    def end(self, append: Append, error: ErrorCode = ErrorCode.NONE) -> None:
-        """An append ends."""
-        if error is ErrorCode.NONE:
-            self.log.extend(append.records)
-        self.step(Stored(PARTITION, append.epoch, append.append_id, error))
+    def on_append(self, append: Append) -> None:
+        if self.holds:
+            self.held.append(append)
+        else:
+            self.end(append)
 
     def send(self, request: Request, version: int, *, principal: str = "User:ANONYMOUS") -> int:
         """Send a request, which must be one of this version; returns the number under which it is answered."""
         request.check_version(version)
         self.requests += 1
-        self.step(Received(self.requests, request, Context(version, "client", "/127.0.0.1", principal)))
+        self.receive(self.requests, request, version, principal=principal)
         return self.requests
 
     def ask(self, request: Request, version: int, *, principal: str = "User:ANONYMOUS") -> Any:
-        """The answer, or none when the request waits."""
+        """The response, or none when the request is parked."""
         return self.replies.get(self.send(request, version, principal=principal))
-
-    def elapse(self, length_ms: Millis) -> None:
-        """Let time pass, with each timer at its own time."""
-        until = self.now + length_ms
-        while (due := self.node.next_deadline()) is not None and due <= until:
-            self.now = max(self.now, due)
-            self.step(Elapsed())
-        self.now = until
 
     def resign(self) -> None:
         self.held.clear()
@@ -118,8 +163,6 @@ class Desk:
     def elect(self) -> None:
         self.epoch += 1
         self.step(Elected(PARTITION, self.epoch))
-
-    # --- looking
 
     @property
     def group(self) -> ClassicGroup | None:
@@ -130,26 +173,28 @@ class Desk:
         """What the group has committed."""
         return self.node._groups.offsets(GROUP) or GroupOffsets()
 
-    def said(self, kind: type[Event]) -> list[Any]:
-        """The events of one kind, so far."""
-        return [event for event in self.events if isinstance(event, kind)]
-
     # --- what most tests begin with
 
     def joins(self, request: JoinGroupRequest, version: int = 9) -> str:
         """Join, with the id that is handed out if need be; returns the member id."""
         number = self.send(request, version)
-        answer = self.replies.get(number)
-        if isinstance(answer, JoinGroupResponse) and answer.error_code is ErrorCode.MEMBER_ID_REQUIRED:
-            self.send(request.model_copy(update={"member_id": answer.member_id}), version)
-            return answer.member_id
+        response = self.replies.get(number)
+        if isinstance(response, JoinGroupResponse) and response.error_code is ErrorCode.MEMBER_ID_REQUIRED:
+            self.send(request.model_copy(update={"member_id": response.member_id}), version)
+            return response.member_id
         assert self.group is not None
         return next(reversed(self.group.members))
 
 
 def topic(name: str, partitions: int, **more: Any) -> CreatableTopic:
     """A topic to create."""
-    given = {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": (), "configs": ()}
+    given: dict[str, Any] = {
+        "name": name,
+        "num_partitions": partitions,
+        "replication_factor": 1,
+        "assignments": (),
+        "configs": (),
+    }
     return CreatableTopic(**(given | more))
 
 
@@ -161,7 +206,7 @@ def protocols(*names: str, topics: tuple[str, ...] = (TOPIC,)) -> tuple[JoinGrou
 
 def join(version: int = 9, **given: Any) -> JoinGroupRequest:
     """A JoinGroup of a consumer with the assignor ``range``."""
-    usual = {
+    usual: dict[str, Any] = {
         "group_id": GROUP,
         "session_timeout_ms": 10_000,
         "member_id": "",
@@ -176,7 +221,7 @@ def join(version: int = 9, **given: Any) -> JoinGroupRequest:
 def commit(**given: Any) -> OffsetCommitRequest:
     """A commit of offset 5 for ``t-0``, from outside the group unless ``given`` says otherwise."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
-    usual = {
+    usual: dict[str, Any] = {
         "group_id": GROUP,
         "member_id": "",
         "topics": (OffsetCommitRequestTopic(name=TOPIC, partitions=(partition,)),),
