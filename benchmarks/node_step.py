@@ -9,55 +9,45 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, ReadLog
-from rejoin.coordinator.core.inputs import (
-    Broker,
-    ClusterSeen,
-    Context,
-    Elapsed,
-    Elected,
-    Input,
-    LogRead,
-    Received,
-    Stored,
-)
-from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.inputs import Context, Elapsed, Received
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.transcript.driver import HeldLogs, NodeDriver
 
 MEMBERS = 100
 BEATS = 200_000
 ROUNDS = 5
 
 
-class Driven:
-    """A node whose log stores at once."""
+class Replies:
+    """Keeps the replies of a node, by token."""
 
     def __init__(self) -> None:
-        counter = itertools.count()
-        settings = Settings(group_initial_rebalance_delay_ms=0)
-        self.node = Node(settings, lambda: str(next(counter)))
-        self.replies: dict[object, object] = {}
-        self.now = 0
-        self.step(ClusterSeen((Broker(1, "localhost", 9095),), {offsets_partition(index): 1 for index in range(50)}))
-        for partition in range(50):
-            self.step(Elected(offsets_partition(partition), 0))
+        self.by_token: dict[object, object] = {}
 
-    def step(self, what: Input) -> None:
-        for effect in self.node.step(what, self.now):
-            if isinstance(effect, Append):
-                self.step(Stored(effect.partition, effect.epoch, effect.append_id))
-            elif isinstance(effect, ReadLog):
-                self.step(LogRead(effect.partition, effect.epoch, (), True))
-            elif hasattr(effect, "token"):
-                self.replies[effect.token] = effect.response
+    def on_reply(self, token: object, response: object) -> None:
+        self.by_token[token] = response
+
+    def on_event(self, event: object) -> None:
+        pass
 
 
-def beating_groups(count: int) -> tuple[Driven, list[Received]]:
+def started(replies: Replies) -> NodeDriver:
+    """A node that leads everything, and whose log stores at once."""
+    counter = itertools.count()
+    settings = Settings(group_initial_rebalance_delay_ms=0)
+    driver = NodeDriver(settings, lambda: str(next(counter)), HeldLogs(lambda _: None), replies, 0)
+    for index in range(settings.offsets_topic_num_partitions):
+        driver.elect(offsets_partition(index))
+    return driver
+
+
+def beating_groups(count: int) -> tuple[NodeDriver, list[Received]]:
     """Groups of 100 members, Stable, and one heartbeat of each member of at most 100 groups."""
-    driven = Driven()
+    replies = Replies()
+    driven = started(replies)
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
     beats = []
     for number in range(count):
@@ -73,7 +63,7 @@ def beating_groups(count: int) -> tuple[Driven, list[Received]]:
             )
             driven.step(Received((number, member), request, Context(3, "c")))
         driven.step(Elapsed())
-        members = [driven.replies.pop((number, member)) for member in range(MEMBERS)]
+        members = [replies.by_token.pop((number, member)) for member in range(MEMBERS)]
         for index, joined in enumerate(members):
             sync = SyncGroupRequest(
                 group_id=group_id,

@@ -52,9 +52,6 @@ class Listener(Protocol):
     def on_event(self, event: Event) -> None:
         """The node emits an event."""
 
-    def on_append(self, append: Append) -> None:
-        """Records have got into the log."""
-
 
 @dataclass(slots=True)
 class PartitionLog:
@@ -106,7 +103,7 @@ class HeldLogs:
         log = self.of(append.partition)
         if append.epoch < log.epoch:
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        elif error is not None:
+        elif error:
             done(error)
         else:
             log.records.extend(append.records)
@@ -135,7 +132,14 @@ class NodeDriver:
     """A node, its clock and its log. The clock stands still but in :meth:`fire`."""
 
     def __init__(
-        self, settings: Settings, new_id: Callable[[], str], logs: HeldLogs, listener: Listener, now: Millis = START
+        self,
+        settings: Settings,
+        new_id: Callable[[], str],
+        logs: HeldLogs,
+        listener: Listener,
+        now: Millis = START,
+        *,
+        sees_cluster: bool = True,
     ) -> None:
         self.node = Node(settings, new_id)
         self.logs = logs
@@ -143,9 +147,14 @@ class NodeDriver:
         self.paused = False
         """Whether the process stands still: then no timer fires."""
         self._listener = listener
-        broker = Broker(1, "node-1", 9_001)
-        leaders = {offsets_partition(index): broker.node_id for index in range(settings.offsets_topic_num_partitions)}
-        self.step(ClusterSeen((broker,), leaders))
+        if sees_cluster:
+            self.see_cluster()
+
+    def see_cluster(self) -> None:
+        """Learn of the cluster: this node alone, which leads every offsets partition."""
+        count = self.node.settings.offsets_topic_num_partitions
+        broker = Broker(1, "node-1", 9_095)
+        self.step(ClusterSeen((broker,), {offsets_partition(index): broker.node_id for index in range(count)}))
 
     def request(self, token: Token, request: Request, context: Context) -> None:
         """Hand in a request."""
