@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import itertools
 import os
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.http_load import loop_factory
-from rejoin.coordinator.commands.log.contents import Contents, Kept
+from rejoin.coordinator.commands.log.contents import Contents, LogRecord
 from rejoin.coordinator.commands.log.filling import fill_database
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App, Options, Topic, calm_collector
@@ -100,9 +99,9 @@ def entries(rounds: int) -> Iterator[tuple[TopicPartition, int, Entry | None]]:
                 yield PARTITION, 0, encode(offset_record(group_id, "orders", partition, committed))
 
 
-def records(rounds: int) -> Iterator[Kept]:
+def records(rounds: int) -> Iterator[LogRecord]:
     """The same for an import."""
-    return itertools.starmap(Kept, ((partition, epoch, entry) for partition, epoch, entry in entries(rounds) if entry))
+    return (LogRecord(partition, epoch, entry) for partition, epoch, entry in entries(rounds) if entry)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from rejoin.coordinator.core.inputs import Broker
-from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
+from rejoin.coordinator.leadership.view import LeaseInfo, NodeInfo, View
 from rejoin.coordinator.storage.base import SoleLog
 from rejoin.protocol.types import TopicPartition
 
@@ -19,12 +19,12 @@ _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def steady_ms() -> float:
-    """A clock in ms that nobody sets, and that goes on while the process, or the whole machine, is suspended."""
+    """A clock in ms that cannot be set, and that goes on while the process, or the whole machine, is suspended."""
     return time.clock_gettime(_CLOCK) * 1_000
 
 
-class Led(Protocol):
-    """What is led: a runtime, as a leadership sees it."""
+class PartitionHost(Protocol):
+    """What leads the partitions: a runtime, as a leadership sees it."""
 
     @property
     def leading(self) -> dict[TopicPartition, int]:
@@ -34,10 +34,10 @@ class Led(Protocol):
         """Lead a partition from now on."""
 
     def give_lead(self, partition: TopicPartition) -> None:
-        """Lead it no more; whoever waits there is answered."""
+        """Stop leading it; parked requests are answered."""
 
-    def see(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
-        """Know the cluster as it is now."""
+    def on_cluster(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
+        """The cluster has changed to this."""
 
     def quietly(self) -> AbstractContextManager[None]:
         """Log what happens to partitions meanwhile at debug only."""
@@ -49,7 +49,7 @@ class Leadership(Protocol):
     valid_until: float
     """By :func:`steady_ms`: from then on not all that is led is led by right, unless ``lapse`` is called."""
 
-    async def start(self, led: Led, broker: Broker) -> None:
+    async def start(self, host: PartitionHost, broker: Broker) -> None:
         """Begin to lead. Raises :class:`StoreProblem` where the store, or the node's id, cannot be had."""
 
     async def stop(self, patience_s: float) -> None:
@@ -80,7 +80,7 @@ class Leadership(Protocol):
 
 
 class SoleLeader:
-    """A node that is alone leads everything, and nobody can take it away."""
+    """A node that is alone leads everything, and loses nothing."""
 
     def __init__(self, log: SoleLog, partitions: Sequence[TopicPartition]) -> None:
         self.valid_until = FOREVER
@@ -88,46 +88,46 @@ class SoleLeader:
         self.counts: Mapping[str, int] = {}
         self._log = log
         self._partitions = partitions
-        self._led: Led | None = None
+        self._host: PartitionHost | None = None
         self._broker = Broker(-1, "", -1)
 
-    async def start(self, led: Led, broker: Broker) -> None:
-        self._led = led
+    async def start(self, host: PartitionHost, broker: Broker) -> None:
+        self._host = host
         self._broker = broker
         self.lead_everything()
 
     def lead_everything(self) -> None:
         """Lead every partition, with one line in the log for all of them."""
-        led = self._led
-        assert led is not None, "it was started"
-        with led.quietly():
+        host = self._host
+        assert host is not None, "it was started"
+        with host.quietly():
             for partition in self._partitions:
-                led.take_lead(partition, self._log.elect(partition))
-        self._tell(led)
+                host.take_lead(partition, self._log.elect(partition))
+        self._publish(host)
 
     async def stop(self, patience_s: float) -> None:
-        led = self._led
-        if led is not None and led.leading:
-            with led.quietly():
-                for partition in led.leading:
-                    led.give_lead(partition)
-            self._tell(led)
+        host = self._host
+        if host is not None and host.leading:
+            with host.quietly():
+                for partition in host.leading:
+                    host.give_lead(partition)
+            self._publish(host)
 
     def lapse(self) -> None:
-        raise AssertionError("nobody can take anything away")
+        raise AssertionError("a sole leader loses nothing")
 
     def elect(self, partition: TopicPartition) -> bool:
-        assert self._led is not None, "it was started"
-        self._led.take_lead(partition, self._log.elect(partition))
-        self._tell(self._led)
+        assert self._host is not None, "it was started"
+        self._host.take_lead(partition, self._log.elect(partition))
+        self._publish(self._host)
         return True
 
     def resign(self, partition: TopicPartition) -> bool:
-        led = self._led
-        if led is None or partition not in led.leading:
+        host = self._host
+        if host is None or partition not in host.leading:
             return False
-        led.give_lead(partition)
-        self._tell(led)
+        host.give_lead(partition)
+        self._publish(host)
         return True
 
     def problem(self) -> str:
@@ -135,11 +135,11 @@ class SoleLeader:
 
     def view(self) -> View:
         broker = self._broker
-        epochs = self._led.leading if self._led is not None else {}
+        epochs = self._host.leading if self._host is not None else {}
         return View(
-            (NodeSeen(broker.node_id, "", broker.host, broker.port, 1),),
-            tuple(LeaseSeen(partition, epoch, broker.node_id, "", 1) for partition, epoch in sorted(epochs.items())),
+            (NodeInfo(broker.node_id, "", broker.host, broker.port, 1),),
+            tuple(LeaseInfo(partition, epoch, broker.node_id, "", 1) for partition, epoch in sorted(epochs.items())),
         )
 
-    def _tell(self, led: Led) -> None:
-        led.see((self._broker,), dict.fromkeys(led.leading, self._broker.node_id))
+    def _publish(self, host: PartitionHost) -> None:
+        host.on_cluster((self._broker,), dict.fromkeys(host.leading, self._broker.node_id))

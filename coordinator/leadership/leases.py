@@ -7,9 +7,9 @@ What holds at any time:
 
 - A node leads a partition only until ``valid_until`` by its own clock: the length of a lease, less a margin for clocks
   that do not go alike, counted from *before* the request was sent that took or renewed it. The store counts from when
-  that request arrived, so it lets nobody else have the partition earlier.
+  that request arrived, so it lets no other node have the partition earlier.
 - Everything is decided from what the store shows, by rules that are the same on each node, so nodes that see the same
-  want different partitions. Where they see different things the store decides, and everybody looks again.
+  want different partitions. Where they see different things the store decides, and all look again.
 - What is given back was given up before; only then can another take it. Each take-over raises the epoch by one.
 """
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen
-from rejoin.coordinator.leadership.view import LeaseSeen, Millis, NodeSeen, View
+from rejoin.coordinator.leadership.view import LeaseInfo, Millis, NodeInfo, View
 from rejoin.protocol.types import TopicPartition
 
 MARGIN_PARTS: Final = 10
@@ -43,7 +43,7 @@ class Nudge:
 
 
 @dataclass(frozen=True, slots=True)
-class Beaten:
+class BeatResult:
     """A ``Beat`` was carried out: the leases that were renewed, and the view after it."""
 
     renewed: tuple[TopicPartition, ...]
@@ -51,22 +51,22 @@ class Beaten:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakeResult:
     """A ``Take`` was carried out: what was had, with its new epoch."""
 
     epochs: dict[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GiveBackResult:
     """A ``GiveBack`` was carried out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refusal:
     """A ``Beat`` was refused: another process has registered under this node's id and is taken to be alive."""
 
-    by: NodeSeen
+    by: NodeInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Unreachable:
 
 @dataclass(frozen=True, slots=True)
 class Resign:
-    """Somebody wants another node to lead a partition."""
+    """Another node shall lead a partition."""
 
     partition: TopicPartition
 
@@ -86,7 +86,7 @@ class Drain:
     """This node is about to stop."""
 
 
-Happening: TypeAlias = Tick | Nudge | Beaten | Taken | Given | Refused | Unreachable | Resign | Drain
+LeaseInput: TypeAlias = Tick | Nudge | BeatResult | TakeResult | GiveBackResult | Refusal | Unreachable | Resign | Drain
 
 
 # --- what shall be done
@@ -135,23 +135,23 @@ class StopLeading:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ViewChange:
     """The cluster is now known to be so."""
 
     view: View
 
 
 @dataclass(frozen=True, slots=True)
-class Usurped:
+class NodeIdConflict:
     """Another process has registered under this node's id: nothing can be led before it is gone."""
 
-    by: NodeSeen
+    by: NodeInfo
 
 
 Request: TypeAlias = Beat | Take | GiveBack
 """What the store is asked to do."""
 
-Effect: TypeAlias = Beat | Take | GiveBack | Lead | StopLeading | Seen | Usurped
+Effect: TypeAlias = Beat | Take | GiveBack | Lead | StopLeading | ViewChange | NodeIdConflict
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ class Leases:
 
     # --- the door
 
-    def step(self, what: Happening, now: Millis) -> list[Effect]:
+    def step(self, what: LeaseInput, now: Millis) -> list[Effect]:
         """Take in what happened; what shall be done comes back, in order."""
         effects: list[Effect] = []
         self._lapse(now, effects)
@@ -198,13 +198,13 @@ class Leases:
             case Nudge():
                 self._nudged = True
                 self._beat_at = min(self._beat_at, now)
-            case Beaten():
+            case BeatResult():
                 self._beaten(what, now, effects)
-            case Taken():
+            case TakeResult():
                 self._taken(what, now, effects)
-            case Given():
+            case GiveBackResult():
                 self._given(now)
-            case Refused():
+            case Refusal():
                 self._refused(what, now, effects)
             case Unreachable():
                 self._under_way = None
@@ -234,7 +234,7 @@ class Leases:
         return min((lease.valid_until for lease in self.held.values()), default=None)
 
     def seen(self, now: Millis) -> View:
-        """The view as it is by now: without a store that shows a newer one, whoever is in it runs out of time."""
+        """The view as it is by now: without a newer one from the store, those in it run out of time."""
         return self.view.later(self.seen_ms_ago(now))
 
     def seen_ms_ago(self, now: Millis) -> Millis:
@@ -247,11 +247,11 @@ class Leases:
         ends = (self._seen_at + lease.ms_left for lease in others if lease.ms_left is not None)
         return min((end for end in ends if end > now), default=None)
 
-    def known(self, broker: Broker, view: View, passed_ms: Millis = 0) -> ClusterSeen:
+    def cluster(self, broker: Broker, view: View, passed_ms: Millis = 0) -> ClusterSeen:
         """Who is there and who leads what: others as the store showed them in ``view``, itself as it knows.
 
         ``passed_ms`` is how long ago that was. Leases run out meanwhile; who is there stays, as long as nothing newer
-        is known: nobody can tell a node that is gone from one that has no store either.
+        is known: a node that is gone looks like one that cannot reach the store.
         """
         brokers = {node.node_id: node.broker for node in view.workers()}
         if self.registered:
@@ -272,7 +272,7 @@ class Leases:
                 del self.held[partition]
                 effects.append(StopLeading(partition, lapsed=True))
 
-    def _beaten(self, what: Beaten, now: Millis, effects: list[Effect]) -> None:
+    def _beaten(self, what: BeatResult, now: Millis, effects: list[Effect]) -> None:
         asked, self._under_way = self._under_way, None
         assert isinstance(asked, Beat), "only a Beat ends like this"
         self.registered = True
@@ -291,7 +291,7 @@ class Leases:
                 del self.held[partition]
                 effects.append(StopLeading(partition, lapsed=True))
         self._lapse(now, effects)
-        effects.append(Seen(self.view))
+        effects.append(ViewChange(self.view))
         if not self._draining:
             self._plan(effects)
 
@@ -301,10 +301,10 @@ class Leases:
         left += [node.ms_left for node in self.view.nodes if node.incarnation != self.incarnation]
         return now + min((ms for ms in left if ms > 0), default=self.lease_ms) + 1
 
-    def _taken(self, what: Taken, now: Millis, effects: list[Effect]) -> None:
+    def _taken(self, what: TakeResult, now: Millis, effects: list[Effect]) -> None:
         asked, self._under_way = self._under_way, None
         assert isinstance(asked, Take), "only a Take ends like this"
-        # What was had shall be seen here as well. What was not is another's by now, or somebody still writes there.
+        # What was taken shall show in the view. What was not is another's by now, or an append is in flight there.
         self._beat_at = now if len(what.epochs) == len(asked.partitions) else now + self._retry_ms // 2
         valid_until = self._sent_at + self._own_ms
         for partition, epoch in sorted(what.epochs.items()):
@@ -325,7 +325,7 @@ class Leases:
             self.left = True
             self.registered = False
 
-    def _refused(self, what: Refused, now: Millis, effects: list[Effect]) -> None:
+    def _refused(self, what: Refusal, now: Millis, effects: list[Effect]) -> None:
         self._under_way = None
         self.registered = False
         for partition in list(self.held):
@@ -333,7 +333,7 @@ class Leases:
             effects.append(StopLeading(partition, lapsed=True))
         self._to_give.clear()
         self._beat_at = now + min(self._beat_ms, max(1, what.by.ms_left + 1))
-        effects.append(Usurped(what.by))
+        effects.append(NodeIdConflict(what.by))
 
     # --- what next
 
@@ -372,7 +372,7 @@ class Leases:
         counts = {node.node_id: 0 for node in workers}
         if self.node_id not in counts:
             return
-        free: list[tuple[TopicPartition, LeaseSeen | None]] = []
+        free: list[tuple[TopicPartition, LeaseInfo | None]] = []
         wanted: list[TopicPartition] = []
         for partition in self._partitions:
             lease = self.view.by_partition.get(partition)
@@ -382,7 +382,7 @@ class Leases:
             if lease.node_id in counts:
                 counts[lease.node_id] += 1
             if lease.incarnation == self.incarnation and partition not in self.held and partition not in self._to_give:
-                # Taken, but the answer was lost, or given up by this node's clock and not run out by the store's.
+                # TakeResult, but the answer was lost, or given up by this node's clock and not run out by the store's.
                 wanted.append(partition)
         for partition, lease in free:
             given_by = lease.node_id if lease is not None and lease.ms_left is None else None
@@ -396,7 +396,7 @@ class Leases:
             self._give_surplus(counts, effects)
 
     def _give_surplus(self, counts: dict[int, int], effects: list[Effect]) -> None:
-        """Give up what others should have, until nobody has two more than another. What was held longest goes."""
+        """Give up what others should have, until no node has two more than another. What was held longest goes."""
         surplus = 0
         while True:
             most = max(counts, key=lambda node_id: (counts[node_id], -node_id))

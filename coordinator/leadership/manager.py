@@ -1,4 +1,4 @@
-"""Drives a node's leases: hands them what happens, carries their requests to the store, and tells the runtime."""
+"""Drives a node's leases: hands them inputs, carries their requests to the store, and informs the runtime."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Any, Final
 import structlog
 
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen
-from rejoin.coordinator.leadership.base import FOREVER, Led, steady_ms
+from rejoin.coordinator.leadership.base import FOREVER, PartitionHost, steady_ms
 from rejoin.coordinator.leadership.leases import (
     Beat,
     Drain,
     GiveBack,
-    Happening,
     Lead,
+    LeaseInput,
     Leases,
+    NodeIdConflict,
     Nudge,
     Request,
     Resign,
-    Seen,
     StopLeading,
     Take,
     Tick,
     Unreachable,
-    Usurped,
+    ViewChange,
 )
 from rejoin.coordinator.leadership.postgres import LeaseStore
-from rejoin.coordinator.leadership.view import NodeSeen, View
+from rejoin.coordinator.leadership.view import NodeInfo, View
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.postgres.database import LOST, PostgresError
 from rejoin.protocol.types import TopicPartition
@@ -66,7 +66,7 @@ class LeaseHolder:
         self._leases = Leases(node_id, incarnation, partitions, lease_ms)
         self._before_leading = before_leading
         self._timeout_s = max(0.2, lease_ms / 3_000)
-        self._led: Led | None = None
+        self._host: PartitionHost | None = None
         self._broker = Broker(node_id, "", -1)
         self._to_lead: dict[TopicPartition, int] = {}
         self._leading: asyncio.Task[None] | None = None
@@ -74,20 +74,20 @@ class LeaseHolder:
         self._alarm: asyncio.TimerHandle | None = None
         self._seen = asyncio.Event()
         self._left = asyncio.Event()
-        self._usurper: NodeSeen | None = None
-        self._usurped_until = 0.0
+        self._conflict: NodeInfo | None = None
+        self._conflict_until = 0.0
         self._unreachable = ""
-        self._told: ClusterSeen | None = None
+        self._published: ClusterSeen | None = None
         self._stopped = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
 
     # --- as a leadership
 
-    async def start(self, led: Led, broker: Broker) -> None:
+    async def start(self, host: PartitionHost, broker: Broker) -> None:
         self._broker = self._store.broker = broker
         try:
             await self._prepare()
-            self._led = led
+            self._host = host
             self._step(Tick())
             await self._wait_for_registration()
         except BaseException:
@@ -107,11 +107,11 @@ class LeaseHolder:
         while not self._seen.is_set():
             if self._unreachable and steady_ms() >= give_up_at:
                 raise StoreProblem(f"the store does not let this node register: {self._unreachable}")
-            other = self._usurper
+            other = self._conflict
             if other is not None:
                 if first[0] != other.incarnation:
-                    first = (other.incarnation, self._usurped_until)
-                elif self._usurped_until > first[1] + self._leases.lease_ms / 10:
+                    first = (other.incarnation, self._conflict_until)
+                elif self._conflict_until > first[1] + self._leases.lease_ms / 10:
                     raise StoreProblem(
                         f"node {self._broker.node_id} is there already, at {other.host}:{other.port}, and alive: give "
                         "this one another number, with -c broker.id=NUMBER"
@@ -123,7 +123,7 @@ class LeaseHolder:
                 continue
 
     async def stop(self, patience_s: float) -> None:
-        if self._stopped or self._led is None:
+        if self._stopped or self._host is None:
             return
         others = len(self._leases.view.workers()) > 1
         self._step(Drain())
@@ -138,12 +138,12 @@ class LeaseHolder:
         await self._end()
 
     async def _see_them_taken(self, patience_s: float) -> None:
-        """Go on until others lead what was given back, so that whoever asks here is told where to go."""
+        """Go on until others lead what was given back, so that clients that ask here learn where to go."""
         try:
             async with asyncio.timeout(patience_s):
                 while True:
                     view = await self._store.view()
-                    self._tell(view)
+                    self._publish(view)
                     if all(lease.is_live for lease in view.leases):
                         return
                     await asyncio.sleep(_LOOK_SECONDS)
@@ -165,7 +165,7 @@ class LeaseHolder:
 
     def nudge(self) -> None:
         """Something may have changed in the store."""
-        if self._led is not None:
+        if self._host is not None:
             self._step(Nudge())
 
     def lapse(self) -> None:
@@ -181,11 +181,11 @@ class LeaseHolder:
         return True
 
     def problem(self) -> str:
-        if self._usurper is not None and self._is_former(self._usurper):
-            left = max(0, round(self._usurped_until - steady_ms()))
+        if self._conflict is not None and self._is_former(self._conflict):
+            left = max(0, round(self._conflict_until - steady_ms()))
             return f"waiting for node {self._broker.node_id}'s former lease, which has {left} ms left"
-        if self._usurper is not None:
-            return f"another process is node {self._broker.node_id}, at {self._usurper.host}:{self._usurper.port}"
+        if self._conflict is not None:
+            return f"another process is node {self._broker.node_id}, at {self._conflict.host}:{self._conflict.port}"
         if self._unreachable:
             return f"the store cannot be reached: {self._unreachable}"
         if not self._leases.registered:
@@ -197,11 +197,11 @@ class LeaseHolder:
 
     # --- driving
 
-    def _step(self, what: Happening) -> None:
+    def _step(self, what: LeaseInput) -> None:
         if self._stopped:
             return
-        led = self._led
-        assert led is not None, "it was started"
+        host = self._host
+        assert host is not None, "it was started"
         leases = self._leases
         stop: list[StopLeading] = []
         for effect in leases.step(what, int(steady_ms())):
@@ -213,46 +213,46 @@ class LeaseHolder:
                     self._to_lead[effect.partition] = effect.epoch
                 case StopLeading():
                     stop.append(effect)
-                case Seen():
-                    self._usurper = None
+                case ViewChange():
+                    self._conflict = None
                     self._seen.set()
-                case Usurped():
-                    if self._usurper is None or self._usurper.incarnation != effect.by.incarnation:
+                case NodeIdConflict():
+                    if self._conflict is None or self._conflict.incarnation != effect.by.incarnation:
                         self.counts["usurped"] += 1
-                        self._tell_usurper(effect.by)
-                    self._usurper = effect.by
-                    self._usurped_until = steady_ms() + effect.by.ms_left
+                        self._log_conflict(effect.by)
+                    self._conflict = effect.by
+                    self._conflict_until = steady_ms() + effect.by.ms_left
         valid_until = leases.valid_until()
-        # Before anything is told: what is told comes back here through the runtime, which looks at the clock.
+        # Before the host is called: that comes back here through the runtime, which looks at the clock.
         self.valid_until = FOREVER if valid_until is None else float(valid_until)
-        with self._quietly(led, len(stop)):
+        with self._quietly(host, len(stop)):
             for each in stop:
-                self._stop_leading(each, led)
+                self._stop_leading(each, host)
         if self._to_lead and self._leading is None:
-            self._leading = asyncio.get_running_loop().create_task(self._lead(led))
+            self._leading = asyncio.get_running_loop().create_task(self._lead(host))
         if leases.left:
             self._left.set()
         if leases.view.nodes:
-            self._tell(leases.view, leases.seen_ms_ago(int(steady_ms())))
+            self._publish(leases.view, leases.seen_ms_ago(int(steady_ms())))
         self._set_alarm()
 
-    def _tell_usurper(self, by: NodeSeen) -> None:
+    def _log_conflict(self, by: NodeInfo) -> None:
         if self._is_former(by):
             self._logger.info("waiting_for_former_lease", node_id=by.node_id, ms_left=by.ms_left)
         else:
             self._logger.warning("node_id_taken", by=f"{by.host}:{by.port}", ms_left=by.ms_left)
 
-    def _is_former(self, by: NodeSeen) -> bool:
-        """Whether it is the process that was this node before: nobody else can have had its address."""
+    def _is_former(self, by: NodeInfo) -> bool:
+        """Whether it is the process that was this node before: no other process can have had its address."""
         return not self._seen.is_set() and (by.host, by.port) == (self._broker.host, self._broker.port)
 
-    def _stop_leading(self, effect: StopLeading, led: Led) -> None:
+    def _stop_leading(self, effect: StopLeading, host: PartitionHost) -> None:
         self._to_lead.pop(effect.partition, None)
         self.counts["lapsed" if effect.lapsed else "given"] += 1
-        if effect.partition in led.leading:
-            led.give_lead(effect.partition)
+        if effect.partition in host.leading:
+            host.give_lead(effect.partition)
 
-    async def _lead(self, led: Led) -> None:
+    async def _lead(self, host: PartitionHost) -> None:
         """Lead what was taken, once this node knows what the last leader knew."""
         try:
             while self._to_lead:
@@ -261,29 +261,29 @@ class LeaseHolder:
                     continue
                 self.lapse()
                 to_lead, self._to_lead = self._to_lead, {}
-                with self._quietly(led, len(to_lead)):
+                with self._quietly(host, len(to_lead)):
                     for partition, epoch in sorted(to_lead.items()):
-                        led.take_lead(partition, epoch)
+                        host.take_lead(partition, epoch)
                 if to_lead:
-                    self._logger.info("leads", partitions=len(led.leading), taken=len(to_lead))
+                    self._logger.info("leads", partitions=len(host.leading), taken=len(to_lead))
         finally:
             self._leading = None
 
     @staticmethod
-    def _quietly(led: Led, partitions: int) -> AbstractContextManager[None]:
+    def _quietly(host: PartitionHost, partitions: int) -> AbstractContextManager[None]:
         """A line for each of a few partitions, but not for each of many."""
-        return led.quietly() if partitions > _A_FEW else nullcontext()
+        return host.quietly() if partitions > _A_FEW else nullcontext()
 
-    def _tell(self, view: View, passed_ms: int = 0) -> None:
-        """Let the core know who is there and who leads what: others as the store showed, itself as it knows."""
-        assert self._led is not None, "it was started"
-        told = self._leases.known(self._broker, view, passed_ms)
-        if told != self._told:
-            self._told = told
-            self._led.see(told.brokers, told.leaders)
+    def _publish(self, view: View, passed_ms: int = 0) -> None:
+        """Give the core the brokers and leaders: others as the store showed, itself as it knows."""
+        assert self._host is not None, "it was started"
+        cluster = self._leases.cluster(self._broker, view, passed_ms)
+        if cluster != self._published:
+            self._published = cluster
+            self._host.on_cluster(cluster.brokers, cluster.leaders)
 
     async def _ask(self, request: Request) -> None:
-        what: Happening
+        what: LeaseInput
         try:
             async with asyncio.timeout(self._timeout_s):
                 what = await self._store.carry_out(request)

@@ -10,8 +10,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from rejoin.coordinator.core.inputs import Broker
-from rejoin.coordinator.leadership.leases import Beat, Beaten, GiveBack, Given, Happening, Refused, Request, Take, Taken
-from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
+from rejoin.coordinator.leadership.leases import (
+    Beat,
+    BeatResult,
+    GiveBack,
+    GiveBackResult,
+    LeaseInput,
+    Refusal,
+    Request,
+    Take,
+    TakeResult,
+)
+from rejoin.coordinator.leadership.view import LeaseInfo, NodeInfo, View
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.postgres.database import CONNECT_SECONDS, Connection, Database
 from rejoin.protocol.records.consumer_offsets import offsets_partition
@@ -87,15 +97,15 @@ FROM leases ORDER BY partition
 class LeaseStore:
     """One node's way to the tables ``nodes`` and ``leases``, over one connection that is made anew when it breaks.
 
-    ``heard`` is called with what was notified on ``channel``, and after each new connection, since what was said
-    meanwhile was missed.
+    ``on_notification`` is called with what was notified on ``channel``, and after each new connection, since what was
+    sent meanwhile was missed.
     """
 
     def __init__(
         self, database: Database, incarnation: str, partitions: Sequence[TopicPartition], lease_ms: int
     ) -> None:
         self.channel = ""
-        self.heard: Callable[[str], None] = lambda what: None
+        self.on_notification: Callable[[str], None] = lambda what: None
         self.broker = Broker(-1, "", -1)
         self.load_ms: Callable[[TopicPartition], int | None] = lambda partition: None
         self._database = database
@@ -111,13 +121,13 @@ class LeaseStore:
         there = await connection.fetchval("SELECT count(*) FROM leases")
         if there != len(self._partitions):
             raise StoreProblem(
-                f"the store {self._database.shown} was made for {there} offsets partitions, and this node was told "
+                f"the store {self._database.shown} was made for {there} offsets partitions, and this node is set to "
                 f"{len(self._partitions)}: start it with -c offsets.topic.num.partitions={there}, or give another "
                 "search_path"
             )
 
-    async def carry_out(self, request: Request) -> Happening:
-        """Do what is asked. Raises what asyncpg raises when it cannot be done, or nobody knows whether it was."""
+    async def carry_out(self, request: Request) -> LeaseInput:
+        """Do what is asked. Raises what asyncpg raises when it cannot be done, or may have been."""
         connection = await self._connected()
         match request:
             case Beat():
@@ -132,7 +142,7 @@ class LeaseStore:
         connection = await self._connected()
         nodes = await connection.fetch(_NODES)
         leases = await connection.fetch(_LEASES)
-        return View(tuple(NodeSeen(**row) for row in nodes), tuple(_lease(row) for row in leases))
+        return View(tuple(NodeInfo(**row) for row in nodes), tuple(_lease(row) for row in leases))
 
     def hang_up(self) -> None:
         """Break the connection; whatever was asked through it may still be done."""
@@ -148,21 +158,21 @@ class LeaseStore:
             schema = await connection.fetchval("SELECT current_schema()")
             # PostgreSQL's limit for the name of a channel.
             self.channel = f"rejoin.{schema}"[:63]
-            await connection.add_listener(self.channel, lambda *said: self.heard(str(said[3])))
+            await connection.add_listener(self.channel, lambda *sent: self.on_notification(str(sent[3])))
         except BaseException:
             connection.terminate()
             raise
         self._connection = connection
-        self.heard("")
+        self.on_notification("")
         return connection
 
     async def close(self) -> None:
-        """Close the connection in order, if there is one."""
+        """Close the connection cleanly, if there is one."""
         connection, self._connection = self._connection, None
         if connection is not None and not connection.is_closed():
             await connection.close(timeout=CONNECT_SECONDS)
 
-    async def _beat(self, connection: Connection, request: Beat) -> Happening:
+    async def _beat(self, connection: Connection, request: Beat) -> LeaseInput:
         broker = self.broker
         there = await connection.fetchval(
             _REGISTER, broker.node_id, self._incarnation, broker.host, broker.port, broker.rack, self._lease_ms
@@ -170,32 +180,32 @@ class LeaseStore:
         if there is None:
             other = await connection.fetchrow(_NODE, broker.node_id)
             if other is not None:
-                return Refused(NodeSeen(**other))
+                return Refusal(NodeInfo(**other))
         renewed: list[Any] = []
         if request.held:
             loads = [self.load_ms(partition) for partition in request.held]
             renewed = await connection.fetch(
                 _RENEW, self._incarnation, _indexes(request.held), list(request.held.values()), loads, self._lease_ms
             )
-        self.heard("topics")
-        return Beaten(tuple(sorted(offsets_partition(row["partition"]) for row in renewed)), await self.view())
+        self.on_notification("topics")
+        return BeatResult(tuple(sorted(offsets_partition(row["partition"]) for row in renewed)), await self.view())
 
-    async def _take(self, connection: Connection, request: Take) -> Happening:
+    async def _take(self, connection: Connection, request: Take) -> LeaseInput:
         taken = await connection.fetch(
             _TAKE, _indexes(request.partitions), self._incarnation, self.broker.node_id, self._lease_ms
         )
         if taken:
             await self._notify(connection)
-        return Taken({offsets_partition(row["partition"]): row["epoch"] for row in taken})
+        return TakeResult({offsets_partition(row["partition"]): row["epoch"] for row in taken})
 
-    async def _give(self, connection: Connection, request: GiveBack) -> Happening:
+    async def _give(self, connection: Connection, request: GiveBack) -> LeaseInput:
         await connection.execute(
             _GIVE, self._incarnation, _indexes(request.held), list(request.held.values()), request.leave
         )
         if request.leave:
             await connection.execute(_LEAVE, self.broker.node_id, self._incarnation)
         await self._notify(connection)
-        return Given()
+        return GiveBackResult()
 
     async def _notify(self, connection: Connection) -> None:
         await connection.execute("SELECT pg_notify($1, $2)", self.channel, CLUSTER_CHANGED)
@@ -205,6 +215,6 @@ def _indexes(partitions: Iterable[TopicPartition]) -> list[int]:
     return [partition.partition for partition in partitions]
 
 
-def _lease(row: Any) -> LeaseSeen:
+def _lease(row: Any) -> LeaseInfo:
     fields = dict(row)
-    return LeaseSeen(partition=offsets_partition(fields.pop("partition")), **fields)
+    return LeaseInfo(partition=offsets_partition(fields.pop("partition")), **fields)

@@ -12,7 +12,7 @@ Millis: TypeAlias = int
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSeen:
+class NodeInfo:
     """A node that has registered. ``ms_left`` is how long it is taken to be alive unless it says so again."""
 
     node_id: int
@@ -33,7 +33,7 @@ class NodeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseSeen:
+class LeaseInfo:
     """Who has, or had, a partition. ``ms_left`` is none where it was given back."""
 
     partition: TopicPartition
@@ -52,15 +52,15 @@ class LeaseSeen:
 class View:
     """Every node and every lease. A partition without a lease never had one."""
 
-    nodes: tuple[NodeSeen, ...] = ()
-    leases: tuple[LeaseSeen, ...] = ()
-    by_partition: dict[TopicPartition, LeaseSeen] = field(init=False, compare=False, repr=False)
+    nodes: tuple[NodeInfo, ...] = ()
+    leases: tuple[LeaseInfo, ...] = ()
+    by_partition: dict[TopicPartition, LeaseInfo] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_partition", {lease.partition: lease for lease in self.leases})
 
     def later(self, millis: Millis) -> Self:
-        """The same after a while in which nobody was heard of: times run on, and out."""
+        """The same after a while without news: times run on, and out."""
         return replace(
             self,
             nodes=tuple(replace(node, ms_left=node.ms_left - millis) for node in self.nodes),
@@ -70,7 +70,7 @@ class View:
             ),
         )
 
-    def workers(self) -> list[NodeSeen]:
+    def workers(self) -> list[NodeInfo]:
         """The nodes that may lead something, by id."""
         return sorted(
             (node for node in self.nodes if node.is_alive and not node.draining), key=lambda node: node.node_id

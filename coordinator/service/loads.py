@@ -10,19 +10,21 @@ from typing import Any, Final
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import GroupLoaded, PartitionElected, PartitionLoaded, PartitionResigned
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 
 PATIENCE_SECONDS: Final = 5.0
-"""After this, what is loaded so far is told."""
+"""After this, what is loaded so far is logged."""
 _KINDS: Final = frozenset({GroupLoaded, PartitionElected, PartitionLoaded, PartitionResigned})
 
 
 class Loads:
-    """Tells of the loading of partitions that were taken together."""
+    """Logs the loading of partitions that were taken together."""
 
     def __init__(self, log: Any) -> None:
         self._log = log
-        self._taken: set[int] = set()
-        self._loading: set[int] = set()
+        self._taken: set[TopicPartition] = set()
+        self._loading: set[TopicPartition] = set()
         self._partitions = self._records = self._groups = self._longest_ms = 0
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -30,27 +32,29 @@ class Loads:
         """Count an event in; whether it is one that the summary stands for. ``together``: what is taken now belongs."""
         if type(event) not in _KINDS:
             return False
+        if isinstance(event, GroupLoaded):
+            return offsets_partition(event.offsets_partition) in self._taken
+        assert isinstance(event, PartitionElected | PartitionLoaded | PartitionResigned), "no others are counted"
+        partition = TopicPartition(event.topic, event.partition)
         match event:
             case PartitionElected():
-                self._forget(event.partition)
+                self._forget(partition)
                 if together:
-                    self._taken.add(event.partition)
-                    self._loading.add(event.partition)
+                    self._taken.add(partition)
+                    self._loading.add(partition)
             case PartitionResigned():
-                self._forget(event.partition)
-            case PartitionLoaded() if event.partition in self._loading:
-                self._loading.discard(event.partition)
+                self._forget(partition)
+            case PartitionLoaded() if partition in self._loading:
+                self._loading.discard(partition)
                 self._partitions += 1
                 self._records += event.records
                 self._groups += event.groups
                 self._longest_ms = max(self._longest_ms, event.load_ms)
             case PartitionLoaded():
-                return event.partition in self._taken
-            case GroupLoaded():
-                return event.offsets_partition in self._taken
-        belongs = getattr(event, "partition", None) in self._taken
+                return partition in self._taken
+        belongs = partition in self._taken
         if not together and not self._loading:
-            self._tell()
+            self._log_summary()
         return belongs
 
     def all_taken(self) -> None:
@@ -61,19 +65,19 @@ class Loads:
             self._alarm = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._ring)
 
     def stop(self) -> None:
-        """Nothing more is told."""
+        """Log nothing more."""
         self._reset()
 
-    def _forget(self, partition: int) -> None:
+    def _forget(self, partition: TopicPartition) -> None:
         self._taken.discard(partition)
         self._loading.discard(partition)
 
     def _ring(self) -> None:
         self._alarm = None
-        self._tell()
+        self._log_summary()
         self.all_taken()
 
-    def _tell(self) -> None:
+    def _log_summary(self) -> None:
         if self._partitions:
             left = {"still_loading": len(self._loading)} if self._loading else {}
             self._log.info(

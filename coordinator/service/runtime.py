@@ -38,7 +38,7 @@ from rejoin.coordinator.storage.topics.sync import TopicsSync
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
-from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import Record
 from rejoin.protocol.types import TopicPartition
 
 DRAIN_SECONDS: Final = 5.0
@@ -127,7 +127,7 @@ class Runtime:
         self.leadership.lead_everything()
 
     def take_lead(self, partition: TopicPartition, epoch: int) -> None:
-        """See :class:`rejoin.coordinator.leadership.base.Led`, here and below."""
+        """See :class:`rejoin.coordinator.leadership.base.PartitionHost`, here and below."""
         self._leading[partition] = epoch
         self._take_in(Elected(partition, epoch))
 
@@ -136,7 +136,7 @@ class Runtime:
         self.load_ms.pop(partition, None)
         self._take_in(Resigned(partition))
 
-    def see(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
+    def on_cluster(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
         self._take_in(ClusterSeen(brokers, leaders))
 
     def quietly(self) -> AbstractContextManager[None]:
@@ -218,7 +218,7 @@ class Runtime:
                 self.topics.append(effect)
             else:
                 if isinstance(effect, PartitionLoaded):
-                    self.load_ms[offsets_partition(effect.partition)] = effect.load_ms
+                    self.load_ms[TopicPartition(effect.topic, effect.partition)] = effect.load_ms
                 self._publisher.publish(effect, now)
 
     def _give_up(self, what: Input, problem: Exception) -> None:

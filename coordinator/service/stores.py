@@ -121,15 +121,15 @@ class PostgresStore(Store):
     def attach(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._leases.load_ms = runtime.load_ms.get
-        self._leases.heard = self._heard
+        self._leases.on_notification = self._on_notification
 
-    def _heard(self, what: str) -> None:
-        """Another node, or this one, has stored something; without a word about what it may be anything."""
+    def _on_notification(self, what: str) -> None:
+        """A node has stored something; an empty text may stand for anything."""
         from rejoin.coordinator.leadership.postgres import CLUSTER_CHANGED  # noqa: PLC0415
         from rejoin.coordinator.storage.topics.postgres import TOPICS_CHANGED  # noqa: PLC0415
 
         if what != CLUSTER_CHANGED:
-            self._topics().hear()
+            self._topics().catch_up_soon()
         if what != TOPICS_CHANGED:
             self._holder.nudge()
 

@@ -1,11 +1,11 @@
 """What the coordinator needs of its logs, each that of a topic partition.
 
-A log may be as slow as it likes: ends are told through a callback, exactly once each, on the event loop's thread. A log
-that has nothing to wait for may call it before the method returns; the runtime takes it in after everything else that
-the same step wanted.
+A log may be as slow as it likes: ends are reported through a callback, exactly once each, on the event loop's thread. A
+log that has nothing to wait for may call it before the method returns; the runtime takes it in after everything else
+that the same step wanted.
 
 The ends of one partition's appends come in the order of the appends. Nothing is said to be stored before it is as
-durable as the log makes it: what was told ``NONE`` is there after any restart.
+durable as the log makes it: what ended with ``NONE`` is there after any restart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StoreProblem(Exception):
 
 
 class Observer:
-    """What a log tells about its work, for metrics, on the event loop's thread. This one does nothing with it."""
+    """What a log reports of its work, for metrics, on the event loop's thread. This one does nothing with it."""
 
     def appended(self, records: int, millis: float) -> None:
         """An append became durable: how many records it had, and how long that took from when it was asked for."""
@@ -66,7 +66,7 @@ class OffsetsLog(Protocol):
         """Finish what was begun."""
 
     def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
-        """Write records, all or none, behind everything appended before. No records: tell when all before is stored.
+        """Write records, all or none, behind everything appended before. No records: it ends when all before is stored.
 
         An older epoch than the newest elected is refused with ``NOT_LEADER_OR_FOLLOWER``.
         """
@@ -76,7 +76,7 @@ class OffsetsLog(Protocol):
 
 
 class SoleLog(OffsetsLog, Protocol):
-    """A log that nobody else writes to, and that therefore makes the epochs. Where several nodes write, leases do."""
+    """A log with a single writer, which therefore makes the epochs. Where several nodes write, leases do."""
 
     def elect(self, partition: TopicPartition) -> int:
         """Make this node the leader of a partition and return its epoch, newer than all before."""

@@ -11,7 +11,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 class FaultyLog:
-    """Passes everything on, unless told otherwise through its attributes.
+    """Passes everything on, unless its attributes say otherwise.
 
     ``hold_appends`` and ``hold_reads`` keep what comes until ``release``; ``fail_appends`` answers appends that carry
     records with an error and writes nothing.

@@ -6,8 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rejoin.coordinator.core.inputs import Broker
-from rejoin.coordinator.leadership.leases import Beat, Beaten, GiveBack, Given, Happening, Refused, Request, Take, Taken
-from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
+from rejoin.coordinator.leadership.leases import (
+    Beat,
+    BeatResult,
+    GiveBack,
+    GiveBackResult,
+    LeaseInput,
+    Refusal,
+    Request,
+    Take,
+    TakeResult,
+)
+from rejoin.coordinator.leadership.view import LeaseInfo, NodeInfo, View
 from rejoin.protocol.types import TopicPartition
 
 
@@ -31,7 +41,7 @@ class MemoryLeaseStore:
         self.nodes: dict[int, LeaseRow] = {}
         self.leases: dict[TopicPartition, LeaseRow] = {}
 
-    def carry_out(self, request: Request, node_id: int, incarnation: str, now: float) -> Happening:
+    def carry_out(self, request: Request, node_id: int, incarnation: str, now: float) -> LeaseInput:
         match request:
             case Beat():
                 return self._beat(request, node_id, incarnation, now)
@@ -40,10 +50,10 @@ class MemoryLeaseStore:
             case GiveBack():
                 return self._give(request, node_id, incarnation)
 
-    def _beat(self, request: Beat, node_id: int, incarnation: str, now: float) -> Happening:
+    def _beat(self, request: Beat, node_id: int, incarnation: str, now: float) -> LeaseInput:
         row = self.nodes.get(node_id)
         if row is not None and row.incarnation != incarnation and (row.expires_at or 0) > now:
-            return Refused(self._node(row, now))
+            return Refusal(self._node(row, now))
         self.nodes[node_id] = LeaseRow(node_id, incarnation, now + self.lease_ms)
         renewed = []
         for partition, epoch in request.held.items():
@@ -51,9 +61,9 @@ class MemoryLeaseStore:
             if lease.incarnation == incarnation and lease.epoch == epoch and self._live(lease, now):
                 lease.expires_at = now + self.lease_ms
                 renewed.append(partition)
-        return Beaten(tuple(renewed), self.view(now))
+        return BeatResult(tuple(renewed), self.view(now))
 
-    def _take(self, request: Take, node_id: int, incarnation: str, now: float) -> Happening:
+    def _take(self, request: Take, node_id: int, incarnation: str, now: float) -> LeaseInput:
         epochs = {}
         for partition in request.partitions:
             lease = self.leases.get(partition)
@@ -61,15 +71,15 @@ class MemoryLeaseStore:
                 continue
             epochs[partition] = 0 if lease is None else lease.epoch + 1
             self.leases[partition] = LeaseRow(node_id, incarnation, now + self.lease_ms, epochs[partition])
-        return Taken(epochs)
+        return TakeResult(epochs)
 
-    def _give(self, request: GiveBack, node_id: int, incarnation: str) -> Happening:
+    def _give(self, request: GiveBack, node_id: int, incarnation: str) -> LeaseInput:
         for partition, lease in self.leases.items():
             if lease.incarnation == incarnation and (request.leave or request.held.get(partition) == lease.epoch):
                 lease.expires_at = None
         if request.leave and node_id in self.nodes and self.nodes[node_id].incarnation == incarnation:
             del self.nodes[node_id]
-        return Given()
+        return GiveBackResult()
 
     @staticmethod
     def _live(lease: LeaseRow, now: float) -> bool:
@@ -79,7 +89,7 @@ class MemoryLeaseStore:
         return View(
             tuple(self._node(row, now) for row in self.nodes.values()),
             tuple(
-                LeaseSeen(
+                LeaseInfo(
                     partition,
                     row.epoch,
                     row.node_id,
@@ -95,7 +105,7 @@ class MemoryLeaseStore:
         lease = self.leases.get(partition)
         return lease.node_id if lease is not None and self._live(lease, now) else None
 
-    def _node(self, row: LeaseRow, now: float) -> NodeSeen:
+    def _node(self, row: LeaseRow, now: float) -> NodeInfo:
         assert row.expires_at is not None, "a node's row expires"
         broker = self.broker_of(row.node_id)
-        return NodeSeen(row.node_id, row.incarnation, broker.host, broker.port, int(row.expires_at - now))
+        return NodeInfo(row.node_id, row.incarnation, broker.host, broker.port, int(row.expires_at - now))

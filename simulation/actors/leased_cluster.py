@@ -17,15 +17,15 @@ from rejoin.coordinator.core.inputs import ClusterSeen, Elected, Resigned
 from rejoin.coordinator.leadership.leases import (
     Beat,
     GiveBack,
-    Happening,
     Lead,
+    LeaseInput,
     Leases,
     Nudge,
     Request,
     Resign,
     StopLeading,
     Take,
-    Taken,
+    TakeResult,
     Tick,
     Unreachable,
 )
@@ -68,7 +68,7 @@ class LeaseHolder:
         """Whether the process that it belonged to has ended."""
         return self.process != self.node.incarnation
 
-    def hand_in(self, what: Happening, request: int | None = None) -> None:
+    def hand_in(self, what: LeaseInput, request: int | None = None) -> None:
         """Take an input, after the pause if the node is paused; the end of a request only once."""
         if self.is_over or self.node.later(self._late, (what, request), Order.CONTROL.value):
             return
@@ -87,7 +87,7 @@ class LeaseHolder:
                     self.node.hand_in(Resigned(effect.partition))
                 case _:
                     pass
-        seen = leases.known(self.node.broker, leases.view)
+        seen = leases.cluster(self.node.broker, leases.view)
         if leases.view.nodes and seen != self._last_seen:
             self._last_seen = seen
             self.node.hand_in(seen)
@@ -99,7 +99,7 @@ class LeaseHolder:
         if valid_until is not None and self.cluster.world.now >= valid_until:
             self.hand_in(Tick())
 
-    def _late(self, what: tuple[Happening, int | None]) -> None:
+    def _late(self, what: tuple[LeaseInput, int | None]) -> None:
         self.hand_in(*what)
 
     def _set_timer(self) -> None:
@@ -132,7 +132,7 @@ class LeaseHolder:
         answer = cluster.carry_out(request, self)
         cluster.world.control(cluster.world.now + cluster.draw_delay(), self._answered, (answer, number))
 
-    def _answered(self, what: tuple[Happening, int]) -> None:
+    def _answered(self, what: tuple[LeaseInput, int]) -> None:
         if self.cluster.reaches_store(self.node):
             self._late(what)
 
@@ -188,10 +188,10 @@ class LeasedCluster(Cluster):
     def reaches_store(self, node: NodeActor) -> bool:
         return not self._paths_to_store[node].cuts
 
-    def carry_out(self, request: Request, by: LeaseHolder) -> Happening:
+    def carry_out(self, request: Request, by: LeaseHolder) -> LeaseInput:
         """Carry out a node's request in the store, and nudge the others if it changed something."""
         answer = self.store.carry_out(request, by.node.broker.node_id, by.incarnation, self.world.now)
-        if isinstance(answer, Taken):
+        if isinstance(answer, TakeResult):
             for partition, epoch in answer.epochs.items():
                 self.disk.log(partition).epoch = epoch
         if not isinstance(request, Beat):

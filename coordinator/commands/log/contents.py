@@ -17,7 +17,7 @@ class LogProblem(Exception):
     """What cannot be done as it was asked for; the text is for the person who asked."""
 
 
-class Kept(NamedTuple):
+class LogRecord(NamedTuple):
     """A record in its place."""
 
     partition: TopicPartition
@@ -57,10 +57,10 @@ class Contents:
     topics: list[TopicChange] = field(default_factory=list)
 
 
-Records: TypeAlias = Iterator[Kept]
+Records: TypeAlias = Iterator[LogRecord]
 
 
-def problem_of(kept: Kept) -> str | None:
+def problem_of(kept: LogRecord) -> str | None:
     """Why a record cannot be read, or none."""
     try:
         kept.record()
@@ -69,7 +69,7 @@ def problem_of(kept: Kept) -> str | None:
     return None
 
 
-def unreadable(records: Iterator[Kept]) -> Iterator[str]:
+def unreadable(records: Iterator[LogRecord]) -> Iterator[str]:
     """What is wrong with those that cannot be read."""
     for kept in records:
         found = problem_of(kept)

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from rejoin.coordinator.commands.log.contents import (
     Contents,
-    Kept,
     LogProblem,
+    LogRecord,
     TopicChange,
     compact,
     entry_of,
@@ -52,7 +52,7 @@ class SqliteSource:
     """A data directory, read without the right to write. A coordinator may be using it, but not while it is checked.
 
     One that has less than was said to be stored is refused, as at a start: ``salvage`` makes a note of it instead, and
-    whoever is to ``verify`` it finds it among the problems.
+    ``verify`` finds it among the problems.
     """
 
     def __init__(self, folder: Path, *, salvage: bool = False, verify: bool = False) -> None:
@@ -94,7 +94,7 @@ class SqliteSource:
             return lock_directory(self.folder)
         except DirectoryInUse as problem:
             raise LogProblem(
-                f"{problem.by}: expected one that nobody writes to; stop that one, or verify an export: rejoin "
+                f"{problem.by}: expected one that no process writes to; stop that one, or verify an export: rejoin "
                 f"log export --data {self.folder} --out FILE, and then log verify FILE"
             ) from None
 
@@ -207,26 +207,26 @@ class SqliteSource:
             self.notes.append(said)
         return Contents(epochs, topics)
 
-    def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
+    def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
         """By partition, in order."""
         try:
             for partition, _, epoch, *row in self._select("1, 2", wanted):
-                yield Kept(partition, epoch, entry_of(row))
+                yield LogRecord(partition, epoch, entry_of(row))
         except sqlite3.Error as problem:
             raise LogProblem(
                 f"{self.path} cannot be read further: {problem}; expected a whole file, or --salvage"
             ) from None
 
-    def salvaged(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
+    def salvaged(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
         """Whatever can be read and has its checksum: from the front until it breaks, and from the end."""
-        found: dict[int, Kept] = {}
+        found: dict[int, LogRecord] = {}
         lost = 0
         for order in ("2", "2 DESC"):
             try:
                 for partition, position, epoch, *row in self._select(order, wanted):
                     if position in found:
                         break
-                    kept = Kept(partition, epoch, entry_of(row)) if is_whole(partition, position, row) else None
+                    kept = LogRecord(partition, epoch, entry_of(row)) if is_whole(partition, position, row) else None
                     if kept is None or problem_of(kept) is not None:
                         lost += 1
                     else:

@@ -17,7 +17,7 @@ from typing import Any, Final, TextIO
 
 import orjson
 
-from rejoin.coordinator.commands.log.contents import Contents, Kept, LogProblem, TopicChange, problem_of
+from rejoin.coordinator.commands.log.contents import Contents, LogProblem, LogRecord, TopicChange, problem_of
 from rejoin.coordinator.storage.codec import PLAIN, Entry
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
@@ -29,7 +29,7 @@ VERSION: Final = 2
 """The first version named no topics: all was the offsets topic's."""
 
 
-def write(out: TextIO, contents: Contents, records: Iterable[Kept]) -> int:
+def write(out: TextIO, contents: Contents, records: Iterable[LogRecord]) -> int:
     """Write an export; returns how many records it has."""
     crc = count = 0
 
@@ -50,7 +50,7 @@ def write(out: TextIO, contents: Contents, records: Iterable[Kept]) -> int:
     return count
 
 
-def _line(kept: Kept) -> str:
+def _line(kept: LogRecord) -> str:
     key, value = kept.entry.key or "null", kept.entry.value or "null"
     producer = f',"producerId":{kept.entry.producer_id}' if kept.is_transactional else ""
     where = f'"topic":{_dumped(kept.partition.topic)},"partition":{kept.partition.partition}'
@@ -73,11 +73,11 @@ class TextLog:
         is_export = f'"format":"{FORMAT}"' in first
         self._records = list(self._export(text) if is_export else self._printed(text, partitions))
 
-    def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
+    def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
         """The records, of some partitions or of all."""
         return (kept for kept in self._records if wanted is None or kept.partition in wanted)
 
-    def _export(self, text: str) -> Iterator[Kept]:
+    def _export(self, text: str) -> Iterator[LogRecord]:
         crc = count = 0
         ended = False
         for number, line in enumerate(text.split("\n"), 1):
@@ -105,10 +105,10 @@ class TextLog:
         if not ended:
             raise LogProblem(f"{self.name} is cut off: its last line is missing; expected a whole file of log export")
 
-    def _kept(self, fields: dict[str, Any], number: int) -> Kept:
+    def _kept(self, fields: dict[str, Any], number: int) -> LogRecord:
         try:
             key, value = (None if fields[name] is None else _dumped(fields[name]) for name in ("key", "value"))
-            kept = Kept(_partition(fields), fields["epoch"], Entry(fields.get("producerId", PLAIN), key, value))
+            kept = LogRecord(_partition(fields), fields["epoch"], Entry(fields.get("producerId", PLAIN), key, value))
         except KeyError as problem:
             raise self._wrong(number, f"{problem} is missing") from None
         found = problem_of(kept)
@@ -116,8 +116,8 @@ class TextLog:
             raise self._wrong(number, found)
         return kept
 
-    def _printed(self, text: str, partitions: int) -> Iterator[Kept]:
-        # It does not say so, but there were as many; a cluster is not started with fewer than it is told to have.
+    def _printed(self, text: str, partitions: int) -> Iterator[LogRecord]:
+        # It does not say so, but there were as many; a cluster does not start with fewer than its settings say.
         self.contents.epochs = dict.fromkeys(map(offsets_partition, range(partitions)), 0)
         decoder = json.JSONDecoder()
         at = 0

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rejoin.coordinator.commands.log.contents import Contents, Kept, LogProblem, said
+from rejoin.coordinator.commands.log.contents import Contents, LogProblem, LogRecord, said
 from rejoin.coordinator.storage.codec import Entry, checksum
 from rejoin.coordinator.storage.postgres.database import LOST, Database, PostgresError
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
@@ -22,17 +22,17 @@ WHERE expires_at > clock_timestamp() ORDER BY node_id
 """
 
 
-class Filled(NamedTuple):
+class FillResult(NamedTuple):
     """How many records were put in, and how many of them went at once because later ones write over them."""
 
     records: int
     superseded: int = 0
 
 
-def fill_directory(folder: Path, contents: Contents, records: Iterable[Kept]) -> Filled:
+def fill_directory(folder: Path, contents: Contents, records: Iterable[LogRecord]) -> FillResult:
     """Put a log into a data directory that has none. All records are put in, or none."""
 
-    async def fill() -> Filled:
+    async def fill() -> FillResult:
         log = SqliteLog(SqliteDatabase(folder))
         await log.start()
         try:
@@ -56,23 +56,23 @@ def fill_directory(folder: Path, contents: Contents, records: Iterable[Kept]) ->
                 ) from written
             if isinstance(written, BaseException):
                 raise written
-            return Filled(written, log.take_superseded())
+            return FillResult(written, log.take_superseded())
         finally:
             await log.close()
 
     return asyncio.run(fill())
 
 
-def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> Filled:
+def fill_database(url: str, contents: Contents, records: Iterable[LogRecord]) -> FillResult:
     """The same for the tables of a cluster."""
 
-    async def fill() -> Filled:
+    async def fill() -> FillResult:
         database = Database(url)
         await database.start()
         try:
             async with database.acquire() as connection, connection.transaction():
                 await _refuse_used(connection, database.shown)
-                # So that nobody comes before this is done. Who is there already must not be held up for a refusal.
+                # So that no node comes before this is done. Nodes that are there must not be held up for a refusal.
                 await connection.execute("LOCK TABLE nodes, leases IN EXCLUSIVE MODE")
                 await _refuse_used(connection, database.shown)
                 there = await connection.fetchval("SELECT count(*) FROM leases")
@@ -82,7 +82,7 @@ def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> Fill
                         f"{database.shown} was made for {there} offsets partitions, and this log has {partitions}: "
                         "expected as many, or another search_path, whose tables are made"
                     )
-                return Filled(count)
+                return FillResult(count)
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
                 f"{database.shown} cannot be filled: {said(problem)}; nothing of the log is in it, "
@@ -95,7 +95,7 @@ def fill_database(url: str, contents: Contents, records: Iterable[Kept]) -> Fill
 
 
 async def _refuse_used(connection: Any, shown: str) -> None:
-    """Nobody may use the tables: nodes that have loaded them would go on with what was there before."""
+    """No node may use the tables: one that has loaded them would go on with what was there before."""
     alive = await connection.fetch(_ALIVE)
     if alive:
         nodes = ", ".join(f"node {node_id} ({host}:{port}, for {left} s)" for node_id, host, port, left in alive)
@@ -111,7 +111,7 @@ async def _refuse_used(connection: Any, shown: str) -> None:
             )
 
 
-async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) -> tuple[int, int]:
+async def _copy(connection: Any, contents: Contents, records: Iterable[LogRecord]) -> tuple[int, int]:
     """How many records there are now, and how many partitions the log has."""
     count = 0
     ends: dict[TopicPartition, int] = {}
@@ -130,7 +130,7 @@ async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) ->
             rows.clear()
     if rows:
         await connection.copy_records_to_table("log", records=rows, columns=columns)
-    # Whoever had a lease, and does not know that it has run out, must not write with an epoch that the log had, too.
+    # A node that had a lease, and has not seen it run out, must not write with an epoch that the log had, too.
     await connection.execute("UPDATE leases SET node_id = NULL, incarnation = NULL, expires_at = NULL")
     await connection.executemany(
         "INSERT INTO leases AS l (topic, partition, epoch) VALUES ($1, $2, $3) "
@@ -141,7 +141,7 @@ async def _copy(connection: Any, contents: Contents, records: Iterable[Kept]) ->
     return count + len(rows), len(epochs)
 
 
-def _entries(contents: Contents, records: Iterable[Kept]) -> Iterator[tuple[TopicPartition, int, Entry | None]]:
+def _entries(contents: Contents, records: Iterable[LogRecord]) -> Iterator[tuple[TopicPartition, int, Entry | None]]:
     for partition, epoch in sorted(contents.epochs.items()):
         yield partition, epoch, None
     for kept in records:

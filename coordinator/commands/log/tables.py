@@ -9,8 +9,8 @@ from typing import Any, Final, Self
 
 from rejoin.coordinator.commands.log.contents import (
     Contents,
-    Kept,
     LogProblem,
+    LogRecord,
     TopicChange,
     compact,
     entry_of,
@@ -58,7 +58,7 @@ class PostgresSource:
         self._connection = await self._database.reach()
         try:
             await self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            # It has no locks that anybody waits for, and what it says may go to somebody who reads page by page.
+            # It has no locks that others wait for, and its output may be read page by page.
             await self._connection.execute("SET LOCAL idle_in_transaction_session_timeout = '1h'")
             self._version = await self._database.version(self._connection)
         except (*LOST, PostgresError) as problem:
@@ -97,16 +97,16 @@ class PostgresSource:
             found = self._fetch("SELECT version, record::text FROM topics_log ORDER BY version")
         return Contents(epochs, [TopicChange(version, compact(record)) for version, record in found])
 
-    def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
+    def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
         """By partition, in order."""
         for partition, _, epoch, *row in self._rows(wanted):
-            yield Kept(partition, epoch, entry_of(row))
+            yield LogRecord(partition, epoch, entry_of(row))
 
-    def salvaged(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[Kept]:
+    def salvaged(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
         """Whatever has its checksum."""
         lost = 0
         for partition, _, epoch, *row in self._rows(wanted):
-            kept = Kept(partition, epoch, entry_of(row))
+            kept = LogRecord(partition, epoch, entry_of(row))
             if is_whole(partition, 0, row) and problem_of(kept) is None:
                 yield kept
             else:
@@ -123,13 +123,13 @@ class PostgresSource:
             if not is_whole(partition, 0, row):
                 yield f"{where}: the checksum does not fit the record"
             else:
-                found = problem_of(Kept(partition, epoch, entry_of(row)))
+                found = problem_of(LogRecord(partition, epoch, entry_of(row)))
                 if found is not None:
                     yield found
             if last[0] == partition and epoch < last[1]:
                 yield f"{where}: of epoch {epoch}, behind one of epoch {last[1]}"
             if epoch > newest.get(partition, -1):
-                yield f"{where}: of epoch {epoch}, which nobody ever had: the lease has {newest.get(partition, 'none')}"
+                yield f"{where}: of epoch {epoch}, which no node had: the lease has {newest.get(partition, 'none')}"
             last = (partition, epoch)
 
     def _rows(self, wanted: frozenset[TopicPartition] | None) -> Iterator[Any]:

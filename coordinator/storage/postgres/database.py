@@ -1,7 +1,6 @@
 """A PostgreSQL database that a cluster lives in: connections, and tables of the version that this program knows.
 
-asyncpg is imported here and in ``postgres.py`` only, and it is an extra: whoever keeps everything in one process does
-not need it.
+asyncpg is imported here only, and it is an extra: a node that keeps everything in one process does not need it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SESSION: Final = {
     "synchronous_commit": "on",
     "idle_in_transaction_session_timeout": "10s",
 }
-"""What each session is told. Whoever is stopped in the middle of a transaction must not keep its locks for ever."""
+"""Settings of each session. A process that is stopped in a transaction must not keep its locks for ever."""
 
 LOST: Final[tuple[type[BaseException], ...]] = (
     (OSError, TimeoutError, EOFError)
@@ -49,10 +48,10 @@ LOST: Final[tuple[type[BaseException], ...]] = (
         asyncpg.CannotConnectNowError,
     )
 )
-"""What it looks like when a connection breaks, or none can be had: nobody knows what became of the last command."""
+"""What a connection that breaks, or cannot be had, looks like: the last command may have been carried out or not."""
 
 PostgresError: Final[type[Exception]] = Exception if asyncpg is None else asyncpg.PostgresError
-"""What the server answers when it did not do what it was asked; ``sqlstate`` tells why."""
+"""What the server answers when it did not do what it was asked; ``sqlstate`` says why."""
 
 
 class Database:
@@ -77,7 +76,7 @@ class Database:
     async def start(self) -> None:
         """Connect, and bring the tables up to date. Raises :class:`StoreProblem` where either cannot be done.
 
-        Whoever shares it may start it: only the first time counts.
+        It may be started more than once: only the first time counts.
         """
         if self._pool is not None:
             return

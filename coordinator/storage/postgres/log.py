@@ -4,9 +4,9 @@ Everything that waits to be written goes in one statement, in one round trip: it
 locks it against a take-over until the records are durable, and writes the records of those whose epoch and node are
 still the lease's. So a node that lost a partition writes nothing to it, and its follower sees all that it had written.
 
-When the connection breaks, nobody knows whether the last statement was carried out. A new connection begins a new
+When the connection breaks, the last statement may have been carried out or not. A new connection begins a new
 session of this writer, which waits for the last statement of the old one and lets none of it come later; then the
-number of the newest batch tells what became of it. What was not written is sent again; what was is said to be stored.
+number of the newest batch says what became of it. What was not written is sent again; what was is said to be stored.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ _Leases: TypeAlias = dict[TopicPartition, tuple[int, int]]
 
 @dataclass(slots=True)
 class _Append:
-    """An append that waits, or is on its way."""
+    """An append that waits, or is in flight."""
 
     partition: TopicPartition
     epoch: int
@@ -170,7 +170,7 @@ class PostgresLog:
         self._throttle = LogThrottle(self._logger)
 
     async def start(self) -> None:
-        """Start the database, too, unless somebody has. Raises :class:`StoreProblem` where it cannot be used."""
+        """Start the database, too, if it is not. Raises :class:`StoreProblem` where it cannot be used."""
         await self.database.start()
         async with self.database.acquire() as connection:
             await connection.execute(_FORGET_WRITERS)
@@ -267,7 +267,7 @@ class PostgresLog:
                 if held is not None:
                     self._end(batch, held)
                     return
-                self._hang_up()  # somebody else uses this writer's name; a new session settles it
+                self._hang_up()  # another process uses this writer's name; a new session settles it
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -357,7 +357,7 @@ class PostgresLog:
         return {TopicPartition(topic, partition): (epoch, node_id) for topic, partition, epoch, node_id in found}
 
     def _end(self, batch: _Batch, held: _Leases) -> None:
-        """Tell everybody, in order, and go on from where the records ended."""
+        """Report each end, in order, and go on from where the records ended."""
         now = time.perf_counter()
         self._throttle.recovered("append_failed", "appends_stored_again")
         together = 0
@@ -393,7 +393,7 @@ class PostgresLog:
         try:
             append.stored(error)
         except Exception as problem:
-            # The others are told all the same.
+            # The others get their ends all the same.
             self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
 
     # --- reading
@@ -456,7 +456,7 @@ class PostgresLog:
     # --- compaction
 
     def _compact(self, partition: TopicPartition, led: _Led) -> None:
-        """Not while the partition is read: whoever has taken in a record must see the tombstone that ends it."""
+        """Not while the partition is read: a reader that has taken in a record must see the tombstone that ends it."""
         if partition not in self._compacting and not led.readers and not self._closing:
             self._compacting.add(partition)
             self._spawn(self._compact_now(partition, led))

@@ -5,8 +5,8 @@ step of :data:`STEPS` is carried out once, in order, in one transaction with tho
 out is the schema's version.
 
 Who writes what: ``nodes`` and ``leases`` are the cluster's (an epoch goes up by one whenever a partition changes
-hands), ``topics_log`` the topics', all others the logs'. The logs read ``leases`` for fencing, with row locks: whoever
-changes several leases in one transaction does so in the order of their topic partitions.
+hands), ``topics_log`` the topics', all others the logs'. The logs read ``leases`` for fencing, with row locks: a
+transaction that changes several leases does so in the order of their topic partitions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CREATE TABLE compactions (
     alive bigint NOT NULL
 );
 
--- Each connection that appends: a newer session ends those before it, and the number of the newest batch tells whether
+-- Each connection that appends: a newer session ends those before it, and the number of the newest batch says whether
 -- one whose answer was lost had been written.
 CREATE TABLE writers (
     writer uuid PRIMARY KEY,

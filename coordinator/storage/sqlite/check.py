@@ -22,7 +22,7 @@ from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_part
 from rejoin.protocol.types import TopicPartition
 
 PARTITION_LOG: Final = "partition_log"
-"""The log for whoever wants one partition of it."""
+"""The log, for queries of one partition."""
 
 _HAS_PARTITION_LOG: Final = f"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '{PARTITION_LOG}')"
 _HAS_TAIL: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('store') WHERE name = 'tail_checksums')"
@@ -82,7 +82,7 @@ def _size(path: Path) -> int:
 
 
 def check_progress(connection: sqlite3.Connection, path: Path, progress: Progress | None) -> None:
-    """Raise :class:`StoreProblem` when batches are missing that were said to be stored, or when nobody can tell."""
+    """Raise :class:`StoreProblem` when batches are missing that were said to be stored, or may be."""
     problem = progress_problem(connection, path, progress)
     if problem is not None:
         raise StoreProblem(problem + advice(path.parent))

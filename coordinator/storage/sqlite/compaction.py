@@ -49,7 +49,7 @@ class _Run:
 class Compactor:
     """Compacts what is due, one run after the other.
 
-    No partition while it is read: whoever has taken in a record must see the tombstone that ends it.
+    No partition while it is read: a reader that has taken in a record must see the tombstone that ends it.
     """
 
     def __init__(

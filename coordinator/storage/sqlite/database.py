@@ -1,7 +1,7 @@
 """A data directory: one SQLite file, one thread that writes to it, one that reads.
 
-Everything that waits to be written goes into one transaction: one sync for all of it. Ends are told on the event loop's
-thread, in the order of submission, and never before the transaction is durable.
+Everything that waits to be written goes into one transaction: one sync for all of it. Ends are reported on the event
+loop's thread, in the order of submission, and never before the transaction is durable.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TransactionHook(Protocol):
     """Keeps in memory what its work changes in the database. Called on the writer's thread."""
 
     def opened(self, connection: sqlite3.Connection) -> None:
-        """The database is open, and nobody has written to it yet."""
+        """The database is open, and nothing has been written to it yet."""
 
     def before_commit(self, connection: sqlite3.Connection) -> None:
         """All work of a transaction is done, and it is about to be committed."""
@@ -112,7 +112,7 @@ class SqliteDatabase:
         self._lock: FileLock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.on_batch: Callable[[int, float], None] = lambda jobs, millis: None
-        """Told on the loop's thread: how much one transaction had to do, and the ms that it took."""
+        """Called on the loop's thread with how much one transaction had to do, and the ms that it took."""
 
     def add_hook(self, hook: TransactionHook) -> None:
         """Have it called in every transaction. Before ``start``."""
@@ -132,7 +132,7 @@ class SqliteDatabase:
             thread.start()
 
     async def close(self) -> None:
-        """Write what was submitted, tell about it, and leave one whole file behind."""
+        """Write what was submitted, report its ends, and leave one whole file behind."""
         if not self._threads:
             return
         self._hand_over()
@@ -141,7 +141,7 @@ class SqliteDatabase:
         threads, self._threads = self._threads, []
         for thread in threads:
             await asyncio.to_thread(thread.join)
-        # What the threads have told is on its way into the loop.
+        # What the threads have reported is still to be taken in by the loop.
         await asyncio.sleep(0)
         await asyncio.to_thread(self._shut)
 
@@ -254,7 +254,7 @@ class SqliteDatabase:
                 began = time.perf_counter()
                 ends = self._commit(connection, jobs)
                 took = (time.perf_counter() - began) * 1_000
-                self._tell(ends, sum(job.size for job in jobs if job.work), took)
+                self._report(ends, sum(job.size for job in jobs if job.work), took)
 
     def _commit(self, connection: sqlite3.Connection, jobs: list[_Job]) -> list[tuple[Done, Any]]:
         """Do the work of all in one transaction; where one spoils it for the others, each in one of its own."""
@@ -293,7 +293,7 @@ class SqliteDatabase:
     def _check_identity(self) -> None:
         """A file that was deleted or replaced takes what is written to it along."""
         if _identity(self.path) != self._identity:
-            raise OSError(f"{self.path} is not the file that was opened: somebody has removed or replaced it")
+            raise OSError(f"{self.path} is not the file that was opened: it was removed or replaced")
 
     # --- the reader's thread
 
@@ -304,10 +304,10 @@ class SqliteDatabase:
                 result = job.work(connection)
             except Exception as problem:
                 result = problem
-            self._tell([(job.done, result)])
+            self._report([(job.done, result)])
 
-    def _tell(self, ends: list[tuple[Done, Any]], written: int = 0, took: float = 0.0) -> None:
-        def tell() -> None:
+    def _report(self, ends: list[tuple[Done, Any]], written: int = 0, took: float = 0.0) -> None:
+        def report() -> None:
             if written:
                 self.on_batch(written, took)
             left = deque(ends)
@@ -317,11 +317,11 @@ class SqliteDatabase:
                     done(result)
             finally:
                 if left:
-                    self._tell(list(left))
+                    self._report(list(left))
 
         assert self._loop is not None, "the database was started"
-        with suppress(RuntimeError):  # a loop that is closed listens to nobody
-            self._loop.call_soon_threadsafe(tell)
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(report)
 
 
 def is_broken(problem: BaseException) -> bool:
@@ -369,13 +369,13 @@ def _not_opened(path: Path, problem: sqlite3.Error) -> StoreProblem:
     if code in _DAMAGED or code not in BROKEN:
         said = f"{path} cannot be read: {problem}. It is damaged, or not made by this program"
         return StoreProblem(said + advice(path.parent))
-    expected = "nobody else to have it locked" if code in _HELD else _A_USABLE_DISK
+    expected = "no other process to have it locked" if code in _HELD else _A_USABLE_DISK
     name = getattr(problem, "sqlite_errorname", "")
     return StoreProblem(f"{path} cannot be opened: {problem}{name and f' ({name})'}; expected {expected}")
 
 
 def known_version(connection: sqlite3.Connection, path: Path, known: int) -> int:
-    """The version of a database, 0 for one that is still empty. Raises :class:`StoreProblem` for a stranger."""
+    """The version of a database, 0 for an empty one. Raises :class:`StoreProblem` if it is another program's."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > known:
         raise StoreProblem(

@@ -84,7 +84,7 @@ class ProgressFile:
     def read(self) -> Progress | None:
         """What it says; none where there is no file. Raises :class:`ProgressUnreadable` where it is none of ours."""
         database = self._path.with_name(DATABASE)
-        # Whoever looks while it is written may see half of the old one and half of the new.
+        # A reader may see half of the old text and half of the new while it is written.
         for _ in range(_LOOKS):
             try:
                 words = self._path.read_text(errors="replace").split()
@@ -96,7 +96,7 @@ class ProgressFile:
             if len(words) == 3 and words[1].isdecimal() and words[2] == _crc(words[0], int(words[1])):
                 return Progress(words[0], int(words[1]))
             what = f"{self._path} is damaged"
-        raise ProgressUnreadable(f"{what}, so nobody can say whether {database} is complete", self._path.parent)
+        raise ProgressUnreadable(f"{what}, so {database} may be incomplete", self._path.parent)
 
     def open(self, store: str, batch: int) -> None:
         """Begin to write it."""

@@ -1,7 +1,7 @@
 """The offsets log in a data directory: for one node that keeps what it knows over restarts.
 
 An append is durable when its transaction is; all that wait share one. Its epoch is looked at when it is written, so an
-election fences whatever is still on its way. A partition is read piece by piece, each in a transaction of its own,
+election fences whatever is still in flight. A partition is read piece by piece, each in a transaction of its own,
 while others are written to.
 """
 
@@ -35,7 +35,7 @@ _NO_ID: Final = -1
 """Of a partition to which nothing could be written yet."""
 
 _Append: TypeAlias = tuple[TopicPartition, int, list[Entry] | None, Stored, float]
-"""Partition, epoch, entries (none: they cannot be stored), whom to tell, and when it was asked for."""
+"""Partition, epoch, entries (none: they cannot be stored), the callback, and when it was asked for."""
 
 
 class SqliteLog:
@@ -104,7 +104,7 @@ class SqliteLog:
         self.database.submit_item(self._appends, (partition, epoch, entries, stored, began))
 
     def _pass(self, partition: TopicPartition, epoch: int, stored: Stored) -> None:
-        """Tell when all before is stored."""
+        """End it when all before is stored."""
         is_fenced = epoch < self._epochs.get(partition, epoch)
 
         def done(_: object) -> None:
@@ -129,7 +129,7 @@ class SqliteLog:
         return ends
 
     def _transaction_ended(self, jobs: int, millis: float) -> None:
-        """A transaction took so long; the ends of what was in it are told next, before anything else of the loop's.
+        """A transaction took so long; the ends of what was in it are reported next, before anything else of the loop's.
 
         Others have their work in it too, so what is counted is the appends among those ends.
         """
@@ -143,7 +143,7 @@ class SqliteLog:
             self.observer.batch(together, self._transaction_ms)
 
     def _written(self, appends: list[_Append], outcome: Any) -> None:
-        """Tell all of them, in order."""
+        """Report how each ended, in order."""
         now = time.perf_counter()
         if isinstance(outcome, BaseException):
             self._throttle.failed("append_failed", outcome, appends=len(appends))
@@ -161,7 +161,7 @@ class SqliteLog:
             try:
                 stored(error)
             except Exception as problem:
-                # The others are told all the same.
+                # The others get their ends all the same.
                 self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
         while self._index.removed:
             for number, removed in self._index.removed.popleft().items():

@@ -200,7 +200,7 @@ class PartitionIndex:
         return self._indexed
 
     def _remove_superseded(self, connection: sqlite3.Connection) -> None:
-        """Take out what was written over since the last time; but nothing that somebody is about to read."""
+        """Take out what was written over since the last time; but nothing that is about to be read."""
         if not self._is_any_read():
             positions = sorted(self._superseded)
             ranges = [(positions[begin], positions[end - 1]) for begin, end in _without_gaps(positions)]

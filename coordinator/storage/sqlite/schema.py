@@ -59,7 +59,7 @@ ALTER TABLE store ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
 UPDATE store SET indexed = next_position - 1;
 DROP INDEX log_by_partition;
 
--- The log for whoever wants one partition of it: by positions as far as they go, and what came after.
+-- The log, for queries of one partition: by positions as far as they go, and what came after.
 CREATE VIEW partition_log AS
 SELECT p.partition, p.position, l.epoch, l.producer_id, l.checksum, l.key, l.value
 FROM positions p CROSS JOIN log l ON l.position = p.position AND l.partition = p.partition

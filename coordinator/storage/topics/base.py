@@ -16,7 +16,7 @@ from rejoin.protocol.records.topics import TOPICS_RECORDS
 
 
 class TopicsNotStored(Exception):
-    """The log could not be asked, or could not write. ``error`` is what whoever wanted the change is answered."""
+    """The log could not be asked, or could not write. ``error`` is the answer to the request for the change."""
 
     def __init__(self, error: ErrorCode, text: str) -> None:
         super().__init__(text)

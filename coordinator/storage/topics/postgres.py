@@ -23,7 +23,7 @@ WHERE $1 = coalesce((SELECT max(version) FROM topics_log), 0)
 ON CONFLICT DO NOTHING
 RETURNING version
 """
-# Both at once, so that nobody can read the one without the other.
+# Both at once, so that no reader sees the one without the other.
 _COMPACT = """
 WITH whole AS (UPDATE topics_log SET record = $2::jsonb WHERE version = $1 RETURNING version)
 DELETE FROM topics_log WHERE version < (SELECT version FROM whole)
@@ -31,7 +31,7 @@ DELETE FROM topics_log WHERE version < (SELECT version FROM whole)
 
 
 class PostgresTopicsLog:
-    """The topics log of a cluster. ``channel`` is where nodes tell one another that something has changed."""
+    """The topics log of a cluster. ``channel`` is where nodes notify one another of changes."""
 
     def __init__(self, database: Database, channel: Callable[[], str]) -> None:
         self._database = database

@@ -14,7 +14,7 @@ from rejoin.protocol.errors import ErrorCode
 
 
 class SqliteTopicsLog:
-    """One process writes here, so nobody is ever faster; the version is checked all the same."""
+    """One process writes here, so none is ever faster; the version is checked all the same."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database

@@ -46,7 +46,7 @@ class TopicsSync:
         async with self._one_at_a_time:
             self._hand_in(await self._log.read(self._node().topics_version))
 
-    def hear(self) -> None:
+    def catch_up_soon(self) -> None:
         """Something may have changed: catch up soon. Where that fails, the next time does it."""
         self._stale = True
         if self._catching_up is None:

@@ -16,21 +16,21 @@ from hypothesis import strategies as st
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.leadership.leases import (
     Beat,
-    Beaten,
+    BeatResult,
     Drain,
     GiveBack,
-    Happening,
     Lead,
+    LeaseInput,
     Leases,
+    NodeIdConflict,
     Nudge,
     Resign,
     StopLeading,
     Take,
     Tick,
     Unreachable,
-    Usurped,
 )
-from rejoin.coordinator.leadership.view import LeaseSeen, NodeSeen, View
+from rejoin.coordinator.leadership.view import LeaseInfo, NodeInfo, View
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.lease_store import MemoryLeaseStore
@@ -78,7 +78,7 @@ class Process:
     def __post_init__(self) -> None:
         self.leases = Leases(self.node_id, self.incarnation, self.world.store.partitions, LEASE_MS)
 
-    def hand_in(self, what: Happening, request: int | None = None) -> None:
+    def hand_in(self, what: LeaseInput, request: int | None = None) -> None:
         """Take something in, when the process is awake."""
         world = self.world
         if self.dead or (request is not None and request != self.request):
@@ -98,7 +98,7 @@ class Process:
                     self.leading[effect.partition] = effect.epoch
                 case StopLeading():
                     del self.leading[effect.partition]
-                case Usurped():
+                case NodeIdConflict():
                     self.usurped += 1
         assert {partition: lease.epoch for partition, lease in self.leases.held.items()} == self.leading
         deadline = self.leases.next_deadline()
@@ -376,20 +376,20 @@ def test_never_two_leaders_and_in_the_end_all_is_led_and_evenly(
 def test_what_was_seen_of_others_runs_out_unless_it_is_seen_again() -> None:
     leases = Leases(1, "mine", some(2), LEASE_MS)
     view = View(
-        (NodeSeen(1, "mine", "a", 1, LEASE_MS), NodeSeen(2, "other", "b", 2, 900)),
+        (NodeInfo(1, "mine", "a", 1, LEASE_MS), NodeInfo(2, "other", "b", 2, 900)),
         (
-            LeaseSeen(offsets_partition(0), 3, 2, "other", 900),
-            LeaseSeen(offsets_partition(1), 5, 2, "other", None),
+            LeaseInfo(offsets_partition(0), 3, 2, "other", 900),
+            LeaseInfo(offsets_partition(1), 5, 2, "other", None),
         ),
     )
     leases.step(Tick(), 1_000)
-    leases.step(Beaten((), view), 1_100)
+    leases.step(BeatResult((), view), 1_100)
     mine = Broker(1, "a", 1)
     assert leases.next_run_out(1_100) == 2_000
     assert leases.seen(1_999).leases[0].ms_left == 1
-    assert leases.known(mine, view, leases.seen_ms_ago(1_999)).leaders == {offsets_partition(0): 2}
+    assert leases.cluster(mine, view, leases.seen_ms_ago(1_999)).leaders == {offsets_partition(0): 2}
     assert [node.is_alive for node in leases.seen(2_000).nodes] == [True, False]
-    known = leases.known(mine, view, leases.seen_ms_ago(2_000))
+    known = leases.cluster(mine, view, leases.seen_ms_ago(2_000))
     assert known.leaders == {}
     assert [broker.node_id for broker in known.brokers] == [1, 2], "it may be there, with nobody to say so"
     assert leases.next_run_out(2_000) is None

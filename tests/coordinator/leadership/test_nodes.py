@@ -393,7 +393,7 @@ async def test_a_node_that_was_killed_tells_what_its_next_process_waits_for_and_
 async def test_a_node_with_another_number_of_offsets_partitions_is_refused(postgres: str) -> None:
     async with cluster(postgres, 1):
         app = App(Options(settings=settings(2, offsets_topic_num_partitions=7), port=0, store=postgres))
-        with pytest.raises(StoreProblem, match="made for 6 offsets partitions, and this node was told 7"):
+        with pytest.raises(StoreProblem, match="made for 6 offsets partitions, and this node is set to 7"):
             await app.start()
 
 

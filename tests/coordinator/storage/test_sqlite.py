@@ -198,7 +198,7 @@ async def test_a_mark_that_cannot_be_read_is_refused_with_what_to_do(store: Sqli
     mark = store.folder / PROGRESS
     mark.write_text("nonsense")
     said = await refused(store)
-    assert f"{mark} is damaged, so nobody can say whether {store.folder / DATABASE} is complete. Put a complete" in said
+    assert f"{mark} is damaged, so {store.folder / DATABASE} may be incomplete. Put a complete" in said
     assert f"log export --data {store.folder} --salvage" in said
     mark.unlink()
     mark.mkdir()
