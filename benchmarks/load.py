@@ -128,10 +128,10 @@ def sqlite(folder: Path) -> _Store:
         count = await done
         assert isinstance(count, int), count
         if rounds > 1:
-            log._compactor.look_after()
-            while log._compactor.is_busy:  # noqa: ASYNC110
+            log.compactor.look_after()
+            while log.compactor.is_busy:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-            assert sum(each.records for each in log._index.durable.values()) == count // rounds
+            assert sum(each.records for each in log.index.durable.values()) == count // rounds
         await log.close()
 
     async def read() -> int:

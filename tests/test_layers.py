@@ -34,6 +34,20 @@ CONSUMER_BASE = (
 )
 """What every room of the consumer's core stands on: its state, its vocabulary, and sending requests."""
 
+STEP = (
+    "protocol",
+    "journal.events",
+    "coordinator.config",
+    "coordinator.core.effects",
+    "coordinator.core.inputs",
+    "coordinator.core.runtime",
+    "coordinator.core.step_context",
+)
+"""What every room of the coordinator's core stands on: inputs and effects, and a runtime that knows no groups."""
+
+LAB = ("protocol", "journal.events", "simulation.lab", "simulation.world")
+"""What looks at a run from outside: its lab, its kernel and its events."""
+
 SERVICE = (
     "protocol",
     "journal",
@@ -56,19 +70,23 @@ MAY_IMPORT = {
     "protocol.records": ("protocol.message", "protocol.records", "protocol.types"),
     "protocol.embedded": ("protocol.java", "protocol.types"),
     "journal": ("protocol", "journal"),
+    "journal.events": ("protocol", "journal.events"),
+    "journal.kafka_logs": ("protocol", "journal.kafka_logs"),
     "transcript": ("protocol", "journal", "transcript", "coordinator.core", "coordinator.config"),
     "transcript.grammar": ("protocol", "journal.formatting", "transcript.grammar", "transcript.members"),
     "coordinator.config": (),
     "coordinator.core": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
     # What every shard needs knows no groups.
-    "coordinator.core.runtime": (
-        "protocol",
-        "journal.events",
-        "coordinator.config",
-        "coordinator.core.effects",
-        "coordinator.core.inputs",
-        "coordinator.core.runtime",
-        "coordinator.core.step_context",
+    "coordinator.core.runtime": STEP,
+    "coordinator.core.groups": (*STEP, "coordinator.core.groups", "coordinator.core.offsets"),
+    # The classic protocol knows what any kind of group has, and neither offsets nor another kind.
+    "coordinator.core.groups.classic": (*STEP, "coordinator.core.groups"),
+    "coordinator.core.topics": (*STEP, "coordinator.core.topics", "coordinator.core.groups", "coordinator.core.views"),
+    "coordinator.core.cluster": (
+        *STEP,
+        "coordinator.core.cluster",
+        "coordinator.core.groups",
+        "coordinator.core.topics",
     ),
     # Offsets ask what any kind of group answers.
     "coordinator.core.offsets": (
@@ -86,6 +104,8 @@ MAY_IMPORT = {
     ),
     "coordinator.leadership.view": ("protocol", "coordinator.core.inputs"),
     "coordinator.leadership.leases": ("protocol", "coordinator.leadership.view", "coordinator.core.inputs"),
+    "coordinator.storage.sqlite": ("protocol", "journal.file_lock", "coordinator.storage"),
+    "coordinator.storage.postgres": ("protocol", "coordinator.storage"),
     "coordinator.storage": ("protocol", "journal.file_lock", "coordinator.storage", "coordinator.core"),
     "coordinator.leadership": ("protocol", "coordinator.leadership", "coordinator.core", "coordinator.storage"),
     "coordinator.pending": ("protocol",),
@@ -104,6 +124,22 @@ MAY_IMPORT = {
     # The service knows the control only where it puts it together and where it serves it.
     "coordinator.service.app": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
+    "coordinator.commands": (
+        "protocol",
+        "journal",
+        "coordinator.commands",
+        "coordinator.config",
+        "coordinator.service",
+        "coordinator.storage",
+    ),
+    "coordinator.commands.log": (
+        "protocol",
+        "journal.file_lock",
+        "coordinator.commands.log",
+        "coordinator.service.stores",
+        "coordinator.service.whole_file",
+        "coordinator.storage",
+    ),
     "coordinator.testing": (
         "protocol",
         "coordinator.testing",
@@ -136,11 +172,39 @@ MAY_IMPORT = {
     "client.config": ("protocol", "client.assignors"),
     # The one place that knows both: consumers on a coordinator without a socket between them.
     "client.transports.in_process": ("protocol", "coordinator.testing", "client.core", "client.transports.base"),
+    "client.transports": ("protocol", "client.core", "client.transports"),
+    "client.workload": (
+        "protocol",
+        "journal",
+        "client.config",
+        "client.consumer",
+        "client.core",
+        "client.logs",
+        "client.records",
+        "client.runtime",
+        "client.transports",
+        "client.workload",
+    ),
+    "client.commands": ("protocol", "journal", "client"),
     "client": ("protocol", "journal", "client"),
     "simulation": (
         "protocol",
         "journal",
         "transcript",
+        "coordinator.core",
+        "coordinator.config",
+        "client.core",
+        "client.config",
+        "client.workload.processing_time",
+        "simulation",
+    ),
+    # The kernel knows neither brokers nor consumers, only that events are emitted.
+    "simulation.world": ("journal.events.base",),
+    "simulation.disk": ("protocol", "coordinator.core.effects", "simulation.world"),
+    # An actor is one of the two cores with its connections; no actor knows what a scenario does to it.
+    "simulation.actors": (
+        "protocol",
+        "journal.events",
         "coordinator.core",
         "coordinator.config",
         "coordinator.leadership.leases",
@@ -149,9 +213,79 @@ MAY_IMPORT = {
         "client.assignors",
         "client.config",
         "client.workload.processing_time",
-        "simulation",
+        "simulation.actors",
+        "simulation.disk",
+        "simulation.lab",
+        "simulation.network",
+        "simulation.world",
     ),
-    "pipeline": ("protocol", "journal", "simulation", "pipeline"),
+    "simulation.scenario": (
+        "protocol",
+        "coordinator.config",
+        "client.assignors.registry",
+        "client.workload.processing_time",
+        "simulation.actors",
+        "simulation.lab",
+        "simulation.scenario",
+        "simulation.world",
+    ),
+    "simulation.output": (
+        *LAB,
+        "journal.formatting",
+        "transcript",
+        "coordinator.core",
+        "simulation.actors",
+        "simulation.disk",
+        "simulation.network",
+        "simulation.output",
+        "simulation.run",
+        "simulation.scenario",
+        "simulation.search.observations",
+    ),
+    "simulation.search": (
+        *LAB,
+        "transcript",
+        "coordinator.core",
+        "client.assignors.cooperative_sticky",
+        "simulation.actors",
+        "simulation.network",
+        "simulation.output",
+        "simulation.scenario",
+        "simulation.search",
+    ),
+    # A check says the specification again: it knows states and events, and none of the rules that it checks.
+    "simulation.search.checks": (
+        "protocol",
+        "journal.events",
+        "coordinator.core.effects",
+        "coordinator.core.groups.classic.state",
+        "simulation.search.checks",
+        "simulation.search.observations",
+    ),
+    "pipeline": ("protocol", "journal", "pipeline"),
+    "pipeline.spark": ("pipeline.spark",),
+    "pipeline.reading": ("protocol", "journal", "pipeline.columns", "pipeline.reading", "pipeline.schemas"),
+    "pipeline.tables": ("pipeline.schemas", "pipeline.tables"),
+    "pipeline.findings": ("pipeline.findings", "pipeline.schemas", "pipeline.tables"),
+    "pipeline.report": (
+        "pipeline.audits",
+        "pipeline.findings",
+        "pipeline.reading",
+        "pipeline.report",
+        "pipeline.schemas",
+        "pipeline.tables",
+    ),
+    "pipeline.live": (
+        "journal",
+        "pipeline.findings",
+        "pipeline.live",
+        "pipeline.reading",
+        "pipeline.report",
+        "pipeline.schemas",
+    ),
+    # The one room of the pipeline that plays: what it reads is what simulations return.
+    "pipeline.sweep": ("journal", "simulation", "pipeline.spark", "pipeline.sweep"),
+    "pipeline.commands": ("simulation.scenario.reading", "pipeline"),
 }
 """Package to packages of ours that it may import, all below ``rejoin``. The longest name that fits a module counts."""
 
@@ -240,6 +374,68 @@ def test_frameworks_stay_where_they_belong(module: str, path: Path) -> None:
     for name in imports(path, module):
         places = ONLY_HERE.get(name.split(".")[0])
         assert places is None or any(within(module, place) for place in places), f"{module} must not import {name}"
+
+
+def rooms() -> list[str]:
+    """The folders at the second level, and at the third in the coordinator's core."""
+    names = [".".join(path.relative_to(ROOT).parent.parts) for _, path in modules() if path.name != "__init__.py"]
+    return sorted({".".join(name.split(".")[: 3 if within(name, "coordinator.core") else 2]) for name in names})
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_every_room_has_a_row(room: str) -> None:
+    assert room in MAY_IMPORT
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+"""Public in spite of their names."""
+
+
+def private_names(tree: ast.Module) -> set[str]:
+    """The private functions, classes, variables and attributes that a module defines."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node):
+            found.add(node.attr)
+    return {name for name in found if is_private(name)}
+
+
+def is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+
+
+FOLDERS: dict[str, list[tuple[Path, ast.Module]]] = {}
+"""Every folder that the rule on private names is for, with its modules. A folder is a package to itself."""
+
+for _path in sorted(path for top in (*PACKAGES, "examples", "benchmarks") for path in (ROOT / top).rglob("*.py")):
+    _folder = ".".join(_path.relative_to(ROOT).parent.parts)
+    FOLDERS.setdefault(_folder, []).append((_path, ast.parse(_path.read_text())))
+
+DEFINED = {folder: set().union(*(private_names(tree) for _, tree in trees)) for folder, trees in FOLDERS.items()}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_package_touches_the_private_names_of_another(folder: str) -> None:
+    """Neither an attribute ``x._name`` nor an import of ``_name`` where only other folders of ours define that name."""
+    others = set().union(*(names for other, names in DEFINED.items() if other != folder))
+    foreign = others - DEFINED[folder] - OF_NAMED_TUPLES
+    touched = []
+    for path, tree in FOLDERS[folder]:
+        for node in ast.walk(tree):
+            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Attribute) and not is_own(node) and node.attr in foreign:
+                touched.append(f"{where} {ast.unparse(node)}")
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rejoin."):
+                touched += [f"{where} import of {alias.name}" for alias in node.names if is_private(alias.name)]
+    assert not touched
 
 
 def test_the_table_is_about_something() -> None:

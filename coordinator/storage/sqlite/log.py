@@ -44,29 +44,27 @@ class SqliteLog:
     def __init__(self, database: SqliteDatabase, observer: Observer | None = None) -> None:
         self.database = database
         self.observer = observer or Observer()
-        self._index = PartitionIndex(is_any_read=lambda: self._readers > 0)
+        self.index = PartitionIndex(is_any_read=lambda: self._readers > 0)
         self._epochs: dict[TopicPartition, int] = {}
         self._reading: Counter[TopicPartition] = Counter()
         self._readers = 0  # the sum of these, for the writer's thread, which cannot look through them meanwhile
         self._closing = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
         self._throttle = LogThrottle(self._logger)
-        self._compactor = Compactor(
-            database, self._index, self.observer, lambda partition: self._reading[partition] > 0
-        )
+        self.compactor = Compactor(database, self.index, self.observer, lambda partition: self._reading[partition] > 0)
         self._appends = Bulk(self._write, self._written)
-        database.add_hook(self._index)
+        database.add_hook(self.index)
         database.on_batch = self._transaction_ended
         self._together = 0
         self._transaction_ms = 0.0
 
     async def start(self) -> None:
         await self.database.start()
-        self._epochs = {partition: stats.epoch for partition, stats in self._index.durable.items()}
+        self._epochs = {partition: stats.epoch for partition, stats in self.index.durable.items()}
 
     async def close(self) -> None:
         self._closing = True
-        self._compactor.stop()
+        self.compactor.stop()
         await self.database.close()
 
     # --- appending
@@ -76,7 +74,7 @@ class SqliteLog:
         self._epochs[partition] = epoch
 
         def keep(connection: sqlite3.Connection) -> None:
-            self._index.elect(connection, partition, epoch)
+            self.index.elect(connection, partition, epoch)
 
         self.database.submit(keep, partial(self._kept, partition))
         return epoch
@@ -116,7 +114,7 @@ class SqliteLog:
 
     def _write(self, appends: list[_Append], connection: sqlite3.Connection) -> list[ErrorCode]:
         """Write what may be written; how each ends, once the transaction is durable. On the writer's thread."""
-        index, epochs = self._index, self._epochs
+        index, epochs = self.index, self._epochs
         ends: list[ErrorCode] = []
         for partition, epoch, entries, _, _ in appends:
             if epoch < epochs.get(partition, -1):
@@ -163,19 +161,19 @@ class SqliteLog:
             except Exception as problem:
                 # The others get their ends all the same.
                 self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
-        while self._index.removed:
-            for number, removed in self._index.removed.popleft().items():
-                self.observer.compacted(self._index.by_id[number], removed)
-        self._compactor.look_after()
+        while self.index.removed:
+            for number, removed in self.index.removed.popleft().items():
+                self.observer.compacted(self.index.by_id[number], removed)
+        self.compactor.look_after()
 
     def holds_anything(self) -> bool:
         """Whether there is a record, or ever was a leader, of any partition."""
-        return bool(self._index.durable)
+        return bool(self.index.durable)
 
     def take_superseded(self) -> int:
         """How many records were written over, and removed, before they were counted; asked for once."""
-        count = sum(sum(removed.values()) for removed in self._index.removed)
-        self._index.removed.clear()
+        count = sum(sum(removed.values()) for removed in self.index.removed)
+        self.index.removed.clear()
         return count
 
     def fill(self, entries: Iterable[tuple[TopicPartition, int, Entry | None]], connection: sqlite3.Connection) -> int:
@@ -186,9 +184,9 @@ class SqliteLog:
         count = 0
         for partition, epoch, entry in entries:
             if entry is None:
-                self._index.elect(connection, partition, epoch)
+                self.index.elect(connection, partition, epoch)
             else:
-                self._index.write(connection, partition, epoch, (entry,))
+                self.index.write(connection, partition, epoch, (entry,))
                 count += 1
         return count
 
@@ -202,11 +200,11 @@ class SqliteLog:
         self.database.submit(None, lambda _: self._begin_to_read(reading))
 
     def _begin_to_read(self, reading: _Reading) -> None:
-        reading.until = self._index.next_position - 1
+        reading.until = self.index.next_position - 1
         self._read_on(reading)
 
     def _read_on(self, reading: _Reading) -> None:
-        number = self._index.ids.get(reading.partition, _NO_ID)
+        number = self.index.ids.get(reading.partition, _NO_ID)
         work = partial(_read_piece, reading.partition, number, reading.last, reading.until)
         self.database.read(work, partial(self._piece_read, reading))
 

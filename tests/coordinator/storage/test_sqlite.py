@@ -643,7 +643,7 @@ async def test_what_a_compaction_finds_may_be_gone_when_it_comes_to_remove_it(
     assert await store.append(0, epoch, *(offset(number) for number in range(30, 60))) is NONE
     assert store.watching.removed == 59
     remove(found.result())
-    await store.settled(lambda: not log._compactor.is_busy)
+    await store.settled(lambda: not log.compactor.is_busy)
     await store.restart()
     expected = [*(offset(number, partition=number) for number in range(1, 100)), offset(59)]
     assert await store.read(0) == expected
@@ -683,7 +683,7 @@ async def test_the_files_grow_with_what_is_alive(store: Sqlite) -> None:
         records = [offset(number, partition=partition) for partition in range(50)]
         await asyncio.gather(*(store.begin(0, epoch, *records) for _ in range(20)))
         written += 20 * sum(len(encode(record).value or "") for record in records)
-    await store.settled(lambda: not store.log._compactor.is_busy)  # type: ignore[attr-defined]
+    await store.settled(lambda: not store.log.compactor.is_busy)  # type: ignore[attr-defined]
     assert store.watching.removed > 20_000
     await store.restart()
     assert (store.folder / DATABASE).stat().st_size < written / 10
