@@ -104,7 +104,7 @@ class SimulatedGroup:
     # -- the node
 
     def fail_over(self, down_ms: int = 0) -> None:
-        """The node crashes, and one that knows the log alone starts in its place after ``down_ms``."""
+        """The node crashes and comes back after ``down_ms``, with nothing but the log."""
         if self.node.is_up:
             self.cluster.crash(self.node)
             self.world.control(self.now + max(1, down_ms), lambda _: self.cluster.restart(self.node))

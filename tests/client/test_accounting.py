@@ -78,7 +78,7 @@ def test_journals_are_read_back_and_counted(tmp_path: Path, capsys: pytest.Captu
     assert show(tmp_path / "nothing") == 2
 
 
-def test_a_directory_without_journals_of_consumers_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_without_journals_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert show(tmp_path) == 2
     assert "has no journal of consumers; expected what --journal named" in capsys.readouterr().err
 

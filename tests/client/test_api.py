@@ -67,9 +67,9 @@ async def test_commit_commits_what_was_handed_out_and_no_more(serve: Serve) -> N
     async with consumer(app, enable_auto_commit=False) as reader:
         first = await reader.getone()
         await reader.commit()
-        place = TopicPartition(first.topic, first.partition)
-        assert await reader.committed(place) == OffsetAndMetadata(first.offset + 1)
-        others = [await reader.committed(partition) for partition in ALL if partition != place]
+        partition = TopicPartition(first.topic, first.partition)
+        assert await reader.committed(partition) == OffsetAndMetadata(first.offset + 1)
+        others = [await reader.committed(each) for each in ALL if each != partition]
         assert set(others) <= {None, OffsetAndMetadata(0)}
 
 
@@ -77,9 +77,9 @@ async def test_closing_while_iterating_commits_what_was_handed_out(serve: Serve)
     app = await serve()
     async with consumer(app) as reader:
         first = await reader.getone()
-    place = TopicPartition(first.topic, first.partition)
+    partition = TopicPartition(first.topic, first.partition)
     async with consumer(app, group_id="g") as reader:
-        assert await reader.committed(place) == OffsetAndMetadata(1)
+        assert await reader.committed(partition) == OffsetAndMetadata(1)
 
 
 async def test_two_consumers_share_and_one_takes_over(serve: Serve) -> None:
@@ -152,20 +152,20 @@ async def test_getmany_gives_records_by_partition(serve: Serve) -> None:
 
 async def test_seek_pause_and_resume(serve: Serve) -> None:
     app = await serve({"orders": 1})
-    place = ALL[0]
+    partition = ALL[0]
     async with consumer(app, max_poll_records=5) as reader:
         await reader.getone()
-        reader.seek(place, 0)
+        reader.seek(partition, 0)
         assert (await reader.getone()).offset == 0
-        reader.pause(place)
-        assert reader.paused() == [place]
+        reader.pause(partition)
+        assert reader.paused() == [partition]
         reader.seek_to_beginning()
         assert list(await reader.poll(100)) == []
-        reader.resume(place)
+        reader.resume(partition)
         async with asyncio.timeout(5):
             assert (await reader.getone()).offset == 0
         with pytest.raises(IllegalStateError):
-            reader.seek(place, -1)
+            reader.seek(partition, -1)
         with pytest.raises(IllegalStateError):
             reader.seek(TopicPartition("orders", 9), 1)
 
@@ -252,16 +252,16 @@ async def test_wakeup_ends_a_poll(serve: Serve) -> None:
 
 async def test_commit_async_calls_back_during_a_later_call(serve: Serve) -> None:
     app = await serve()
-    told: list[KafkaError | None] = []
+    errors: list[KafkaError | None] = []
     async with consumer(app, enable_auto_commit=False) as reader:
         await reader.getone()
-        reader.commit_async(callback=lambda offsets, error: told.append(error))
-        assert told == []
+        reader.commit_async(callback=lambda offsets, error: errors.append(error))
+        assert errors == []
         await reader.commit({ALL[0]: 1})
-        assert told == [None]
+        assert errors == [None]
 
 
-async def test_a_fenced_consumer_hears_of_it(serve: Serve) -> None:
+async def test_a_fenced_consumer_raises_from_poll(serve: Serve) -> None:
     app = await serve()
     async with consumer(app, group_instance_id="i") as old:
         await until(lambda: bool(old.assignment()), old)

@@ -123,14 +123,14 @@ async def test_a_node_that_owes_an_answer_is_not_the_first_to_be_asked_another_q
         await asyncio.gather(waiting, return_exceptions=True)
 
 
-async def test_where_nobody_answers_each_has_its_turn(hang: Hang) -> None:
+async def test_nodes_that_do_not_answer_are_asked_in_rotation(hang: Hang) -> None:
     nodes = [await hang() for _ in range(3)]
     async with HttpTransport([node.url for node in nodes], reconnect_backoff_ms=1) as transport:
-        told = [(await failure(find(transport, 100))).detail for _ in range(6)]
-    assert sorted(told) == sorted(f"{node.url}: no answer within 100 ms" for node in [*nodes, *nodes])
+        problems = [(await failure(find(transport, 100))).detail for _ in range(6)]
+    assert sorted(problems) == sorted(f"{node.url}: no answer within 100 ms" for node in [*nodes, *nodes])
 
 
-async def test_time_that_is_over_before_anybody_could_be_asked_is_nobodys_fault(unused_tcp_port: int) -> None:
+async def test_a_timeout_before_a_node_could_be_asked_counts_against_none(unused_tcp_port: int) -> None:
     """The backoff is not begun anew by those who wait for its end, or it would never come."""
     server = f"127.0.0.1:{unused_tcp_port}"
     async with HttpTransport([server], reconnect_backoff_ms=1_000, reconnect_backoff_max_ms=1_000) as transport:
@@ -143,7 +143,7 @@ async def test_time_that_is_over_before_anybody_could_be_asked_is_nobodys_fault(
                 lost = await failure(find(transport, 100))
 
 
-async def test_what_is_told_names_the_request_once(hang: Hang) -> None:
+async def test_the_problem_names_the_request_once(hang: Hang) -> None:
     hung = await hang()
     events: list[Event] = []
     async with HttpTransport([hung.url]) as transport:
@@ -153,7 +153,7 @@ async def test_what_is_told_names_the_request_once(hang: Hang) -> None:
         await reader.poll(2 * TIMEOUT_MS)
         await reader.close()
         runtime.stop()
-        told = next(event.problem for event in events if isinstance(event, CoordinatorNotFound))
-        assert told == f"FindCoordinator: {hung.url}: no answer within {TIMEOUT_MS} ms"
+        problem = next(event.problem for event in events if isinstance(event, CoordinatorNotFound))
+        assert problem == f"FindCoordinator: {hung.url}: no answer within {TIMEOUT_MS} ms"
         with pytest.raises(KafkaError, match=rf"^Metadata: {hung.url}: no answer within \d+ ms$"):
             await Admin(transport, TIMEOUT_MS).list_groups()

@@ -134,7 +134,7 @@ def test_a_consumer_that_processes_too_long_leaves_and_comes_back() -> None:
     assert [event.reason for event in slow.events if isinstance(event, GroupLeft) and event.notified]
 
 
-def test_a_process_that_stands_still_loses_its_place_and_rejoins() -> None:
+def test_a_paused_process_loses_its_membership_and_rejoins() -> None:
     group = SimulatedGroup()
     group.consumer("a", **FAST)
     group.consumer("b", **FAST)
@@ -209,7 +209,7 @@ def test_eager_groups_process_records_once_through_orderly_rebalances() -> None:
 
 
 def test_cooperative_groups_may_process_what_they_read_while_joining_twice() -> None:
-    # Kafka: the commit comes before the join; what is read on during it, and then moves, is committed by nobody.
+    # Kafka: the commit comes before the join; what is read on during it, and then moves, is never committed.
     again = 0
     for spans in spans_after_orderly_rebalances("cooperative-sticky"):
         reached = 0

@@ -71,6 +71,6 @@ def differing_groups(draw: st.DrawFn) -> tuple[ClusterView, dict[str, MemberSubs
     counts = draw(topic_counts)
     wanted = st.lists(st.sampled_from(sorted(counts)), unique=True)
     return ClusterView(counts), {
-        member_id: member(*draw(wanted), instance=draw(st.sampled_from([None, None, f"i-{place}"])))
-        for place, member_id in enumerate(draw(member_ids))
+        member_id: member(*draw(wanted), instance=draw(st.sampled_from([None, None, f"i-{number}"])))
+        for number, member_id in enumerate(draw(member_ids))
     }

@@ -93,9 +93,9 @@ def test_spaces_around_names_do_not_count(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
-    told = json.loads(run(capsys, "--assignor", "sticky", "--then", "leave:b", "--then", "grow:clicks:8", "--json"))
-    assert told["assignor"] == "sticky"
-    start, leave, grow = told["steps"]
+    printed = json.loads(run(capsys, "--assignor", "sticky", "--then", "leave:b", "--then", "grow:clicks:8", "--json"))
+    assert printed["assignor"] == "sticky"
+    start, leave, grow = printed["steps"]
     assert start["rounds"] == [
         {
             "generation": 1,
@@ -115,18 +115,18 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_of_a_comparison_is_a_list(capsys: pytest.CaptureFixture[str]) -> None:
-    told = json.loads(run(capsys, "--compare", "--then", "join:d", "--json"))
-    assert [run["assignor"] for run in told] == ["range", "roundrobin", "sticky", "cooperative-sticky"]
-    assert [len(run["steps"][1]["rounds"]) for run in told] == [1, 1, 1, 2]
-    held_back = told[3]["steps"][1]["rounds"][0]["withheld"]
-    assert sum(map(len, held_back.values())) == len(told[3]["steps"][1]["moved"]) == 4
+    printed = json.loads(run(capsys, "--compare", "--then", "join:d", "--json"))
+    assert [run["assignor"] for run in printed] == ["range", "roundrobin", "sticky", "cooperative-sticky"]
+    assert [len(run["steps"][1]["rounds"]) for run in printed] == [1, 1, 1, 2]
+    held_back = printed[3]["steps"][1]["rounds"][0]["withheld"]
+    assert sum(map(len, held_back.values())) == len(printed[3]["steps"][1]["moved"]) == 4
 
 
 def test_ones_own_assignor_joins_the_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     own = "examples.custom_assignor:WeightedAssignor"
-    told = json.loads(run(capsys, "--compare", "--assignor", own, "--json"))
-    assert told[-1]["assignor"] == own
-    assert told[-1]["steps"][0]["balance"] == {"fewest": 6, "most": 6}
+    printed = json.loads(run(capsys, "--compare", "--assignor", own, "--json"))
+    assert printed[-1]["assignor"] == own
+    assert printed[-1]["steps"][0]["balance"] == {"fewest": 6, "most": 6}
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ class TestWhatIf:
         group.start({"a": None, "b": ["t"]})
         assert group.run("subscribe:b:u").held == {"a": (("t", 0), ("t", 1), ("u", 0)), "b": (("u", 1),)}
 
-    def test_a_topic_that_nobody_wants_is_read_by_nobody_and_that_is_fine(self) -> None:
+    def test_a_topic_without_subscribers_is_not_assigned(self) -> None:
         outcome = WhatIf("range", {"t": 1, "u": 1}).start({"a": ["t"]})
         assert outcome.rounds[-1].withheld == ()
 

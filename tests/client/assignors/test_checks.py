@@ -100,7 +100,7 @@ class TestCooperative:
         "b": member("orders"),
     }
 
-    def test_withholding_what_somebody_owns_is_fine(self) -> None:
+    def test_withholding_what_a_member_owns_is_fine(self) -> None:
         answer: Assignments = {"a": [("orders", 0), ("clicks", 0)], "b": []}
         check_assignment(CLUSTER, self.owning, answer, RebalanceProtocol.COOPERATIVE)
 
@@ -115,7 +115,7 @@ class TestCooperative:
             check_assignment(CLUSTER, self.owning, answer, RebalanceProtocol.COOPERATIVE)
         assert (caught.value.partition, caught.value.member_id) == (("orders", 1), "b")
 
-    def test_what_nobody_owns_must_not_be_forgotten(self) -> None:
+    def test_what_no_member_owns_must_be_assigned(self) -> None:
         members = {"a": member("orders", "clicks", owned=[("orders", 0)], generation=1), "b": member("orders")}
         answer: Assignments = {"a": [("orders", 0), ("clicks", 0)], "b": []}
         with pytest.raises(BadAssignment, match="orders-1 is assigned to no member"):

@@ -1,4 +1,4 @@
-"""What sticky assignors remember, and how they tell the next leader."""
+"""What sticky assignors remember, and how it reaches the next leader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_sticky_says_nothing_before_its_first_assignment() -> None:
     assert assignor_named("sticky").subscription_user_data(["t0"]) is None
 
 
-def test_sticky_tells_what_it_was_given_and_when() -> None:
+def test_sticky_sends_its_last_assignment_and_generation() -> None:
     sticky = assignor_named("sticky")
     sticky.on_assignment(Assignment(HELD), 7)
     data = sticky.subscription_user_data(["t0", "t1"])
@@ -53,7 +53,7 @@ def test_what_cannot_be_read_claims_nothing(data: bytes | None) -> None:
     assert decode_sticky_user_data(data) == ([], -1)
 
 
-def test_cooperative_sticky_tells_its_generation() -> None:
+def test_cooperative_sticky_sends_its_generation() -> None:
     cooperative = assignor_named("cooperative-sticky")
     assert cooperative.subscription_user_data([]) == b"\xff\xff\xff\xff"
     cooperative.on_assignment(Assignment(HELD), 258)
@@ -103,13 +103,13 @@ def test_reading_by_shape_is_reading(
 ) -> None:
     index = PartitionNumbering({"alpha": 10, "beta": 5, "naïve": 3})
     reader = StickyClaimReader(index, as_listed)
-    for turn in range(repeats):
+    for generation in range(repeats):
         for layout in layouts:
-            held = [(topic, number + turn * shift) for topic, number in layout]
-            data = encode_sticky_user_data(held, turn)
+            held = [(topic, number + generation * shift) for topic, number in layout]
+            data = encode_sticky_user_data(held, generation)
             claim = reader.read(Subscription((), data))
             fresh = StickyClaimReader(index, as_listed).read(Subscription((), data))
-            assert (claim.keys, claim.generation) == (fresh.keys, turn)
+            assert (claim.keys, claim.generation) == (fresh.keys, generation)
             assert sorted(claim.keys) == sorted(index.keys([partition for partition in held if partition[0] != "gone"]))
             if claim.partitions is not None:
                 assert index.keys(claim.partitions) == claim.keys

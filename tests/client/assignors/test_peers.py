@@ -31,7 +31,7 @@ def _ours(assignor: str, cluster: ClusterView, members: Mapping[str, MemberSubsc
 
 
 def _plain(vector: Vector) -> bool:
-    """No racks, nobody static, nothing beyond ASCII, everybody wants something, and not too large."""
+    """No racks, no static members, ASCII only, a subscription for each member, and not too large."""
     names = [*vector["topics"], *(m["member_id"] for m in vector["members"])]
     return (
         "assignment" in vector

@@ -87,7 +87,7 @@ def test_sticky_moves_no_more_than_it_must(name: str, data: st.DataObject, group
     after = assignor_named(name).assign(cluster, after_members)
     kept = sum(partition in before[member_id] for member_id in staying for partition in after[member_id])
 
-    # Nobody may keep more than the larger share, and only so many may keep that.
+    # No member may keep more than the larger share, and only so many may keep that.
     small, large_shares = divmod(len(all_partitions(cluster.partition_counts)), len(after_members))
     held = [len(before[member_id]) for member_id in staying]
     most_kept = sum(min(count, small) for count in held) + min(large_shares, sum(count > small for count in held))
@@ -107,7 +107,7 @@ def test_nothing_moves_when_nothing_changes(name: str, group: Drawn) -> None:
 
 @pytest.mark.parametrize("name", ["range", "roundrobin"])
 @given(data=st.data(), group=differing_groups())
-def test_order_of_joining_changes_nobodys_share(name: str, data: st.DataObject, group: Drawn) -> None:
+def test_order_of_joining_changes_no_share(name: str, data: st.DataObject, group: Drawn) -> None:
     cluster, members = group
     order = data.draw(st.permutations(list(members)))
     shuffled = {member_id: members[member_id] for member_id in order}
@@ -143,7 +143,7 @@ def test_cooperative_gives_nothing_before_its_owner_let_it_go(
             now = owners(done.held)
             assert len(now) == sum(map(len, done.held.values()))
             for partition, owner in now.items():
-                assert holding.get(partition, owner) == owner, "given while somebody else still holds it"
+                assert holding.get(partition, owner) == owner, "given while another member still holds it"
             assert set(done.withheld).isdisjoint(now)
             holding = now
         if outcome.held:

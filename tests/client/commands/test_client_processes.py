@@ -98,7 +98,7 @@ async def test_a_killed_process_is_replaced_and_nothing_is_lost(serve: Serve, st
     assert sum(each.duplicated for each in accounts) > 0, "what was processed after the last commit"
 
 
-async def test_a_stopped_process_loses_its_place_and_comes_back(serve: Serve, start: Start) -> None:
+async def test_a_stopped_process_loses_its_membership_and_rejoins(serve: Serve, start: Start) -> None:
     app = await serve(group_min_session_timeout_ms=500)
     arguments = ("--group", "g", "--topic", "orders", "--bootstrap", app.url, *QUICK)
     first = await start(*arguments, "--client-id", "first")

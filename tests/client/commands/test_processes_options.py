@@ -46,7 +46,7 @@ def test_is_refused_in_one_line(options: list[str], said: str) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_journal_that_somebody_else_writes_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_journal_with_another_writer_is_refused_in_one_line(tmp_path: Path) -> None:
     with contextlib.closing(JournalWriter(tmp_path, "run", "client", "g-1")):
         command = [
             sys.executable,
@@ -67,7 +67,7 @@ def test_a_journal_that_somebody_else_writes_is_refused_in_one_line(tmp_path: Pa
 
 
 @pytest.mark.parametrize("form", [["--processes", "2"], ["--processes=2"], ["-p", "2"], ["-p2"], ["-p=2"]])
-def test_a_child_is_not_told_to_start_processes(form: list[str]) -> None:
+def test_a_child_starts_no_processes(form: list[str]) -> None:
     others = ["--group", "g", "--pattern", "p.*", "-c", "fetch.max.wait.ms=100"]
     assert _without_processes([*others, *form]) == others
     assert _without_processes([*form, *others]) == others

@@ -20,7 +20,7 @@ from rejoin.client.core.inputs import (
 )
 from rejoin.protocol.errors import ErrorCode as E
 from rejoin.protocol.registry import BY_REQUEST
-from tests.client.core.lab import Lab, tp
+from tests.client.core.bench import Bench, tp
 
 ERRORS = {
     "FindCoordinator": [E.COORDINATOR_NOT_AVAILABLE, E.COORDINATOR_LOAD_IN_PROGRESS, E.GROUP_AUTHORIZATION_FAILED],
@@ -68,7 +68,7 @@ class Storm:
 
     def __init__(self, seed: int) -> None:
         self.random = random = Random(seed)
-        self.lab = lab = Lab(
+        self.bench = bench = Bench(
             assignors=[random.choice(["range", "cooperative-sticky"])],
             topics={"t": 4, "u": 2},
             ends={"t-0": 50, "t-1": 50, "u-0": 20},
@@ -80,11 +80,11 @@ class Storm:
             session_timeout_ms=10_000,
             max_poll_records=7,
         )
-        lab.auto.clear()
+        bench.auto.clear()
         self.generation = 0
         self.tokens = 0
         self.asked: list[str] = []
-        lab.subscribe("t")
+        bench.subscribe("t")
 
     def blow(self, steps: int) -> None:
         for _ in range(steps):
@@ -92,119 +92,119 @@ class Storm:
             self.check()
 
     def check(self) -> None:
-        lab = self.lab
-        assert len({send.request_id for send in lab.open}) == len(lab.open)
-        joins = [send for send in lab.open if BY_REQUEST[type(send.request)].name in {"JoinGroup", "SyncGroup"}]
+        bench = self.bench
+        assert len({send.request_id for send in bench.open}) == len(bench.open)
+        joins = [send for send in bench.open if BY_REQUEST[type(send.request)].name in {"JoinGroup", "SyncGroup"}]
         assert len(joins) <= 1, "one attempt at a time"
-        for error in lab.raised:
+        for error in bench.raised:
             assert isinstance(error, KafkaError)
 
     # -- what can happen
 
     def answer(self, *, well: bool = False) -> None:
-        lab = self.lab
-        if not lab.open:
+        bench = self.bench
+        if not bench.open:
             return
-        send = lab.open[0] if well else self.random.choice(lab.open)
+        send = bench.open[0] if well else self.random.choice(bench.open)
         api = BY_REQUEST[type(send.request)].name
-        lab.open.remove(send)
-        lab.open.insert(0, send)
+        bench.open.remove(send)
+        bench.open.insert(0, send)
         errors = ERRORS[api]
         if errors and not well and self.random.random() < 0.4:
-            lab.answer(api, self.random.choice(errors))
+            bench.answer(api, self.random.choice(errors))
         elif api == "JoinGroup":
             self.join()
         elif api == "SyncGroup":
-            topic = "t" if "t" in lab.core.subscribed_topics() else "u"
+            topic = "t" if "t" in bench.core.subscribed_topics() else "u"
             if not well and self.random.random() < 0.1:
                 topic = "other"
             count = self.random.randrange(3) if not well else 1
-            lab.answer(api, assigned=[f"{topic}-{index}" for index in range(count)])
+            bench.answer(api, assigned=[f"{topic}-{index}" for index in range(count)])
         else:
-            lab.answer(api)
+            bench.answer(api)
 
     def join(self) -> None:
-        lab = self.lab
-        request = lab.find("JoinGroup").request
+        bench = self.bench
+        request = bench.find("JoinGroup").request
         member_id = request.member_id  # type: ignore[attr-defined]
-        if not member_id and not lab.config.is_static:
-            lab.give_member_id(f"m{self.random.randrange(1_000)}")
+        if not member_id and not bench.config.is_static:
+            bench.give_member_id(f"m{self.random.randrange(1_000)}")
             return
         self.generation += 1
         member_id = member_id or f"s{self.generation}"
         if self.random.random() < 0.5:
-            lab.joined(
-                self.generation, member_id=member_id, leader=member_id, members=(lab.member(member_id, "t", "u"),)
+            bench.joined(
+                self.generation, member_id=member_id, leader=member_id, members=(bench.member(member_id, "t", "u"),)
             )
         else:
-            lab.joined(self.generation, member_id=member_id)
+            bench.joined(self.generation, member_id=member_id)
 
     def fail(self) -> None:
-        lab = self.lab
-        if lab.open:
-            send = self.random.choice(lab.open)
-            lab.open.remove(send)
-            lab.open.insert(0, send)
-            lab.fail(BY_REQUEST[type(send.request)].name, self.random.choice(list(Failure)))
+        bench = self.bench
+        if bench.open:
+            send = self.random.choice(bench.open)
+            bench.open.remove(send)
+            bench.open.insert(0, send)
+            bench.fail(BY_REQUEST[type(send.request)].name, self.random.choice(list(Failure)))
 
     def wait(self) -> None:
-        self.lab.advance(self.random.choice([1, 10, 100, 500, 3_000, 25_000]))
+        self.bench.advance(self.random.choice([1, 10, 100, 500, 3_000, 25_000]))
 
     def poll(self) -> None:
-        if not self.lab.core.polling:
-            self.lab.poll(self.random.choice([0, 10, 1_000, 30_000]))
+        if not self.bench.core.polling:
+            self.bench.poll(self.random.choice([0, 10, 1_000, 30_000]))
 
     def call(self) -> None:
-        lab, random = self.lab, self.random
+        bench, random = self.bench, self.random
         self.tokens += 1
         token = f"call-{self.tokens}"
-        owned = tuple(lab.core.assignment()) or tuple(tp("t-0"))
+        owned = tuple(bench.core.assignment()) or tuple(tp("t-0"))
         match random.randrange(12):
             case 0 | 1:
                 self.asked.append(token)
-                lab.step(CommitAsked(token, None, sync=True, timeout_ms=5_000))
+                bench.step(CommitAsked(token, None, sync=True, timeout_ms=5_000))
             case 2 | 3:
                 self.asked.append(token)
-                lab.step(CommitAsked(token, None, sync=False))
+                bench.step(CommitAsked(token, None, sync=False))
             case 4:
                 self.asked.append(token)
-                lab.step(CommittedAsked(token, owned, timeout_ms=5_000))
+                bench.step(CommittedAsked(token, owned, timeout_ms=5_000))
             case 5:
-                lab.step(RebalanceEnforced())
+                bench.step(RebalanceEnforced())
             case 6:
                 to: list[int | OffsetReset] = [5, OffsetReset.EARLIEST, OffsetReset.LATEST]
-                lab.step(Sought(owned, random.choice(to)))
+                bench.step(Sought(owned, random.choice(to)))
             case 7:
-                lab.step(Paused(owned) if random.random() < 0.5 else Resumed(owned))
+                bench.step(Paused(owned) if random.random() < 0.5 else Resumed(owned))
             case 8:
-                if not lab.core.polling:
-                    lab.unsubscribe()
-                lab.subscribe(*random.choice([["t"], ["u"], ["t", "u"]]))
+                if not bench.core.polling:
+                    bench.unsubscribe()
+                bench.subscribe(*random.choice([["t"], ["u"], ["t", "u"]]))
             case 9:
-                lab.listener_raises = random.choice(
+                bench.listener_raises = random.choice(
                     [{}, {"assigned": RuntimeError("a")}, {"revoked": WakeupError("w")}, {"lost": ValueError("l")}]
                 )
             case 10:
-                lab.step(Woken())
+                bench.step(Woken())
             case _:
-                lab.ends["t-0"] += 5
+                bench.ends["t-0"] += 5
 
     # -- peace
 
     def calm(self) -> None:
         """Everybody answers well from now on; the user polls."""
-        lab = self.lab
-        lab.listener_raises = {}
-        lab.subscribe("t")
+        bench = self.bench
+        bench.listener_raises = {}
+        bench.subscribe("t")
         for _ in range(400):
-            if not lab.core.polling:
-                lab.poll(500)
-            while lab.open:
+            if not bench.core.polling:
+                bench.poll(500)
+            while bench.open:
                 self.answer(well=True)
-            lab.advance(100)
-            if lab.core.settled:
+            bench.advance(100)
+            if bench.core.settled:
                 return
-        raise AssertionError(f"never again: {lab.core.member_state} {lab.core.generation} {lab.take()[-20:]}")
+        raise AssertionError(f"never again: {bench.core.member_state} {bench.core.generation} {bench.take()[-20:]}")
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -212,14 +212,14 @@ def test_peace_heals(seed: int) -> None:
     storm = Storm(seed)
     storm.blow(120)
     storm.calm()
-    lab = storm.lab
+    bench = storm.bench
     for _ in range(70):
-        if not lab.core.polling:
-            lab.poll(100)
-        while lab.open:
+        if not bench.core.polling:
+            bench.poll(100)
+        while bench.open:
             storm.answer(well=True)
-        lab.advance(100)
-    unanswered = [token for token in storm.asked if lab.done_with(token) is None]
+        bench.advance(100)
+    unanswered = [token for token in storm.asked if bench.done_with(token) is None]
     assert unanswered == [], "every call ends"
 
 
@@ -227,9 +227,9 @@ def test_peace_heals(seed: int) -> None:
 def test_every_consumer_can_be_closed(seed: int) -> None:
     storm = Storm(seed)
     storm.blow(80)
-    lab = storm.lab
-    lab.close()
-    lab.advance(31_000)
-    assert lab.core.closed
-    assert len([line for line in lab.take() if line.startswith("close ->")]) == 1
-    assert lab.core.next_deadline() is None
+    bench = storm.bench
+    bench.close()
+    bench.advance(31_000)
+    assert bench.core.closed
+    assert len([line for line in bench.take() if line.startswith("close ->")]) == 1
+    assert bench.core.next_deadline() is None

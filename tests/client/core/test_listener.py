@@ -9,15 +9,15 @@ import pytest
 from rejoin.client.core.errors import ListenerError, WakeupError
 from rejoin.client.core.inputs import RebalanceEnforced
 from rejoin.protocol.errors import ErrorCode as E
-from tests.client.core.lab import Lab
+from tests.client.core.bench import Bench
 
 
-def member(*assigned: str, assignor: str = "range", **settings: Any) -> Lab:
+def member(*assigned: str, assignor: str = "range", **settings: Any) -> Bench:
     """A stable member whose positions are known; its poll goes on."""
     settings.setdefault("enable_auto_commit", False)
-    lab = Lab(assignors=[assignor], topics={"t": 4, "u": 2}, **settings)
-    lab.auto |= {"Heartbeat"}
-    return lab.stable(*assigned)
+    bench = Bench(assignors=[assignor], topics={"t": 4, "u": 2}, **settings)
+    bench.auto |= {"Heartbeat"}
+    return bench.stable(*assigned)
 
 
 EAGER = "range"
@@ -39,60 +39,60 @@ COOPERATIVE = "cooperative-sticky"
     ],
 )
 def test_a_rebalance(assignor: str, before: list[str], after: list[str], calls: list[str]) -> None:
-    lab = member(*before, assignor=assignor)
-    lab.step(RebalanceEnforced("for the test"))
-    lab.rejoin(*after, generation=2)
+    bench = member(*before, assignor=assignor)
+    bench.step(RebalanceEnforced("for the test"))
+    bench.rejoin(*after, generation=2)
     said = {"JoinGroup 'm' reason='need to revoke partitions and re-join'": "and joins again"}
-    seen = [said.get(line, line.removeprefix("on_partitions_")) for line in lab.take()]
+    seen = [said.get(line, line.removeprefix("on_partitions_")) for line in bench.take()]
     assert [line for line in seen if not line.startswith(("JoinGroup", "SyncGroup"))] == calls
-    assert [f"{topic}-{partition}" for topic, partition in lab.core.assignment()] == after
+    assert [f"{topic}-{partition}" for topic, partition in bench.core.assignment()] == after
 
 
 @pytest.mark.parametrize("assignor", [EAGER, COOPERATIVE])
 @pytest.mark.parametrize(("error", "member_id"), [(E.UNKNOWN_MEMBER_ID, "''"), (E.ILLEGAL_GENERATION, "'m'")], ids=str)
-def test_whoever_was_thrown_out_has_lost_everything(assignor: str, error: E, member_id: str) -> None:
-    lab = member("t-0", "t-1", assignor=assignor)
-    lab.auto.discard("Heartbeat")
-    lab.advance(3_000)
-    lab.take()
-    lab.answer("Heartbeat", error)
-    assert lab.take() == [
+def test_a_removed_member_has_lost_all_partitions(assignor: str, error: E, member_id: str) -> None:
+    bench = member("t-0", "t-1", assignor=assignor)
+    bench.auto.discard("Heartbeat")
+    bench.advance(3_000)
+    bench.take()
+    bench.answer("Heartbeat", error)
+    assert bench.take() == [
         "on_partitions_lost [t-0 t-1]",
         f"JoinGroup {member_id} reason='encountered {error.name} from HEARTBEAT response'",
     ]
-    lab.rejoin("t-0", generation=2)
-    assert lab.take() == ["SyncGroup gen=2 assignments=0", "on_partitions_assigned [t-0]"]
+    bench.rejoin("t-0", generation=2)
+    assert bench.take() == ["SyncGroup gen=2 assignments=0", "on_partitions_assigned [t-0]"]
 
 
 @pytest.mark.parametrize("assignor", [EAGER, COOPERATIVE])
-def test_nothing_is_lost_by_whoever_had_nothing(assignor: str) -> None:
-    lab = member(assignor=assignor)
-    lab.auto.discard("Heartbeat")
-    lab.advance(3_000)
-    lab.take()
-    lab.answer("Heartbeat", E.UNKNOWN_MEMBER_ID)
-    assert lab.take() == ["JoinGroup '' reason='encountered UNKNOWN_MEMBER_ID from HEARTBEAT response'"]
+def test_a_removed_member_without_partitions_has_lost_none(assignor: str) -> None:
+    bench = member(assignor=assignor)
+    bench.auto.discard("Heartbeat")
+    bench.advance(3_000)
+    bench.take()
+    bench.answer("Heartbeat", E.UNKNOWN_MEMBER_ID)
+    assert bench.take() == ["JoinGroup '' reason='encountered UNKNOWN_MEMBER_ID from HEARTBEAT response'"]
 
 
 def test_a_cooperative_member_gives_up_unsubscribed_topics_before_it_joins() -> None:
-    lab = Lab(assignors=[COOPERATIVE], topics={"t": 2, "u": 2}, enable_auto_commit=False)
-    lab.stable("t-0", "u-0", topics=["t", "u"])
-    lab.subscribe("t")
-    assert lab.take() == [
+    bench = Bench(assignors=[COOPERATIVE], topics={"t": 2, "u": 2}, enable_auto_commit=False)
+    bench.stable("t-0", "u-0", topics=["t", "u"])
+    bench.subscribe("t")
+    assert bench.take() == [
         "on_partitions_revoked [u-0]",
         "JoinGroup 'm' reason='subscription has changed'",
     ]
-    assert lab.core.assignment() == [("t", 0)]
+    assert bench.core.assignment() == [("t", 0)]
 
 
 def test_a_cooperative_member_reads_on_while_it_joins() -> None:
-    lab = Lab(assignors=[COOPERATIVE], ends={"t-0": 10}, enable_auto_commit=False, max_poll_records=4)
-    lab.committed["t-0"] = 0
-    lab.stable("t-0")
-    lab.step(RebalanceEnforced())
-    lab.poll(1_000)
-    lab.poll(1_000)
-    assert [line for line in lab.take() if "poll" in line or "Join" in line] == [
+    bench = Bench(assignors=[COOPERATIVE], ends={"t-0": 10}, enable_auto_commit=False, max_poll_records=4)
+    bench.committed["t-0"] = 0
+    bench.stable("t-0")
+    bench.step(RebalanceEnforced())
+    bench.poll(1_000)
+    bench.poll(1_000)
+    assert [line for line in bench.take() if "poll" in line or "Join" in line] == [
         "JoinGroup 'm' reason='rebalance enforced by user'",
         "poll -> t-0[4,8)",
         "poll -> t-0[8,10)",
@@ -100,12 +100,12 @@ def test_a_cooperative_member_reads_on_while_it_joins() -> None:
 
 
 def test_an_eager_member_reads_nothing_while_it_joins() -> None:
-    lab = Lab(ends={"t-0": 10}, committed={"t-0": 0}, enable_auto_commit=False, max_poll_records=4)
-    lab.stable("t-0")
-    lab.step(RebalanceEnforced())
-    lab.poll(1_000)
-    lab.advance(1_000)
-    assert lab.take() == [
+    bench = Bench(ends={"t-0": 10}, committed={"t-0": 0}, enable_auto_commit=False, max_poll_records=4)
+    bench.stable("t-0")
+    bench.step(RebalanceEnforced())
+    bench.poll(1_000)
+    bench.advance(1_000)
+    assert bench.take() == [
         "on_partitions_revoked [t-0]",
         "JoinGroup 'm' reason='rebalance enforced by user'",
         "poll -> nothing",
@@ -117,46 +117,46 @@ def test_an_eager_member_reads_nothing_while_it_joins() -> None:
 
 @pytest.mark.parametrize("assignor", [EAGER, COOPERATIVE])
 def test_what_assigned_raises_comes_from_poll_and_the_partitions_are_owned(assignor: str) -> None:
-    lab = Lab(assignors=[assignor], enable_auto_commit=False)
-    lab.listener_raises["assigned"] = RuntimeError("oops")
-    lab.stable("t-0")
-    error = lab.raised[0]
+    bench = Bench(assignors=[assignor], enable_auto_commit=False)
+    bench.listener_raises["assigned"] = RuntimeError("oops")
+    bench.stable("t-0")
+    error = bench.raised[0]
     assert isinstance(error, ListenerError)
     assert isinstance(error.__cause__, RuntimeError)
-    assert lab.core.assignment() == [("t", 0)]
-    lab.listener_raises.clear()
-    lab.poll(0)
+    assert bench.core.assignment() == [("t", 0)]
+    bench.listener_raises.clear()
+    bench.poll(0)
     # Kafka: the join future is kept until complete ends well, so it runs once more, now with nothing new.
-    assert lab.take() == ["on_partitions_assigned []", "poll -> nothing"]
-    lab.poll(0)
-    assert lab.take() == ["poll -> nothing"]
+    assert bench.take() == ["on_partitions_assigned []", "poll -> nothing"]
+    bench.poll(0)
+    assert bench.take() == ["poll -> nothing"]
 
 
 def test_what_revoked_raises_before_a_join_comes_from_poll_and_is_not_called_again() -> None:
-    lab = member("t-0")
-    lab.listener_raises["revoked"] = RuntimeError("oops")
-    lab.step(RebalanceEnforced("again"))
-    assert lab.take() == ["on_partitions_revoked [t-0]", "poll raised ListenerError"]
-    assert lab.core.assignment() == []
-    lab.poll(0)
-    assert lab.take() == ["JoinGroup 'm' reason='again'", "poll -> nothing"]
+    bench = member("t-0")
+    bench.listener_raises["revoked"] = RuntimeError("oops")
+    bench.step(RebalanceEnforced("again"))
+    assert bench.take() == ["on_partitions_revoked [t-0]", "poll raised ListenerError"]
+    assert bench.core.assignment() == []
+    bench.poll(0)
+    assert bench.take() == ["JoinGroup 'm' reason='again'", "poll -> nothing"]
 
 
 def test_what_revoked_raises_after_a_cooperative_sync_does_not_keep_assigned_from_being_called() -> None:
-    lab = member("t-0", "t-1", assignor=COOPERATIVE)
-    lab.listener_raises["revoked"] = RuntimeError("oops")
-    lab.step(RebalanceEnforced())
-    lab.take()
-    lab.rejoin("t-0", "t-2", generation=2)
-    assert lab.take() == [
+    bench = member("t-0", "t-1", assignor=COOPERATIVE)
+    bench.listener_raises["revoked"] = RuntimeError("oops")
+    bench.step(RebalanceEnforced())
+    bench.take()
+    bench.rejoin("t-0", "t-2", generation=2)
+    assert bench.take() == [
         "SyncGroup gen=2 assignments=0",
         "on_partitions_revoked [t-1]",
         "on_partitions_assigned [t-2]",
         "poll raised ListenerError",
     ]
-    assert lab.core.assignment() == [("t", 0), ("t", 2)]
-    lab.poll(0)
-    assert lab.take() == [
+    assert bench.core.assignment() == [("t", 0), ("t", 2)]
+    bench.poll(0)
+    assert bench.take() == [
         "on_partitions_assigned []",
         "JoinGroup 'm' reason='need to revoke partitions and re-join'",
         "poll -> nothing",
@@ -164,35 +164,37 @@ def test_what_revoked_raises_after_a_cooperative_sync_does_not_keep_assigned_fro
 
 
 def test_a_wakeup_inside_a_listener_stops_the_step_which_is_done_again() -> None:
-    lab = member("t-0", "t-1", assignor=COOPERATIVE)
-    lab.listener_raises["revoked"] = WakeupError("stop")
-    lab.step(RebalanceEnforced())
-    lab.take()
-    lab.rejoin("t-0", generation=2)
-    assert lab.take()[1:] == ["on_partitions_revoked [t-1]", "poll raised WakeupError"]
-    assert lab.core.assignment() == [("t", 0), ("t", 1)]
-    lab.listener_raises.clear()
-    lab.poll(0)
-    assert lab.take()[:2] == ["on_partitions_revoked [t-1]", "on_partitions_assigned []"]
-    assert lab.core.assignment() == [("t", 0)]
+    bench = member("t-0", "t-1", assignor=COOPERATIVE)
+    bench.listener_raises["revoked"] = WakeupError("stop")
+    bench.step(RebalanceEnforced())
+    bench.take()
+    bench.rejoin("t-0", generation=2)
+    assert bench.take()[1:] == ["on_partitions_revoked [t-1]", "poll raised WakeupError"]
+    assert bench.core.assignment() == [("t", 0), ("t", 1)]
+    bench.listener_raises.clear()
+    bench.poll(0)
+    assert bench.take()[:2] == ["on_partitions_revoked [t-1]", "on_partitions_assigned []"]
+    assert bench.core.assignment() == [("t", 0)]
 
 
 def test_heartbeats_go_on_while_the_listener_takes_its_time() -> None:
-    lab = Lab(enable_auto_commit=False)
-    lab.hold_listener = True
-    lab.stable("t-0")
-    lab.advance(3_000)
-    assert lab.take() == ["Heartbeat gen=1"]
+    bench = Bench(enable_auto_commit=False)
+    bench.hold_listener = True
+    bench.stable("t-0")
+    bench.advance(3_000)
+    assert bench.take() == ["Heartbeat gen=1"]
 
 
 def test_a_listener_may_commit_what_it_is_about_to_lose() -> None:
-    lab = member("t-0")
-    lab.in_listener = lambda kind: lab.later(lambda: lab.commit("last", {"t-0": 9})) if kind == "revoked" else None
-    lab.hold_listener = True
-    lab.step(RebalanceEnforced("again"))
-    lab.run_later()
-    assert lab.take() == ["on_partitions_revoked [t-0]", "OffsetCommit gen=1 t-0@9"]
-    lab.answer("OffsetCommit")
-    assert lab.take() == ["commit last -> ok"]
-    lab.listener_done()
-    assert lab.take() == ["JoinGroup 'm' reason='again'"]
+    bench = member("t-0")
+    bench.in_listener = lambda kind: (
+        bench.later(lambda: bench.commit("last", {"t-0": 9})) if kind == "revoked" else None
+    )
+    bench.hold_listener = True
+    bench.step(RebalanceEnforced("again"))
+    bench.run_later()
+    assert bench.take() == ["on_partitions_revoked [t-0]", "OffsetCommit gen=1 t-0@9"]
+    bench.answer("OffsetCommit")
+    assert bench.take() == ["commit last -> ok"]
+    bench.listener_done()
+    assert bench.take() == ["JoinGroup 'm' reason='again'"]

@@ -19,41 +19,41 @@ from rejoin.client.core.inputs import Failure
 from rejoin.client.core.reactions import TABLES, reaction
 from rejoin.client.core.state import MemberState
 from rejoin.protocol.errors import ErrorCode as E
-from tests.client.core.lab import Lab
+from tests.client.core.bench import Bench
 
 BACKOFF = 100
 NEW = "''"
 KNOWN = "'m'"
 
 
-def at_join() -> Lab:
+def at_join() -> Bench:
     """A member whose JoinGroup, with a member id, waits for its answer."""
-    lab = Lab()
-    lab.subscribe("t")
-    lab.poll(10_000_000)
-    lab.find_coordinator()
-    lab.give_member_id()
-    lab.take()
-    return lab
+    bench = Bench()
+    bench.subscribe("t")
+    bench.poll(10_000_000)
+    bench.find_coordinator()
+    bench.give_member_id()
+    bench.take()
+    return bench
 
 
-def at_sync() -> Lab:
-    lab = at_join()
-    lab.joined(5)
-    lab.take()
-    return lab
+def at_sync() -> Bench:
+    bench = at_join()
+    bench.joined(5)
+    bench.take()
+    return bench
 
 
-def next_join(lab: Lab) -> tuple[int, str]:
+def next_join(bench: Bench) -> tuple[int, str]:
     """How long after now the next JoinGroup goes out, and with which member id; the coordinator is found at once."""
-    began = lab.now
-    while not lab.is_open("JoinGroup"):
-        assert lab.now - began < 2_000, lab.lines
-        if lab.is_open("FindCoordinator"):
-            lab.find_coordinator()
+    began = bench.now
+    while not bench.is_open("JoinGroup"):
+        assert bench.now - began < 2_000, bench.lines
+        if bench.is_open("FindCoordinator"):
+            bench.find_coordinator()
         else:
-            lab.advance(10)
-    return lab.now - began, repr(lab.find("JoinGroup").request.member_id)  # type: ignore[attr-defined]
+            bench.advance(10)
+    return bench.now - began, repr(bench.find("JoinGroup").request.member_id)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -68,30 +68,30 @@ def next_join(lab: Lab) -> tuple[int, str]:
     ids=lambda value: value.name if isinstance(value, E) else "",
 )
 def test_join_group_goes_round(error: E, waits: int, member_id: str, looks_up: bool, reason: str) -> None:
-    lab = at_join()
-    lab.answer("JoinGroup", error)
-    assert lab.is_open("FindCoordinator") == looks_up
-    assert next_join(lab) == (waits, member_id)
-    assert f"JoinGroup {member_id} reason='rebalance failed due to {reason}'" in lab.lines
+    bench = at_join()
+    bench.answer("JoinGroup", error)
+    assert bench.is_open("FindCoordinator") == looks_up
+    assert next_join(bench) == (waits, member_id)
+    assert f"JoinGroup {member_id} reason='rebalance failed due to {reason}'" in bench.lines
 
 
 @pytest.mark.parametrize("failure", Failure)
 def test_a_lost_join_group_keeps_its_id(failure: Failure) -> None:
-    lab = at_join()
-    lab.fail("JoinGroup", failure)
-    assert lab.is_open("FindCoordinator")
-    assert next_join(lab) == (BACKOFF, KNOWN)
-    assert "JoinGroup 'm' reason='rebalance failed due to DisconnectException'" in lab.lines
+    bench = at_join()
+    bench.fail("JoinGroup", failure)
+    assert bench.is_open("FindCoordinator")
+    assert next_join(bench) == (BACKOFF, KNOWN)
+    assert "JoinGroup 'm' reason='rebalance failed due to DisconnectException'" in bench.lines
 
 
 def test_member_id_required_is_used_at_once() -> None:
-    lab = Lab()
-    lab.subscribe("t")
-    lab.poll()
-    lab.find_coordinator()
-    lab.take()
-    lab.give_member_id("given")
-    assert lab.take() == ["JoinGroup 'given' reason='need to re-join with the given member-id: given'"]
+    bench = Bench()
+    bench.subscribe("t")
+    bench.poll()
+    bench.find_coordinator()
+    bench.take()
+    bench.give_member_id("given")
+    assert bench.take() == ["JoinGroup 'given' reason='need to re-join with the given member-id: given'"]
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_member_id_required_is_used_at_once() -> None:
     ids=lambda value: value.name if isinstance(value, E) else value.__name__,
 )
 def test_join_group_raises_from_poll_and_the_next_poll_tries_again(error: E, raised: type[KafkaError]) -> None:
-    lab = at_join()
-    lab.answer("JoinGroup", error)
-    assert [type(each) for each in lab.raised] == [raised]
-    assert not lab.is_open("JoinGroup")
-    lab.poll()
-    assert lab.is_open("JoinGroup")
+    bench = at_join()
+    bench.answer("JoinGroup", error)
+    assert [type(each) for each in bench.raised] == [raised]
+    assert not bench.is_open("JoinGroup")
+    bench.poll()
+    assert bench.is_open("JoinGroup")
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ def test_join_group_raises_from_poll_and_the_next_poll_tries_again(error: E, rai
     ids=lambda value: value.name if isinstance(value, E) else "",
 )
 def test_sync_group_starts_again_from_join_group(error: E, waits: int, member_id: str, looks_up: bool) -> None:
-    lab = at_sync()
-    lab.answer("SyncGroup", error)
-    assert lab.is_open("FindCoordinator") == looks_up
-    assert not lab.is_open("SyncGroup")
-    assert next_join(lab) == (waits, member_id)
+    bench = at_sync()
+    bench.answer("SyncGroup", error)
+    assert bench.is_open("FindCoordinator") == looks_up
+    assert not bench.is_open("SyncGroup")
+    assert next_join(bench) == (waits, member_id)
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_sync_group_starts_again_from_join_group(error: E, waits: int, member_id
     ids=lambda value: value.name if isinstance(value, E) else value.__name__,
 )
 def test_sync_group_raises_from_poll(error: E, raised: type[KafkaError]) -> None:
-    lab = at_sync()
-    lab.answer("SyncGroup", error)
-    assert [type(each) for each in lab.raised] == [raised]
+    bench = at_sync()
+    bench.answer("SyncGroup", error)
+    assert [type(each) for each in bench.raised] == [raised]
 
 
 @pytest.mark.parametrize(
@@ -166,48 +166,48 @@ def test_sync_group_raises_from_poll(error: E, raised: type[KafkaError]) -> None
     ids=lambda value: value.name if isinstance(value, E) else "",
 )
 def test_a_heartbeat_makes_the_running_poll_rejoin(error: E, state: MemberState, member_id: str) -> None:
-    lab = Lab(enable_auto_commit=False).stable("t-0")
-    lab.advance(3_000)
-    lab.answer("Heartbeat", error)
-    assert lab.core.member_state is state
-    assert repr(lab.find("JoinGroup").request.member_id) == member_id  # type: ignore[attr-defined]
+    bench = Bench(enable_auto_commit=False).stable("t-0")
+    bench.advance(3_000)
+    bench.answer("Heartbeat", error)
+    assert bench.core.member_state is state
+    assert repr(bench.find("JoinGroup").request.member_id) == member_id  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("error", [E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR])
 def test_a_heartbeat_that_finds_no_coordinator_looks_it_up_and_keeps_everything(error: E) -> None:
-    lab = Lab().stable("t-0")
-    lab.advance(3_000)
-    lab.answer("Heartbeat", error)
-    assert lab.is_open("FindCoordinator")
-    lab.find_coordinator()
-    assert lab.core.generation.generation_id == 1
-    lab.take()
-    lab.advance(100)
-    assert lab.take() == ["Heartbeat gen=1"]
+    bench = Bench().stable("t-0")
+    bench.advance(3_000)
+    bench.answer("Heartbeat", error)
+    assert bench.is_open("FindCoordinator")
+    bench.find_coordinator()
+    assert bench.core.generation.generation_id == 1
+    bench.take()
+    bench.advance(100)
+    assert bench.take() == ["Heartbeat gen=1"]
 
 
 @pytest.mark.parametrize(
     "error", [E.COORDINATOR_LOAD_IN_PROGRESS, E.GROUP_AUTHORIZATION_FAILED, E.UNKNOWN_SERVER_ERROR, E.INVALID_REQUEST]
 )
 def test_other_heartbeat_errors_are_only_failed_heartbeats(error: E) -> None:
-    lab = Lab().stable("t-0")
-    lab.advance(3_000)
-    lab.answer("Heartbeat", error)
-    assert lab.raised == []
-    assert lab.core.member_state is MemberState.STABLE
-    lab.take()
-    lab.advance(100)
-    assert lab.take() == ["Heartbeat gen=1"], "sent again after the backoff"
+    bench = Bench().stable("t-0")
+    bench.advance(3_000)
+    bench.answer("Heartbeat", error)
+    assert bench.raised == []
+    assert bench.core.member_state is MemberState.STABLE
+    bench.take()
+    bench.advance(100)
+    assert bench.take() == ["Heartbeat gen=1"], "sent again after the backoff"
 
 
 def test_a_fenced_heartbeat_raises_from_poll_and_the_next_poll_joins_as_new() -> None:
-    lab = Lab(group_instance_id="i").stable("t-0")
-    lab.advance(3_000)
-    lab.answer("Heartbeat", E.FENCED_INSTANCE_ID)
-    assert [type(each) for each in lab.raised] == [FencedInstanceIdError]
-    lab.take()
-    lab.poll()
-    assert lab.take() == [
+    bench = Bench(group_instance_id="i").stable("t-0")
+    bench.advance(3_000)
+    bench.answer("Heartbeat", E.FENCED_INSTANCE_ID)
+    assert [type(each) for each in bench.raised] == [FencedInstanceIdError]
+    bench.take()
+    bench.poll()
+    assert bench.take() == [
         "on_partitions_lost [t-0]",
         "JoinGroup '' reason='encountered FENCED_INSTANCE_ID from HEARTBEAT response'",
     ]
@@ -215,17 +215,17 @@ def test_a_fenced_heartbeat_raises_from_poll_and_the_next_poll_joins_as_new() ->
 
 @pytest.mark.parametrize("error", [E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.FENCED_INSTANCE_ID])
 def test_a_heartbeat_of_an_earlier_generation_is_ignored(error: E) -> None:
-    lab = Lab(enable_auto_commit=False).stable("t-0")
-    lab.advance(3_000)
-    late = lab.find("Heartbeat")
-    lab.advance(3_000)
-    lab.open.remove(late)
-    lab.answer("Heartbeat", E.REBALANCE_IN_PROGRESS)
-    lab.rejoin("t-0", generation=2)
-    lab.open.append(late)
-    lab.answer("Heartbeat", error)
-    assert lab.core.generation.generation_id == 2
-    assert lab.raised == []
+    bench = Bench(enable_auto_commit=False).stable("t-0")
+    bench.advance(3_000)
+    late = bench.find("Heartbeat")
+    bench.advance(3_000)
+    bench.open.remove(late)
+    bench.answer("Heartbeat", E.REBALANCE_IN_PROGRESS)
+    bench.rejoin("t-0", generation=2)
+    bench.open.append(late)
+    bench.answer("Heartbeat", error)
+    assert bench.core.generation.generation_id == 2
+    assert bench.raised == []
 
 
 @pytest.mark.parametrize(
@@ -249,42 +249,42 @@ def test_a_heartbeat_of_an_earlier_generation_is_ignored(error: E) -> None:
     ids=lambda value: value.name if isinstance(value, E) else "",
 )
 def test_offset_commit(error: E, raised: type[KafkaError], sync_repeats: bool) -> None:
-    lab = Lab(enable_auto_commit=False).stable("t-0")
-    lab.commit("sync", {"t-0": 7})
-    lab.answer("OffsetCommit", error)
+    bench = Bench(enable_auto_commit=False).stable("t-0")
+    bench.commit("sync", {"t-0": 7})
+    bench.answer("OffsetCommit", error)
     if sync_repeats:
-        assert lab.done_with("sync") is None
-        while not lab.is_open("OffsetCommit"):
-            if lab.is_open("FindCoordinator"):
-                lab.find_coordinator()
+        assert bench.done_with("sync") is None
+        while not bench.is_open("OffsetCommit"):
+            if bench.is_open("FindCoordinator"):
+                bench.find_coordinator()
             else:
-                lab.advance(10)
-        lab.answer("OffsetCommit")
-        assert "commit sync -> ok" in lab.take()
+                bench.advance(10)
+        bench.answer("OffsetCommit")
+        assert "commit sync -> ok" in bench.take()
     else:
-        assert type(lab.done_with("sync")) is raised
+        assert type(bench.done_with("sync")) is raised
 
-    lab = Lab(enable_auto_commit=False).stable("t-0")
-    lab.step_out_of_poll()
-    lab.commit("async", {"t-0": 7}, sync=False)
-    lab.answer("OffsetCommit", error)
-    assert lab.done_with("async") is None, "told during a later call"
-    lab.poll(0)
+    bench = Bench(enable_auto_commit=False).stable("t-0")
+    bench.step_out_of_poll()
+    bench.commit("async", {"t-0": 7}, sync=False)
+    bench.answer("OffsetCommit", error)
+    assert bench.done_with("async") is None, "ends during a later call"
+    bench.poll(0)
     if error is E.FENCED_INSTANCE_ID:
-        assert [type(each) for each in lab.raised] == [FencedInstanceIdError]
+        assert [type(each) for each in bench.raised] == [FencedInstanceIdError]
     else:
-        told = lab.done_with("async")
-        assert type(told) is (RetriableCommitFailedError if sync_repeats else raised)
+        ended = bench.done_with("async")
+        assert type(ended) is (RetriableCommitFailedError if sync_repeats else raised)
 
 
 @pytest.mark.parametrize(("error", "keeps_id"), [(E.UNKNOWN_MEMBER_ID, False), (E.ILLEGAL_GENERATION, True)], ids=str)
 def test_a_commit_that_is_refused_resets_the_membership(error: E, keeps_id: bool) -> None:
-    lab = Lab(enable_auto_commit=False).stable("t-0")
-    lab.step_out_of_poll()
-    lab.commit("sync", {"t-0": 7})
-    lab.answer("OffsetCommit", error)
-    assert lab.core.member_state is MemberState.UNJOINED
-    assert lab.core.generation == (-1, "m" if keeps_id else "", None)
+    bench = Bench(enable_auto_commit=False).stable("t-0")
+    bench.step_out_of_poll()
+    bench.commit("sync", {"t-0": 7})
+    bench.answer("OffsetCommit", error)
+    assert bench.core.member_state is MemberState.UNJOINED
+    assert bench.core.generation == (-1, "m" if keeps_id else "", None)
 
 
 @pytest.mark.parametrize(
@@ -299,17 +299,17 @@ def test_a_commit_that_is_refused_resets_the_membership(error: E, keeps_id: bool
     ids=lambda value: value.name if isinstance(value, E) else "",
 )
 def test_offset_fetch_is_repeated(error: E, looks_up: bool) -> None:
-    lab = Lab(committed={"t-0": 3}, ends={"t-0": 5})
-    lab.auto.discard("OffsetFetch")
-    lab.stable("t-0")
-    lab.answer("OffsetFetch", error)
-    assert lab.raised == []
-    assert lab.is_open("FindCoordinator") == looks_up
+    bench = Bench(committed={"t-0": 3}, ends={"t-0": 5})
+    bench.auto.discard("OffsetFetch")
+    bench.stable("t-0")
+    bench.answer("OffsetFetch", error)
+    assert bench.raised == []
+    assert bench.is_open("FindCoordinator") == looks_up
     if looks_up:
-        lab.find_coordinator()
-    lab.advance(BACKOFF)
-    lab.answer("OffsetFetch")
-    assert lab.take()[-1] == "poll -> t-0[3,5)"
+        bench.find_coordinator()
+    bench.advance(BACKOFF)
+    bench.answer("OffsetFetch")
+    assert bench.take()[-1] == "poll -> t-0[3,5)"
 
 
 @pytest.mark.parametrize(
@@ -318,11 +318,11 @@ def test_offset_fetch_is_repeated(error: E, looks_up: bool) -> None:
     ids=lambda value: value.name if isinstance(value, E) else value.__name__,
 )
 def test_offset_fetch_raises_errors_of_the_group(error: E, raised: type[KafkaError]) -> None:
-    lab = Lab()
-    lab.auto.discard("OffsetFetch")
-    lab.stable("t-0")
-    lab.answer("OffsetFetch", error)
-    assert [type(each) for each in lab.raised] == [raised]
+    bench = Bench()
+    bench.auto.discard("OffsetFetch")
+    bench.stable("t-0")
+    bench.answer("OffsetFetch", error)
+    assert [type(each) for each in bench.raised] == [raised]
 
 
 @pytest.mark.parametrize(
@@ -335,25 +335,25 @@ def test_offset_fetch_raises_errors_of_the_group(error: E, raised: type[KafkaErr
     ids=lambda value: value.name if isinstance(value, E) else value.__name__,
 )
 def test_offset_fetch_raises_errors_of_partitions(error: E, raised: type[KafkaError]) -> None:
-    lab = Lab()
-    lab.auto.discard("OffsetFetch")
-    lab.stable("t-0")
-    lab.answer("OffsetFetch", partition_error=error)
-    assert [type(each) for each in lab.raised] == [raised]
+    bench = Bench()
+    bench.auto.discard("OffsetFetch")
+    bench.stable("t-0")
+    bench.answer("OffsetFetch", partition_error=error)
+    assert [type(each) for each in bench.raised] == [raised]
 
 
 @pytest.mark.parametrize(
     "error", [E.COORDINATOR_NOT_AVAILABLE, E.COORDINATOR_LOAD_IN_PROGRESS, E.NOT_COORDINATOR, E.REQUEST_TIMED_OUT]
 )
 def test_find_coordinator_is_repeated(error: E) -> None:
-    lab = Lab()
-    lab.subscribe("t")
-    lab.poll()
-    lab.answer("FindCoordinator", error)
-    assert lab.raised == []
-    assert not lab.is_open("FindCoordinator")
-    lab.advance(BACKOFF)
-    assert lab.is_open("FindCoordinator")
+    bench = Bench()
+    bench.subscribe("t")
+    bench.poll()
+    bench.answer("FindCoordinator", error)
+    assert bench.raised == []
+    assert not bench.is_open("FindCoordinator")
+    bench.advance(BACKOFF)
+    assert bench.is_open("FindCoordinator")
 
 
 @pytest.mark.parametrize(
@@ -367,11 +367,11 @@ def test_find_coordinator_is_repeated(error: E) -> None:
     ids=lambda value: value.name if isinstance(value, E) else value.__name__,
 )
 def test_find_coordinator_raises_the_rest(error: E, raised: type[KafkaError]) -> None:
-    lab = Lab()
-    lab.subscribe("t")
-    lab.poll()
-    lab.answer("FindCoordinator", error)
-    assert [type(each) for each in lab.raised] == [raised]
+    bench = Bench()
+    bench.subscribe("t")
+    bench.poll()
+    bench.answer("FindCoordinator", error)
+    assert [type(each) for each in bench.raised] == [raised]
 
 
 def test_every_error_has_one_reaction_to_every_request() -> None:

@@ -1,10 +1,10 @@
 """The one driver of a single consumer's core: a virtual clock, a listener that can raise, and scripted answers.
 
-    lab = Lab(assignors=["range"])
-    lab.subscribe("t")
-    lab.poll(5_000)
-    lab.answer("FindCoordinator")
-    lab.take()           # what the consumer did since the last time, in order
+    bench = Bench(assignors=["range"])
+    bench.subscribe("t")
+    bench.poll(5_000)
+    bench.answer("FindCoordinator")
+    bench.take()           # what the consumer did since the last time, in order
 
 Metadata, ends of logs and committed offsets are answered by themselves unless a test wants to do that.
 """
@@ -95,7 +95,7 @@ def named(partitions: Sequence[tuple[str, int]]) -> str:
     return "[" + " ".join(f"{topic}-{partition}" for topic, partition in partitions) + "]"
 
 
-class Lab:
+class Bench:
     """One consumer and its scripted surroundings. ``topics``: name to number of partitions."""
 
     def __init__(
@@ -291,7 +291,7 @@ class Lab:
             case "ListOffsets":
                 return self._list(request, error)
             case _:
-                raise AssertionError(f"the lab has no answer to {request!r}")
+                raise AssertionError(f"the bench has no answer to {request!r}")
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         wanted = sorted(self.topics) if request.topics is None else [topic.name or "" for topic in request.topics]
@@ -405,7 +405,7 @@ class Lab:
         """SyncGroup is answered with these partitions."""
         self.answer("SyncGroup", assigned=assigned)
 
-    def stable(self, *assigned: str, topics: Sequence[str] = ("t",), generation: int = 1) -> Lab:
+    def stable(self, *assigned: str, topics: Sequence[str] = ("t",), generation: int = 1) -> Bench:
         """Go all the way to a stable member with these partitions; the poll that led there stays open."""
         self.subscribe(*topics)
         self.poll(10_000_000)

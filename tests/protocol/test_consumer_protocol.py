@@ -18,7 +18,9 @@ from rejoin.protocol.embedded.consumer_protocol import (
 )
 from rejoin.protocol.types import TopicPartition
 
-TOLD = Subscription(("b", "a"), b"x", (TopicPartition("b", 1), TopicPartition("a", 3)), generation_id=5, rack_id="r")
+SUBSCRIPTION = Subscription(
+    ("b", "a"), b"x", (TopicPartition("b", 1), TopicPartition("a", 3)), generation_id=5, rack_id="r"
+)
 V0 = "00000002000161000162" + "0000000178"
 OWNED = "00000002" + "000161" + "0000000100000003" + "000162" + "0000000100000001"
 BYTES = {
@@ -31,7 +33,7 @@ BYTES = {
 
 @pytest.mark.parametrize("version", BYTES)
 def test_bytes_of_a_subscription(version: int) -> None:
-    assert encode_subscription(TOLD, version).hex() == BYTES[version]
+    assert encode_subscription(SUBSCRIPTION, version).hex() == BYTES[version]
 
 
 @pytest.mark.parametrize("version", BYTES)
@@ -60,7 +62,7 @@ def test_an_empty_rack_is_no_rack() -> None:
 def test_a_newer_version_is_read_as_the_newest_known() -> None:
     newer = bytes.fromhex("0063" + BYTES[3][4:] + "ab12")
     assert decode_subscription(newer) == decode_subscription(bytes.fromhex(BYTES[3]))
-    assert encode_subscription(TOLD, 99) == encode_subscription(TOLD, 3)
+    assert encode_subscription(SUBSCRIPTION, 99) == encode_subscription(SUBSCRIPTION, 3)
 
 
 def test_names_sort_by_utf16_unit() -> None:
@@ -121,7 +123,7 @@ def test_a_name_too_long_is_refused() -> None:
 
 @pytest.mark.parametrize("version", [*BYTES, 77])
 def test_the_coordinator_reads_topics_of_any_version(version: int) -> None:
-    assert subscription_topics(encode_subscription(TOLD, version)) == ("a", "b")
+    assert subscription_topics(encode_subscription(SUBSCRIPTION, version)) == ("a", "b")
 
 
 def test_the_coordinator_does_not_look_at_the_version() -> None:
@@ -147,13 +149,17 @@ partitions = st.lists(st.builds(TopicPartition, names, st.integers(0, 2**31 - 1)
         st.none() | st.text(min_size=1, max_size=5),
     )
 )
-def test_what_is_written_is_read(told: Subscription) -> None:
-    read = decode_subscription(encode_subscription(told))
-    assert set(read.topics) == set(told.topics)
-    assert set(read.owned_partitions) == set(told.owned_partitions)
-    assert (read.user_data, read.generation_id, read.rack_id) == (told.user_data, told.generation_id, told.rack_id)
+def test_what_is_written_is_read(subscription: Subscription) -> None:
+    read = decode_subscription(encode_subscription(subscription))
+    assert set(read.topics) == set(subscription.topics)
+    assert set(read.owned_partitions) == set(subscription.owned_partitions)
+    assert (read.user_data, read.generation_id, read.rack_id) == (
+        subscription.user_data,
+        subscription.generation_id,
+        subscription.rack_id,
+    )
     # Equal subscriptions are equal bytes, in whatever order they were listed.
-    assert encode_subscription(read) == encode_subscription(told)
+    assert encode_subscription(read) == encode_subscription(subscription)
 
 
 @given(st.binary(max_size=60))
