@@ -9,13 +9,13 @@ from rejoin.coordinator.core.groups.routing import GroupShards
 from rejoin.coordinator.core.groups.statistics import GroupStatistics, owned_partitions
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.offsets.store import GroupOffsets
-from rejoin.coordinator.core.runtime.routing import Cluster
+from rejoin.coordinator.core.runtime.routing import ClusterMetadata
 from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.views import GroupView, MemberView, NodeView, OffsetView, PartitionView, TimerView
 
 
-def of_node(node_id: int, cluster: Cluster, shards: GroupShards) -> NodeView:
+def of_node(node_id: int, cluster: ClusterMetadata, shards: GroupShards) -> NodeView:
     """The node in short. Costs O(groups and members)."""
     groups = shards.groups()
     by_state = dict.fromkeys((state.value for state in GroupState), 0)

@@ -123,14 +123,14 @@ class TopicsChanged:
     whole: bool = False
 
 
-class Managed:
+class ControlInput:
     """Something that does not happen by itself: a test asks for it, and has checked that it is possible."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True)
-class SessionLost(Managed):
+class SessionLost(ControlInput):
     """A member's session, or the time in which a handed-out id may be used, is over now, whenever it was due."""
 
     group_id: str
@@ -138,7 +138,7 @@ class SessionLost(Managed):
 
 
 @dataclass(slots=True)
-class RecordsWritten(Managed):
+class RecordsWritten(ControlInput):
     """Records were produced: a partition's end offset moves on by so many at once."""
 
     topic: str
@@ -147,5 +147,14 @@ class RecordsWritten(Managed):
 
 
 Input: TypeAlias = (
-    Received | Elapsed | Stored | Elected | Resigned | LogRead | ClusterSeen | TopicsStored | TopicsChanged | Managed
+    Received
+    | Elapsed
+    | Stored
+    | Elected
+    | Resigned
+    | LogRead
+    | ClusterSeen
+    | TopicsStored
+    | TopicsChanged
+    | ControlInput
 )

@@ -36,7 +36,7 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
-from rejoin.coordinator.core.runtime.routing import Cluster, Shards
+from rejoin.coordinator.core.runtime.routing import ClusterMetadata, Shards
 from rejoin.coordinator.core.runtime.shard import Shard
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
@@ -61,7 +61,7 @@ class Node:
     def __init__(self, settings: Settings, new_id: Callable[[], str], *, topics_logged: bool = False) -> None:
         self.settings = settings
         self._ctx = StepContext(settings, new_id)
-        self._cluster = Cluster()
+        self._cluster = ClusterMetadata()
         self._groups = GroupShards(self._ctx)
         self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
         self._topics = Topics(settings, new_id, self._ctx.emit)

@@ -1,7 +1,7 @@
 """What a driver on a virtual clock needs in order to skip heartbeats that change nothing.
 
 A member of a Stable group that is in the current generation is *quiet*: a heartbeat of it is answered NONE and restarts
-its session, and does nothing else (:meth:`rejoin.coordinator.core.groups.classic.membership.Membership.heartbeat`). It
+its session, and does nothing else (``MemberRequests.heartbeat``). It
 stays quiet until the node emits one of the events in :data:`ENDS_QUIET`. Meanwhile a driver may leave its heartbeats
 out: it suspends the session, and resumes it with the deadline that the last heartbeat left out would have set.
 """

@@ -102,6 +102,6 @@ def logs_of_topics(events: DataFrame) -> DataFrame:
 
 
 def end_offset(at_ms: Column) -> Column:
-    """The end of a synthetic partition at an instant, as ``coordinator.core.topics.topics.Partition`` counts it."""
+    """The end of a synthetic partition at an instant, as ``coordinator.core.topics.topics.SyntheticLog`` counts it."""
     grown = fn.floor((at_ms - fn.col("since_ms")).cast("double") * fn.col("rate") / fn.lit(1000.0))
     return fn.greatest(fn.lit(0), grown).cast("long")

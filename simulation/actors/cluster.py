@@ -24,7 +24,7 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.snapshots import GroupSnapshot, ShardSnapshot
-from rejoin.coordinator.core.topics.topics import Partition
+from rejoin.coordinator.core.topics.topics import SyntheticLog
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode
@@ -255,7 +255,7 @@ class TopicLog:
     def __init__(self, name: str, partitions: int, records_per_second: float, now: Millis) -> None:
         self.name = name
         self.records_per_second = records_per_second
-        self.partitions = [Partition(now) for _ in range(partitions)]
+        self.partitions = [SyntheticLog(now) for _ in range(partitions)]
 
     def end(self, partition: int, now: Millis) -> int:
         if partition >= len(self.partitions):
@@ -354,7 +354,7 @@ class Cluster:
         topic = self.topics[name]
         if partitions <= len(topic.partitions):
             return
-        topic.partitions += [Partition(self.world.now) for _ in range(partitions - len(topic.partitions))]
+        topic.partitions += [SyntheticLog(self.world.now) for _ in range(partitions - len(topic.partitions))]
         self.topics_changed_at = self.world.now
         grown = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
         request = CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)

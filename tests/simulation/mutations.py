@@ -9,7 +9,7 @@ import pytest
 
 from rejoin.coordinator.core.groups import loading, shard
 from rejoin.coordinator.core.groups.classic import group as classic_group
-from rejoin.coordinator.core.groups.classic import joining, members, membership, rebalance
+from rejoin.coordinator.core.groups.classic import joining, member_operations, member_requests, rebalance
 from rejoin.coordinator.core.offsets import commits as committing
 from rejoin.coordinator.core.runtime import shard as runtime_shard
 from rejoin.protocol.errors import ErrorCode
@@ -22,7 +22,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 def a_heartbeat_restarts_no_session(patch: pytest.MonkeyPatch) -> None:
-    right = membership.Membership.heartbeat
+    right = member_requests.MemberRequests.heartbeat
 
     def wrong(self: Any, group: Any, request: Any) -> Any:
         deadlines = self._ctx.deadlines
@@ -33,7 +33,7 @@ def a_heartbeat_restarts_no_session(patch: pytest.MonkeyPatch) -> None:
             deadlines.set(member.session_key, before)
         return answer
 
-    patch.setattr(membership.Membership, "heartbeat", wrong)
+    patch.setattr(member_requests.MemberRequests, "heartbeat", wrong)
 
 
 def sessions_never_end(patch: pytest.MonkeyPatch) -> None:
@@ -41,17 +41,17 @@ def sessions_never_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def heartbeats_of_any_generation_are_fine(patch: pytest.MonkeyPatch) -> None:
-    right = membership.Membership.heartbeat
+    right = member_requests.MemberRequests.heartbeat
 
     def wrong(self: Any, group: Any, request: Any) -> Any:
         return right(self, group, request.model_copy(update={"generation_id": group.generation}))
 
-    patch.setattr(membership.Membership, "heartbeat", wrong)
+    patch.setattr(member_requests.MemberRequests, "heartbeat", wrong)
 
 
 def a_rebalance_is_not_told_to_those_who_beat(patch: pytest.MonkeyPatch) -> None:
-    told = dict.fromkeys(membership.ON_HEARTBEAT, ErrorCode.NONE)
-    patch.setattr(membership, "ON_HEARTBEAT", told)
+    told = dict.fromkeys(member_requests.ON_HEARTBEAT, ErrorCode.NONE)
+    patch.setattr(member_requests, "ON_HEARTBEAT", told)
 
 
 def anybody_may_commit(patch: pytest.MonkeyPatch) -> None:
@@ -141,13 +141,13 @@ def those_who_wait_are_forgotten_when_a_node_resigns(patch: pytest.MonkeyPatch) 
 
 
 def a_removed_member_that_waits_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    right = members.Members.remove
+    right = member_operations.MemberOperations.remove
 
     def wrong(self: Any, group: Any, member: Any, *rest: Any) -> None:
         member.parked_sync = None
         right(self, group, member, *rest)
 
-    patch.setattr(members.Members, "remove", wrong)
+    patch.setattr(member_operations.MemberOperations, "remove", wrong)
 
 
 def a_join_that_is_replaced_is_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -156,18 +156,18 @@ def a_join_that_is_replaced_is_forgotten(patch: pytest.MonkeyPatch) -> None:
             group.awaiting_join += 1
         member.parked_join = parked
 
-    patch.setattr(members.Members, "park_join", wrong)
+    patch.setattr(member_operations.MemberOperations, "park_join", wrong)
 
 
 def a_parked_join_is_answered_again(patch: pytest.MonkeyPatch) -> None:
-    right = members.Members.answer_join
+    right = member_operations.MemberOperations.answer_join
 
     def wrong(self: Any, group: Any, member: Any, response: Any) -> None:
         token = member.parked_join.token
         right(self, group, member, response)
         self._ctx.reply(token, response)
 
-    patch.setattr(members.Members, "answer_join", wrong)
+    patch.setattr(member_operations.MemberOperations, "answer_join", wrong)
 
 
 def offsets_are_not_loaded(patch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def those_who_leave_stay(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, identity: Any) -> Any:
         return (ErrorCode.NONE, None)
 
-    patch.setattr(membership.Membership, "_leave_one", wrong)
+    patch.setattr(member_requests.MemberRequests, "_leave_one", wrong)
 
 
 def a_failed_append_counts_as_stored(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from rejoin.coordinator.core.groups.routing import GroupShards
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import UNAUTHORIZED, Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import Cluster
+from rejoin.coordinator.core.runtime.routing import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topic, Topics
@@ -57,7 +57,7 @@ class ClusterRequests:
     def __init__(
         self,
         ctx: StepContext,
-        cluster: Cluster,
+        cluster: ClusterMetadata,
         shards: GroupShards,
         topics: Topics,
         topic_requests: TopicRequests,

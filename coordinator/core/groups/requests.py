@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.classic.membership import HEARTBEAT_RESPONSES, leave_unknown_group
+from rejoin.coordinator.core.groups.classic.member_requests import HEARTBEAT_RESPONSES, leave_unknown_group
 from rejoin.coordinator.core.groups.classic.responses import sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
 from rejoin.coordinator.core.groups.routing import GroupShards
@@ -17,7 +17,7 @@ from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import Cluster
+from rejoin.coordinator.core.runtime.routing import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.delete_groups import (
@@ -51,7 +51,7 @@ ECHOED_MEMBER_ID: Final = (
 class GroupRequests:
     """Routes requests about groups to their shards."""
 
-    def __init__(self, ctx: StepContext, shards: GroupShards, cluster: Cluster, admission: Admission) -> None:
+    def __init__(self, ctx: StepContext, shards: GroupShards, cluster: ClusterMetadata, admission: Admission) -> None:
         self._ctx = ctx
         self._shards = shards
         self._cluster = cluster
@@ -80,7 +80,7 @@ class GroupRequests:
         if group is None:
             self._ctx.reply(token, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
         else:
-            shard.membership.sync(group, token, request)
+            shard.member_requests.sync(group, token, request)
 
     def heartbeat(self, token: Token, request: HeartbeatRequest, context: Context) -> None:
         shard = self._admission.admit(self._shards, request, context, request.group_id)
@@ -91,7 +91,7 @@ class GroupRequests:
         if group is None:
             self._ctx.reply(token, HEARTBEAT_RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID])
         else:
-            self._ctx.reply(token, shard.membership.heartbeat(group, request))
+            self._ctx.reply(token, shard.member_requests.heartbeat(group, request))
 
     def leave(self, token: Token, request: LeaveGroupRequest, context: Context) -> None:
         shard = self._admission.admit(self._shards, request, context, request.group_id)
@@ -104,7 +104,7 @@ class GroupRequests:
             return
         # The response comes first: what leaving does to the others is its consequence.
         at = len(self._ctx.effects)
-        response = shard.membership.leave(group, request, context.api_version)
+        response = shard.member_requests.leave(group, request, context.api_version)
         self._ctx.reply(token, response)
         self._ctx.effects.insert(at, self._ctx.effects.pop())
 

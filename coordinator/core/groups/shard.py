@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.classic.joining import Joining
-from rejoin.coordinator.core.groups.classic.member import Parked
-from rejoin.coordinator.core.groups.classic.members import Members
-from rejoin.coordinator.core.groups.classic.membership import Membership
+from rejoin.coordinator.core.groups.classic.joining import JoinRequests
+from rejoin.coordinator.core.groups.classic.member import ParkedJoin
+from rejoin.coordinator.core.groups.classic.member_operations import MemberOperations
+from rejoin.coordinator.core.groups.classic.member_requests import MemberRequests
 from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
 from rejoin.coordinator.core.groups.classic.responses import join_refused, sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE, STABLE
@@ -24,7 +24,7 @@ from rejoin.coordinator.core.offsets.deletion import OffsetDeletions
 from rejoin.coordinator.core.offsets.expiry import expired_partitions
 from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore
 from rejoin.coordinator.core.offsets.transactions import end_transaction
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log, response_error_of_write
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
 from rejoin.coordinator.core.runtime.state_machine import StateMachine
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
@@ -40,17 +40,17 @@ OnDeleted: TypeAlias = Callable[[str, ErrorCode], None]
 class GroupsShard(StateMachine):
     """The coordinator of some groups: makes them, hands requests to them, expires and deletes them."""
 
-    def __init__(self, ctx: StepContext, log: Log) -> None:
+    def __init__(self, ctx: StepContext, log: ShardLog) -> None:
         self._ctx = ctx
         self.log = log
         self.partition = log.partition
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
         self.statistics = StatisticsStore()
-        self.members = Members(ctx, self.statistics)
+        self.members = MemberOperations(ctx, self.statistics)
         self.rebalancer = Rebalancer(ctx, log, self.members, self.statistics)
-        self.joining = Joining(ctx, log, self.members, self.rebalancer)
-        self.membership = Membership(ctx, self.members, self.rebalancer)
+        self.join_requests = JoinRequests(ctx, log, self.members, self.rebalancer)
+        self.member_requests = MemberRequests(ctx, self.members, self.rebalancer)
         self.commits = OffsetCommits(ctx, log, self.offsets, self)
         self.deletions = OffsetDeletions(ctx, log, self.offsets)
         self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics)
@@ -120,14 +120,14 @@ class GroupsShard(StateMachine):
         """JoinGroup: creates the group for a member without an id."""
         group = self.groups.get(request.group_id)
         if group is not None:
-            self.joining.join(group, token, request, context)
+            self.join_requests.join(group, token, request, context)
         elif request.member_id:
-            parked = Parked(token, context.api_version)
+            parked = ParkedJoin(token, context.api_version)
             self._ctx.reply(token, join_refused(parked, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
         else:
             group = self.create_group(request.group_id, simple=False)
             as_created = group_record(group.group_id, group.metadata({}))
-            self.joining.join(group, token, request, context)
+            self.join_requests.join(group, token, request, context)
             # Kafka: the new coordinator writes the group down at once, so that it is listed while it has no member.
             self.log.append((as_created,), GroupCreationCompletion(self, group))
 

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from rejoin.coordinator.core.groups.group import Committer, Group, emit_fenced
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore, committed_offset
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log, response_error_of_write
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import CommitRefused, OffsetsCommitted
 from rejoin.protocol.errors import ErrorCode
@@ -43,7 +43,7 @@ class Sessions(Protocol):
 class OffsetCommits:
     """Handles commits for one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: Log, store: OffsetStore, sessions: Sessions) -> None:
+    def __init__(self, ctx: StepContext, log: ShardLog, store: OffsetStore, sessions: Sessions) -> None:
         self._ctx = ctx
         self._log = log
         self._store = store

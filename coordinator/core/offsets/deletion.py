@@ -9,7 +9,7 @@ from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.offsets.commits import PartitionErrors
 from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore, committed_offset
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log, response_error_of_write
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import OffsetsDeleted
 from rejoin.protocol.errors import ErrorCode
@@ -47,7 +47,7 @@ def delete_response(request: OffsetDeleteRequest, results: PartitionErrors) -> O
 class OffsetDeletions:
     """Deletes offsets of one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: Log, store: OffsetStore) -> None:
+    def __init__(self, ctx: StepContext, log: ShardLog, store: OffsetStore) -> None:
         self._ctx = ctx
         self._log = log
         self._store = store

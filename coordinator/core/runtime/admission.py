@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
-from rejoin.coordinator.core.runtime.routing import Cluster, Shards
+from rejoin.coordinator.core.runtime.routing import ClusterMetadata, Shards
 from rejoin.coordinator.core.runtime.shard import M, ShardState
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
@@ -149,7 +149,7 @@ RULES: Final[dict[type[Request], Rule]] = {
 class Admission:
     """Applies the rules: to a whole request, or to one of the groups or topics that it is about."""
 
-    def __init__(self, settings: Settings, cluster: Cluster, authorizer: Authorizer) -> None:
+    def __init__(self, settings: Settings, cluster: ClusterMetadata, authorizer: Authorizer) -> None:
         self._settings = settings
         self._cluster = cluster
         self._authorizer = authorizer

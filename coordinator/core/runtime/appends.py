@@ -39,7 +39,7 @@ class AppendInFlight:
     timed_out: bool = False
 
 
-class Log(Protocol):
+class ShardLog(Protocol):
     """The log of one partition, as the state machine on it sees it."""
 
     partition: TopicPartition

@@ -12,7 +12,7 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.types import TopicPartition
 
 
-class Cluster:
+class ClusterMetadata:
     """The live nodes, and which of them leads each partition, as far as this node knows."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from enum import IntEnum, StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
 from rejoin.coordinator.core.effects import Append, ReadLog
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, AppendInFlight, Log
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, AppendInFlight, ShardLog
 from rejoin.coordinator.core.runtime.state_machine import StateMachine
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
@@ -22,7 +22,7 @@ from rejoin.protocol.types import TopicPartition
 
 M = TypeVar("M", bound=StateMachine)
 
-MakeMachine: TypeAlias = Callable[[StepContext, Log], M]
+MakeMachine: TypeAlias = Callable[[StepContext, ShardLog], M]
 """Makes the state machine of a shard."""
 
 

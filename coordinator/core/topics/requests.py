@@ -10,7 +10,7 @@ from dataclasses import replace
 from rejoin.coordinator.core.inputs import Context, RecordsWritten, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import Cluster
+from rejoin.coordinator.core.runtime.routing import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.topics import Topics
@@ -42,7 +42,7 @@ class TopicRequests:
     """Creates, grows and deletes topics."""
 
     def __init__(
-        self, ctx: StepContext, cluster: Cluster, topics: Topics, changes: TopicChanges, admission: Admission
+        self, ctx: StepContext, cluster: ClusterMetadata, topics: Topics, changes: TopicChanges, admission: Admission
     ) -> None:
         self.ctx = ctx
         self.topics = topics
@@ -51,26 +51,26 @@ class TopicRequests:
         self._admission = admission
 
     def create_topics(self, token: Token, request: CreateTopicsRequest, context: Context) -> None:
-        self._changes.make(_Creating(self, token, request, context))
+        self._changes.make(_TopicCreation(self, token, request, context))
 
     def create_partitions(self, token: Token, request: CreatePartitionsRequest, context: Context) -> None:
-        self._changes.make(_Growing(self, token, request, context))
+        self._changes.make(_TopicGrowth(self, token, request, context))
 
     def delete_topics(self, token: Token, request: DeleteTopicsRequest, context: Context) -> None:
-        self._changes.make(_Deleting(self, token, request, context))
+        self._changes.make(_TopicDeletion(self, token, request, context))
 
     def create_automatically(self, name: str) -> ErrorCode:
         """Add a topic that metadata was asked for; returns the error for that request."""
         error = self.topics.check_automatic(name)
         if error is ErrorCode.NONE:
-            self._changes.make(_CreatingAutomatically(self, name))
+            self._changes.make(_AutomaticCreation(self, name))
             # Kafka: the topic is made aside, and this answer still says that it is unknown.
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return error
 
     def write(self, written: RecordsWritten) -> None:
         """Move a partition's end on."""
-        self._changes.make(_Writing(self, written))
+        self._changes.make(_Production(self, written))
 
     # --- decisions
 
@@ -135,7 +135,7 @@ class TopicRequests:
         return DeletableTopicResult(name=name, topic_id=topic.topic_id)
 
 
-class _Creating(TopicChange):
+class _TopicCreation(TopicChange):
     """A CreateTopics under way."""
 
     def __init__(self, made_by: TopicRequests, token: Token, request: CreateTopicsRequest, context: Context) -> None:
@@ -167,7 +167,7 @@ class _Creating(TopicChange):
         self._requests.ctx.reply(self._token, CreateTopicsResponse(topics=tuple(results)))
 
 
-class _Growing(TopicChange):
+class _TopicGrowth(TopicChange):
     """A CreatePartitions under way."""
 
     def __init__(
@@ -201,7 +201,7 @@ class _Growing(TopicChange):
         self._requests.ctx.reply(self._token, CreatePartitionsResponse(results=tuple(results)))
 
 
-class _Deleting(TopicChange):
+class _TopicDeletion(TopicChange):
     """A DeleteTopics under way."""
 
     def __init__(self, made_by: TopicRequests, token: Token, request: DeleteTopicsRequest, context: Context) -> None:
@@ -230,7 +230,7 @@ class _Deleting(TopicChange):
         self._requests.ctx.reply(self._token, DeleteTopicsResponse(responses=tuple(results)))
 
 
-class _CreatingAutomatically(TopicChange):
+class _AutomaticCreation(TopicChange):
     """A topic made because metadata was asked for it. No request waits for it, and another may have made it first."""
 
     def __init__(self, made_by: TopicRequests, name: str) -> None:
@@ -242,7 +242,7 @@ class _CreatingAutomatically(TopicChange):
         return () if self._name in topics else topics.automatic(self._name, self._requests.ctx.now)
 
 
-class _Writing(TopicChange):
+class _Production(TopicChange):
     """Records that were produced."""
 
     def __init__(self, made_by: TopicRequests, written: RecordsWritten) -> None:

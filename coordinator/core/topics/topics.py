@@ -46,7 +46,7 @@ _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
 
 
-class Problem(Exception):
+class TopicError(Exception):
     """A topic request that is refused: the error, and what was wrong in words."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
@@ -56,7 +56,7 @@ class Problem(Exception):
 
 
 @dataclass(slots=True)
-class Partition:
+class SyntheticLog:
     """One partition's synthetic log. ``base_offset`` records were there at ``started_at``."""
 
     started_at: Millis
@@ -82,7 +82,7 @@ class Topic:
     name: str
     topic_id: str
     records_per_second: float
-    partitions: list[Partition] = field(default_factory=list)
+    partitions: list[SyntheticLog] = field(default_factory=list)
 
     def end_offset(self, partition: int, now: Millis) -> int:
         return self.partitions[partition].end_offset(now, self.records_per_second)
@@ -136,7 +136,7 @@ class Topics:
         partitions = topic.partitions
         before = len(partitions)
         for index in range(data.partition_id, data.partition_id + data.partitions):
-            partition = Partition(data.started_at, data.base_offset)
+            partition = SyntheticLog(data.started_at, data.base_offset)
             if index < len(partitions):
                 partitions[index] = partition
             else:
@@ -167,7 +167,7 @@ class Topics:
         """A new topic, and the records that make it so; or in the result why not."""
         try:
             count, rate = self._check(wanted, brokers)
-        except Problem as problem:
+        except TopicError as problem:
             refused = CreatableTopicResult(name=wanted.name, error_code=problem.error, error_message=problem.message)
             return refused, ()
         # Kafka: a topic that is only validated gets an id, too, which is thrown away.
@@ -194,7 +194,7 @@ class Topics:
         """Why a topic that metadata was asked for cannot be made, or ``NONE``."""
         try:
             check_name(name)
-        except Problem as problem:
+        except TopicError as problem:
             return problem.error
         return ErrorCode.NONE
 
@@ -208,19 +208,19 @@ class Topics:
     def _check(self, wanted: CreatableTopic, brokers: int) -> tuple[int, float]:
         check_name(wanted.name)
         if wanted.name in self.by_name or wanted.name == OFFSETS_TOPIC:
-            raise Problem(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {wanted.name!r} exists")
+            raise TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {wanted.name!r} exists")
         count = wanted.num_partitions
         if wanted.assignments:
             count = self._check_assignments(wanted)
         elif wanted.replication_factor != -1 and not 1 <= wanted.replication_factor <= max(brokers, 1):
-            raise Problem(
+            raise TopicError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"replication factor {wanted.replication_factor}: expected 1 to {max(brokers, 1)}, or -1",
             )
         if count == -1:
             count = self._settings.num_partitions
         if not 1 <= count <= MAX_PARTITIONS:
-            raise Problem(
+            raise TopicError(
                 ErrorCode.INVALID_PARTITIONS,
                 f"{count} partitions: expected 1 to {MAX_PARTITIONS}, or -1",
             )
@@ -228,12 +228,12 @@ class Topics:
 
     def _check_assignments(self, wanted: CreatableTopic) -> int:
         if wanted.num_partitions != -1 or wanted.replication_factor != -1:
-            raise Problem(
+            raise TopicError(
                 ErrorCode.INVALID_REQUEST, "with assignments both numPartitions and replicationFactor must be -1"
             )
         indexes = sorted(assignment.partition_index for assignment in wanted.assignments)
         if indexes != list(range(len(indexes))) or not all(entry.broker_ids for entry in wanted.assignments):
-            raise Problem(
+            raise TopicError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"assignments for partitions {indexes}: expected each of 0 to {len(indexes) - 1} once, with its nodes",
             )
@@ -249,7 +249,7 @@ class Topics:
             except ValueError:
                 rate = -1.0
             if not (0.0 <= rate <= 1e9):
-                raise Problem(
+                raise TopicError(
                     ErrorCode.INVALID_CONFIG, f"{RATE_CONFIG}={config.value}: expected records a second from 0 to 1e9"
                 )
         return rate
@@ -262,19 +262,19 @@ class Topics:
         topic = self.by_name.get(wanted.name)
         try:
             if topic is None:
-                raise Problem(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
+                raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
             before = len(topic.partitions)
             if not before < wanted.count <= MAX_PARTITIONS:
-                raise Problem(
+                raise TopicError(
                     ErrorCode.INVALID_PARTITIONS,
                     f"topic {wanted.name!r} has {before} partitions: expected more than that, not {wanted.count}",
                 )
             if wanted.assignments is not None and len(wanted.assignments) != wanted.count - before:
-                raise Problem(
+                raise TopicError(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                     f"{len(wanted.assignments)} assignments for {wanted.count - before} new partitions",
                 )
-        except Problem as problem:
+        except TopicError as problem:
             refused = CreatePartitionsTopicResult(
                 name=wanted.name, error_code=problem.error, error_message=problem.message
             )
@@ -346,9 +346,9 @@ def _new_topic(name: str, topic_id: str, rate: float, partitions: int, now: Mill
 
 
 def check_name(name: str) -> None:
-    """Kafka: Topic.validate. Raises :class:`Problem` for a name that no topic may have."""
+    """Kafka: Topic.validate. Raises :class:`TopicError` for a name that no topic may have."""
     if name in (".", "..") or not _LEGAL_NAME.fullmatch(name):
-        raise Problem(
+        raise TopicError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"{name[:60]!r} cannot be a topic's name: expected 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'",
         )

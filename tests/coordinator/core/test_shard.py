@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append, ReadLog
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog
 from rejoin.coordinator.core.runtime.routing import Shards
 from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.runtime.state_machine import StateMachine
@@ -39,7 +39,7 @@ class Noted(AppendCompletion):
 class Producers(StateMachine):
     """Remembers producer ids, and aborts a transaction after a second."""
 
-    def __init__(self, ctx: StepContext, log: Log) -> None:
+    def __init__(self, ctx: StepContext, log: ShardLog) -> None:
         self.ctx = ctx
         self.log = log
         self.known: list[int] = []

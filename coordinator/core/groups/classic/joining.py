@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.classic.member import Member, Parked, Protocols, rebalance_timeout_of
-from rejoin.coordinator.core.groups.classic.members import Members
+from rejoin.coordinator.core.groups.classic.member import Member, ParkedJoin, Protocols, rebalance_timeout_of
+from rejoin.coordinator.core.groups.classic.member_operations import MemberOperations
 from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
 from rejoin.coordinator.core.groups.classic.responses import join_accepted, join_refused
 from rejoin.coordinator.core.groups.classic.state import (
@@ -22,7 +22,7 @@ from rejoin.coordinator.core.groups.classic.state import (
 )
 from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log, response_error_of_write
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
     Cause,
@@ -41,18 +41,18 @@ FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 
 @dataclass(slots=True, frozen=True)
-class Join:
+class JoinAttempt:
     """A JoinGroup being handled."""
 
     request: JoinGroupRequest
     context: Context
-    parked: Parked
+    parked: ParkedJoin
 
 
-class Joining:
+class JoinRequests:
     """Handles JoinGroup for one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: Log, members: Members, rebalancer: Rebalancer) -> None:
+    def __init__(self, ctx: StepContext, log: ShardLog, members: MemberOperations, rebalancer: Rebalancer) -> None:
         self._ctx = ctx
         self._log = log
         self._members = members
@@ -60,7 +60,7 @@ class Joining:
 
     def join(self, group: ClassicGroup, token: Token, request: JoinGroupRequest, context: Context) -> None:
         """Admit a member, park its request, answer it at once, or refuse it."""
-        join = Join(request, context, Parked(token, context.api_version))
+        join = JoinAttempt(request, context, ParkedJoin(token, context.api_version))
         if not self._has_room(group, request.member_id):
             self._refuse_surplus(group, join)
         elif request.member_id:
@@ -80,7 +80,7 @@ class Joining:
             return member is not None or len(group.members) < limit
         return True
 
-    def _refuse_surplus(self, group: ClassicGroup, join: Join) -> None:
+    def _refuse_surplus(self, group: ClassicGroup, join: JoinAttempt) -> None:
         # Kafka: the member is only taken out. Nothing tries to end the join phase, which then runs to its timer.
         member_id = join.request.member_id
         member = group.members.get(member_id)
@@ -92,7 +92,7 @@ class Joining:
 
     # --- without a member id
 
-    def _join_new(self, group: ClassicGroup, join: Join) -> None:
+    def _join_new(self, group: ClassicGroup, join: JoinAttempt) -> None:
         request = join.request
         if group.state is DEAD:
             self._refuse(join, ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
@@ -108,7 +108,7 @@ class Joining:
             else:
                 self._add(group, join, new_id)
 
-    def _hand_out_id(self, group: ClassicGroup, join: Join, new_id: str) -> None:
+    def _hand_out_id(self, group: ClassicGroup, join: JoinAttempt, new_id: str) -> None:
         """Have a dynamic member come back with its id. One that never does leaves no ghost (KIP-394)."""
         request = join.request
         group.pending_join[new_id] = None
@@ -126,7 +126,7 @@ class Joining:
         )
         self._refuse(join, ErrorCode.MEMBER_ID_REQUIRED, new_id)
 
-    def _join_new_static(self, group: ClassicGroup, join: Join, new_id: str, instance_id: str) -> None:
+    def _join_new_static(self, group: ClassicGroup, join: JoinAttempt, new_id: str, instance_id: str) -> None:
         # Kafka: no MEMBER_ID_REQUIRED for static members; their instance id tells a retry from a newcomer.
         old_id = group.static_members.get(instance_id)
         if old_id is None:
@@ -136,7 +136,7 @@ class Joining:
 
     # --- with a member id
 
-    def _join_known(self, group: ClassicGroup, join: Join) -> None:
+    def _join_known(self, group: ClassicGroup, join: JoinAttempt) -> None:
         request = join.request
         member_id = request.member_id
         if group.state is DEAD:
@@ -156,7 +156,7 @@ class Joining:
             else:
                 self._rejoin(group, join, group.members[member_id])
 
-    def _rejoin(self, group: ClassicGroup, join: Join, member: Member) -> None:
+    def _rejoin(self, group: ClassicGroup, join: JoinAttempt, member: Member) -> None:
         changed = member.protocols != join.request.protocols
         cause: Literal["rejoin-metadata", "rejoin-leader"] = "rejoin-metadata" if changed else "rejoin-leader"
         if group.state is PREPARING_REBALANCE:
@@ -176,7 +176,7 @@ class Joining:
 
     # --- moves
 
-    def _add(self, group: ClassicGroup, join: Join, member_id: str) -> None:
+    def _add(self, group: ClassicGroup, join: JoinAttempt, member_id: str) -> None:
         """Make it a member, and the group rebalance."""
         ctx = self._ctx
         if group.is_initial:
@@ -207,7 +207,7 @@ class Joining:
         self._members.start_new_member_session(member)
         self._rebalancer.start_or_finish(group, self._cause("join-new", member, join))
 
-    def _park_rejoin(self, group: ClassicGroup, join: Join, member: Member) -> None:
+    def _park_rejoin(self, group: ClassicGroup, join: JoinAttempt, member: Member) -> None:
         changed = member.protocols != join.request.protocols
         self._members.park_join(group, member, join.parked)
         self._update(group, member, join)
@@ -224,12 +224,12 @@ class Joining:
             )
         )
 
-    def _update(self, group: ClassicGroup, member: Member, join: Join) -> None:
+    def _update(self, group: ClassicGroup, member: Member, join: JoinAttempt) -> None:
         group.replace_protocols(member, join.request.protocols)
         member.rebalance_timeout_ms = rebalance_timeout_of(join.request, join.context)
         member.session_timeout_ms = join.request.session_timeout_ms
 
-    def _replace_static(self, group: ClassicGroup, join: Join, old: Member, new_id: str) -> None:
+    def _replace_static(self, group: ClassicGroup, join: JoinAttempt, old: Member, new_id: str) -> None:
         """A static member came back under a new id: it takes the old one's place (KIP-345)."""
         members, rebalancer = self._members, self._rebalancer
         if group.state in (EMPTY, DEAD):
@@ -273,7 +273,7 @@ class Joining:
         self,
         cause: Literal["join-new", "rejoin-metadata", "rejoin-leader", "static-metadata", "static-protocol"],
         member: Member,
-        join: Join,
+        join: JoinAttempt,
     ) -> Cause:
         return Cause(
             cause=cause,
@@ -282,7 +282,7 @@ class Joining:
             client_reason=join.request.reason,
         )
 
-    def _refuse(self, join: Join, error: ErrorCode, member_id: str) -> None:
+    def _refuse(self, join: JoinAttempt, error: ErrorCode, member_id: str) -> None:
         self._ctx.reply(join.parked.token, join_refused(join.parked, error, member_id))
 
 
@@ -302,10 +302,10 @@ class ReplacementCompletion(AppendCompletion):
     """A static member's new id being written; the generation goes on, without a rebalance."""
 
     ctx: StepContext
-    members: Members
+    members: MemberOperations
     group: ClassicGroup
     member: Member
-    join: Join
+    join: JoinAttempt
     before: ReplacedMember
 
     def ended(self, error: ErrorCode) -> None:

@@ -23,7 +23,7 @@ topics_of = lru_cache(maxsize=16_384)(subscription_topics)
 
 
 @dataclass(slots=True, frozen=True)
-class Parked:
+class ParkedJoin:
     """A JoinGroup that waits for the join phase to end."""
 
     token: Token
@@ -45,7 +45,7 @@ class Member:
     protocols: Protocols
     assignment: bytes = b""
     is_new: bool = False
-    parked_join: Parked | None = None
+    parked_join: ParkedJoin | None = None
     parked_sync: Token | None = None
     session_key: TimerKey = field(init=False)
     _stored: MemberMetadata | None = field(init=False, default=None, repr=False, compare=False)

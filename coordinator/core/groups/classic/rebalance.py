@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup, InitialDelay
 from rejoin.coordinator.core.groups.classic.member import Member
-from rejoin.coordinator.core.groups.classic.members import Members
+from rejoin.coordinator.core.groups.classic.member_operations import MemberOperations
 from rejoin.coordinator.core.groups.classic.responses import join_accepted, sync_accepted, sync_refused
 from rejoin.coordinator.core.groups.classic.state import (
     COMPLETING_REBALANCE,
@@ -20,7 +20,7 @@ from rejoin.coordinator.core.groups.classic.state import (
     STABLE,
 )
 from rejoin.coordinator.core.groups.statistics import StatisticsStore, count_moves
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, Log, response_error_of_write
+from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
     AssignmentReceived,
@@ -41,7 +41,7 @@ from rejoin.protocol.records.consumer_offsets import group_record
 class Rebalancer:
     """Runs the rebalances of one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: Log, members: Members, statistics: StatisticsStore) -> None:
+    def __init__(self, ctx: StepContext, log: ShardLog, members: MemberOperations, statistics: StatisticsStore) -> None:
         self._ctx = ctx
         self._log = log
         self._members = members

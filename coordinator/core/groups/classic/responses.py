@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.classic.member import Member, Parked
+from rejoin.coordinator.core.groups.classic.member import Member, ParkedJoin
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse, JoinGroupResponseMember
 from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
 
 
-def join_refused(parked: Parked, error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+def join_refused(parked: ParkedJoin, error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
     """A JoinGroup response without a generation."""
     name = None if parked.version >= 7 else ""
     return JoinGroupResponse(error_code=error, protocol_name=name, member_id=member_id)
 
 
 def join_accepted(
-    parked: Parked,
+    parked: ParkedJoin,
     group: ClassicGroup,
     member_id: str,
     *,

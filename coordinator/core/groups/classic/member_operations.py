@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rejoin.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.classic.member import Member, Parked
+from rejoin.coordinator.core.groups.classic.member import Member, ParkedJoin
 from rejoin.coordinator.core.groups.classic.responses import join_refused, sync_refused
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.groups.group import emit_fenced
@@ -26,7 +26,7 @@ from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
 
 
-class Members:
+class MemberOperations:
     """Handles the members of one shard's groups, one by one."""
 
     def __init__(self, ctx: StepContext, statistics: StatisticsStore) -> None:
@@ -89,7 +89,7 @@ class Members:
 
     # --- parked requests
 
-    def park_join(self, group: ClassicGroup, member: Member, parked: Parked) -> None:
+    def park_join(self, group: ClassicGroup, member: Member, parked: ParkedJoin) -> None:
         """Let a JoinGroup wait. One that waited already gives way."""
         if member.parked_join is None:
             group.awaiting_join += 1

@@ -9,7 +9,7 @@ from typing import Final
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member
-from rejoin.coordinator.core.groups.classic.members import Members
+from rejoin.coordinator.core.groups.classic.member_operations import MemberOperations
 from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
 from rejoin.coordinator.core.groups.classic.responses import sync_accepted, sync_refused
 from rejoin.coordinator.core.groups.classic.state import (
@@ -40,10 +40,10 @@ HEARTBEAT_RESPONSES: Final = {error: HeartbeatResponse(error_code=error) for err
 """One answer for each error, made once: heartbeats are what a coordinator does all day."""
 
 
-class Membership:
+class MemberRequests:
     """Handles the requests of members for one shard's groups."""
 
-    def __init__(self, ctx: StepContext, members: Members, rebalancer: Rebalancer) -> None:
+    def __init__(self, ctx: StepContext, members: MemberOperations, rebalancer: Rebalancer) -> None:
         self._ctx = ctx
         self._members = members
         self._rebalancer = rebalancer
