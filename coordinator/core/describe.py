@@ -25,6 +25,7 @@ def of_node(node_id: int, cluster: ClusterMetadata, shards: GroupShards) -> Node
         node_id=node_id,
         partitions=[
             PartitionView(
+                topic=shard.partition.topic,
                 partition=shard.partition.partition,
                 epoch=shard.epoch,
                 state=shard.state,

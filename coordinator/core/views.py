@@ -90,8 +90,9 @@ class TimerView(NamedTuple):
 
 
 class PartitionView(View):
-    """An offsets partition that this node leads."""
+    """A partition that this node leads."""
 
+    topic: str
     partition: int
     epoch: int
     state: str

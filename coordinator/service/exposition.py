@@ -14,6 +14,7 @@ from prometheus_client.utils import floatToGoString
 
 from rejoin.coordinator.core.views import NodeView
 from rejoin.coordinator.service.metrics import Histogram, Metrics, StoreMetrics
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -160,12 +161,18 @@ def _store(store: StoreMetrics) -> Iterator[Metric]:
     yield _by_label(
         name + "appends_failed_total", "Appends that could not be written, by error.", "error", store.appends_failed
     )
-    yield _counter(name + "damaged_partitions_total", "Partitions that could not be read.", store.partitions_damaged)
+    damaged = [
+        ({"topic": topic, "partition": str(partition)}, count)
+        for (topic, partition), count in sorted(store.partitions_damaged.items())
+    ]
+    yield _family("counter", name + "damaged_partitions_total", "Partitions that could not be read.", damaged)
     yield _counter(name + "reconnections_total", "Connections to the store made anew.", store.reconnections)
 
 
 def _leases(metrics: Metrics, node: NodeView) -> Iterator[Metric]:
-    yield _gauge("rejoin_partitions_led", "Offsets partitions that this node leads.", len(node.partitions))
+    led = Counter(partition.topic for partition in node.partitions)
+    samples = [({"topic": topic}, led[topic]) for topic in sorted({OFFSETS_TOPIC, *led})]
+    yield _family("gauge", "rejoin_partitions_led", "Partitions that this node leads, by topic.", samples)
     yield _by_label(
         "rejoin_leases_total",
         "Leases taken, given back and lapsed; times that the store or this node's id could not be had.",

@@ -51,7 +51,7 @@ class StoreMetrics(Observer):
         self.records_read = 0
         self.appends_fenced = 0
         self.appends_failed: Counter[str] = Counter()
-        self.partitions_damaged = 0
+        self.partitions_damaged: Counter[TopicPartition] = Counter()
         self.records_removed = 0
         self.reconnections = 0
 
@@ -70,7 +70,7 @@ class StoreMetrics(Observer):
         self.appends_failed[error.name] += 1
 
     def damaged(self, partition: TopicPartition, text: str) -> None:
-        self.partitions_damaged += 1
+        self.partitions_damaged[partition] += 1
 
     def read(self, partition: TopicPartition, records: int, millis: float) -> None:
         self.load.observe(millis)

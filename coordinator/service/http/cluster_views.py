@@ -8,6 +8,7 @@ from rejoin.coordinator.core.cluster.requests import CLUSTER_ID
 from rejoin.coordinator.service.http.problems import Problem
 from rejoin.coordinator.service.runtime import Runtime
 from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicPartition
 
 
 def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
@@ -18,14 +19,14 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
     """
     leadership = runtime.leadership
     described = runtime.node.describe()
-    own = {partition.partition: partition for partition in described.partitions}
+    own = {TopicPartition(each.topic, each.partition): each for each in described.partitions}
     view = leadership.view()
     leaders = runtime.node.leaders
     partitions = []
     for index in range(runtime.node.settings.offsets_topic_num_partitions):
         partition = offsets_partition(index)
         lease = view.by_partition.get(partition)
-        mine = own.get(index)
+        mine = own.get(partition)
         leader = leaders.get(partition)
         if mine is not None:
             state, epoch, load_ms = mine.state.lower(), mine.epoch, runtime.load_ms.get(partition)

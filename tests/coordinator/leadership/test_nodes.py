@@ -163,7 +163,7 @@ async def test_the_cluster_shows_nodes_leases_epochs_and_load_times(three: Nodes
     assert (await three.look(three.apps[2], "/healthz"))[0] == 200
     async with three.session.get(three.apps[2].url + "/metrics") as answer:
         lines = (await answer.text()).splitlines()
-    assert "rejoin_partitions_led 2.0" in lines
+    assert 'rejoin_partitions_led{topic="__consumer_offsets"} 2.0' in lines
     assert any(line.startswith('rejoin_leases_total{what="taken"} ') for line in lines)
     assert 'rejoin_leases_total{what="lapsed"} 0.0' in lines
 
