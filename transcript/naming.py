@@ -16,7 +16,7 @@ from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, Membe
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.transcript.grammar.base import OUTSIDE, RequestCommand, Scope
-from rejoin.transcript.grammar.offsets import Fetch
+from rejoin.transcript.grammar.offsets import FetchCommand
 from rejoin.transcript.grammar.table import BY_REQUEST, CREATE_TOPIC, LEAVE, RESERVED
 from rejoin.transcript.grammar.words import NotExpressible
 from rejoin.transcript.members import MemberContext
@@ -24,7 +24,7 @@ from rejoin.transcript.members import MemberContext
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.\-]+")
 
 
-class Command(NamedTuple):
+class WrittenCommand(NamedTuple):
     """A command, the group it is about, and the name that its answer begins with."""
 
     text: str
@@ -56,7 +56,7 @@ class MemberNames:
         self._owners: dict[str, NamedMember] = {}
         """By member id: the member that it was handed to last."""
 
-    def command(self, request: Request, context: Context, effects: Sequence[Effect]) -> Command:
+    def command(self, request: Request, context: Context, effects: Sequence[Effect]) -> WrittenCommand:
         """The command that says this request. Raises :class:`NotExpressible`."""
         if isinstance(request, CreateTopicsRequest):
             return _topic_created(request, effects)
@@ -65,7 +65,7 @@ class MemberNames:
             raise NotExpressible
         version = context.api_version
         if isinstance(request, OffsetFetchRequest):
-            group_id = Fetch.asked(request, version).group_id
+            group_id = FetchCommand.asked(request, version).group_id
         else:
             group_id = getattr(request, "group_id", None)
         if group_id is not None and (not group_id or group_id != "".join(group_id.split())):
@@ -124,14 +124,14 @@ class MemberNames:
         version: int,
         group_id: str | None,
         member: MemberContext | None,
-    ) -> Command:
+    ) -> WrittenCommand:
         scope = Scope(group_id or "", member or MemberContext(name=OUTSIDE), self)
         words = [command.verb, *command.write(request, version, scope)]
         if not command.by_member:
-            return Command(" ".join(words), group_id)
-        return Command(" ".join([scope.member.name, *words]), group_id, scope.member.name)
+            return WrittenCommand(" ".join(words), group_id)
+        return WrittenCommand(" ".join([scope.member.name, *words]), group_id, scope.member.name)
 
-    def _join(self, command: RequestCommand, request: JoinGroupRequest, context: Context) -> Command:
+    def _join(self, command: RequestCommand, request: JoinGroupRequest, context: Context) -> WrittenCommand:
         member = self._joining(request, context)
         restarts = not request.member_id and bool(member.member_id)
         if restarts:
@@ -200,9 +200,9 @@ class MemberNames:
         return owner if itself else None
 
 
-def _topic_created(request: CreateTopicsRequest, effects: Sequence[Effect]) -> Command:
+def _topic_created(request: CreateTopicsRequest, effects: Sequence[Effect]) -> WrittenCommand:
     """A topic with the partitions that it got."""
     created = [event for event in effects if isinstance(event, TopicCreated)]
     if len(created) != 1:
         raise NotExpressible("" if created or not request.topics else "no topic was created")
-    return Command(f"{CREATE_TOPIC.verb} {created[0].topic} {created[0].partition_count}", is_silent=True)
+    return WrittenCommand(f"{CREATE_TOPIC.verb} {created[0].topic} {created[0].partition_count}", is_silent=True)

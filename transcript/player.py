@@ -72,7 +72,7 @@ class PendingRequest:
     answered: bool = False
 
 
-class Player:
+class TranscriptPlayer:
     """Runs commands on one node whose log takes no time, and collects what comes out."""
 
     def __init__(self) -> None:

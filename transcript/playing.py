@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from rejoin.transcript.document import RULE, Block, Line, read_blocks
 from rejoin.transcript.grammar.words import BadWord
-from rejoin.transcript.player import Player
+from rejoin.transcript.player import TranscriptPlayer
 
 
 class TranscriptError(Exception):
@@ -54,13 +54,13 @@ class PlayedTranscript:
         return [each for each in self.blocks if each.differs]
 
 
-def play(text: str, new_player: Callable[[], Player] = Player) -> PlayedTranscript:
+def play(text: str, new_player: Callable[[], TranscriptPlayer] = TranscriptPlayer) -> PlayedTranscript:
     """Play a transcript from its beginning. Raises :class:`TranscriptError` and :class:`NodeFailed`."""
     player = new_player()
     return PlayedTranscript([PlayedBlock(block, _played(player, block)) for block in read_blocks(text)])
 
 
-def _played(player: Player, block: Block) -> list[str]:
+def _played(player: TranscriptPlayer, block: Block) -> list[str]:
     player.lines = []
     for line in block.commands:
         try:

@@ -61,7 +61,7 @@ class StepsGone(Exception):
         self.first = first
 
 
-class Recorder:
+class StepRecorder:
     """Keeps the newest steps. ``began_at`` is the instant at which the node was ready."""
 
     def __init__(self, kept_steps: int = KEPT_STEPS) -> None:
@@ -109,7 +109,7 @@ class RecordedNode(Node):
     """A node that has every step recorded."""
 
     def __init__(
-        self, settings: Settings, new_id: Callable[[], str], recorder: Recorder, *, topics_logged: bool = False
+        self, settings: Settings, new_id: Callable[[], str], recorder: StepRecorder, *, topics_logged: bool = False
     ) -> None:
         super().__init__(settings, new_id, topics_logged=topics_logged)
         self._recorder = recorder

@@ -37,7 +37,7 @@ from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.words import NotExpressible
-from rejoin.transcript.naming import Command, MemberNames
+from rejoin.transcript.naming import MemberNames, WrittenCommand
 from rejoin.transcript.recording import Interception, Step
 from rejoin.transcript.responses import show
 
@@ -118,9 +118,9 @@ class TranscriptWriter:
                 self._write_elapsed(step)
             case Resigned() | Elected():
                 verb = "resign" if isinstance(what, Resigned) else "elect"
-                self._write_command(step, Command(verb, self._group_in(what.partition.partition)))
+                self._write_command(step, WrittenCommand(verb, self._group_in(what.partition.partition)))
             case SessionLost():
-                self._write_command(step, Command(f"expire {self._member(what.member_id)}", what.group_id))
+                self._write_command(step, WrittenCommand(f"expire {self._member(what.member_id)}", what.group_id))
             case RecordsWritten():
                 self._comment(f"{what.records} records written to {what.topic}:{what.partition}")
 
@@ -151,7 +151,7 @@ class TranscriptWriter:
         if why:
             self._comment(f"not expressible: {BY_REQUEST[type(what.request)].name}: {why}")
 
-    def _write_command(self, step: Step, command: Command, asking: Received | None = None) -> None:
+    def _write_command(self, step: Step, command: WrittenCommand, asking: Received | None = None) -> None:
         if command.group is not None and command.group != self._group:
             self._group = command.group
             self._command(step, f"group {command.group}")

@@ -38,13 +38,13 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
 from rejoin.protocol.types import TopicPartition
-from rejoin.transcript.recording import Recorder, RecordingSnapshot
+from rejoin.transcript.recording import RecordingSnapshot, StepRecorder
 
 ADMIN: Final = "admin"
 _RATE: Final = "emulator.records.per.second"
 
 
-class WhichMember(Body):
+class MemberKey(Body):
     """A member, by its member id, its group instance id, or a client id that no other member has."""
 
     group: str = Field(description="the group's id")
@@ -59,7 +59,7 @@ class WhichMember(Body):
         return self
 
 
-class WhichPartition(Body):
+class PartitionKey(Body):
     """An offsets partition, by its number or by a group in it."""
 
     partition: int | None = Field(default=None, ge=0, description="the offsets partition")
@@ -72,7 +72,7 @@ class WhichPartition(Body):
         return self
 
 
-class TopicWanted(Body):
+class TopicTarget(Body):
     """A topic as it shall be: it is created, or grown to so many partitions."""
 
     topic: str = Field(description="the topic's name")
@@ -80,7 +80,7 @@ class TopicWanted(Body):
     records_per_second: float | None = Field(default=None, ge=0, le=1e9, description="of each partition of a new topic")
 
 
-class Produced(Body):
+class NewRecords(Body):
     """Records that were written: end offsets move on."""
 
     topic: str = Field(description="the topic's name")
@@ -88,7 +88,7 @@ class Produced(Body):
     records: int = Field(ge=0, le=10**15, description="how many in each")
 
 
-class WhichSnapshot(Body):
+class SnapshotKey(Body):
     """A snapshot, by the name that making it answered with."""
 
     snapshot: str = Field(description="its name")
@@ -116,7 +116,7 @@ class AdminActions:
         log: OffsetsLog,
         injector: FaultInjector,
         faults: Faults,
-        recorder: Recorder,
+        recorder: StepRecorder,
         new_node: Callable[[], Node],
         create_initial_topics: Callable[[], Awaitable[None]],
     ) -> None:
@@ -133,7 +133,7 @@ class AdminActions:
 
     # --- members
 
-    def expire(self, which: WhichMember) -> dict[str, Any]:
+    def expire(self, which: MemberKey) -> dict[str, Any]:
         """Let a member's session run out now: what a client that vanishes looks like after its session timeout."""
         self._clock.catch_up()
         view, member = self._find(which)
@@ -145,7 +145,7 @@ class AdminActions:
         self._runtime.hand_in(SessionLost(view.group_id, member_id))
         return {"group": view.group_id, "member": member_id}
 
-    async def kick(self, which: WhichMember) -> dict[str, Any]:
+    async def kick(self, which: MemberKey) -> dict[str, Any]:
         """Remove a member as an administrator does: by a LeaveGroup from outside."""
         self._clock.catch_up()
         view, member = self._find(which)
@@ -157,7 +157,7 @@ class AdminActions:
             raise NotPossible("not-kicked", f"{member_id} cannot be removed from {view.group_id!r}: {error.name}")
         return {"group": view.group_id, "member": member_id}
 
-    def _find(self, which: WhichMember) -> tuple[GroupView, MemberView | str]:
+    def _find(self, which: MemberKey) -> tuple[GroupView, MemberView | str]:
         """The group and the member that is meant; an id that was only handed out is given as it is."""
         view = self._runtime.node.describe_group(which.group)
         if view is None:
@@ -181,7 +181,7 @@ class AdminActions:
 
     # --- offsets partitions
 
-    def resign(self, which: WhichPartition) -> dict[str, Any]:
+    def resign(self, which: PartitionKey) -> dict[str, Any]:
         """Stop leading an offsets partition: its groups are elsewhere now; waiting requests get NOT_COORDINATOR."""
         partition = self._partition(which)
         if partition not in self._runtime.leading:
@@ -192,7 +192,7 @@ class AdminActions:
         self._runtime.resign(partition)
         return {"topic": partition.topic, "partition": partition.partition, "leading": False}
 
-    def elect(self, which: WhichPartition) -> dict[str, Any]:
+    def elect(self, which: PartitionKey) -> dict[str, Any]:
         """Lead an offsets partition, in a new epoch: its groups are loaded from the offsets log."""
         partition = self._partition(which)
         self._clock.catch_up()
@@ -201,7 +201,7 @@ class AdminActions:
             raise NotPossible("not-alone", detail)
         return {"topic": partition.topic, "partition": partition.partition, "leading": True}
 
-    def _partition(self, which: WhichPartition) -> TopicPartition:
+    def _partition(self, which: PartitionKey) -> TopicPartition:
         count = self._runtime.node.settings.offsets_topic_num_partitions
         if which.group is not None:
             return offsets_partition(partition_for(which.group, count))
@@ -213,7 +213,7 @@ class AdminActions:
 
     # --- topics
 
-    async def set_topic(self, wanted: TopicWanted) -> dict[str, Any]:
+    async def set_topic(self, wanted: TopicTarget) -> dict[str, Any]:
         """Create a topic, or let it grow."""
         self._clock.catch_up()
         before = self._topics().get(wanted.topic)
@@ -243,7 +243,7 @@ class AdminActions:
             )
         return self._topics()[wanted.topic].model_dump(mode="json")
 
-    async def produce(self, produced: Produced) -> dict[str, Any]:
+    async def produce(self, produced: NewRecords) -> dict[str, Any]:
         """Move end offsets on, as if so many records had been written."""
         self._clock.catch_up()
         topic = self._topics().get(produced.topic)
@@ -277,7 +277,7 @@ class AdminActions:
         )
         return {"snapshot": name, "at_ms": self._clock.now(), "mark": self._recorder.mark}
 
-    def restore(self, which: WhichSnapshot) -> dict[str, Any]:
+    def restore(self, which: SnapshotKey) -> dict[str, Any]:
         """Go back to a snapshot, in time too. Requests that began to wait since then get NOT_COORDINATOR.
 
         Requests that waited then and still do go on waiting; those that were answered since get no second answer.

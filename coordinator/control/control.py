@@ -10,7 +10,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import AdminActions
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.controlled import ControlledRuntime, EventFeed
-from rejoin.coordinator.control.errors import NotFound, NotReached
+from rejoin.coordinator.control.errors import ConditionNotReached, NotFound
 from rejoin.coordinator.control.evidence import Evidence
 from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.faults import Fault, FaultRule, Faults
@@ -20,7 +20,7 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.protocol.message import Request
-from rejoin.transcript.recording import RecordedNode, Recorder
+from rejoin.transcript.recording import RecordedNode, StepRecorder
 
 
 class Control:
@@ -36,7 +36,7 @@ class Control:
         self._settings = settings
         self._topics_logged = topics_logged
         self.clock = clock
-        self.recorder = Recorder()
+        self.recorder = StepRecorder()
         self.faults = Faults()
         self._ids = 0
         self.node = self._new_node()
@@ -90,10 +90,10 @@ class Control:
         return found
 
     async def wait_for_fault(self, fault: Fault, hits: int, timeout_ms: int) -> None:
-        """Return when a rule has so many hits. Raises :class:`NotReached` when it has not in time."""
+        """Return when a rule has so many hits. Raises :class:`ConditionNotReached` when it has not in time."""
         if not await fault.wait(hits, timeout_ms):
             detail = f"fault {fault.id} was applied {fault.hits} times within {timeout_ms} ms, expected {hits}"
-            raise NotReached(detail, {"fault": fault.shown()})
+            raise ConditionNotReached(detail, {"fault": fault.shown()})
 
     def status(self) -> dict[str, Any]:
         """Where everything stands."""

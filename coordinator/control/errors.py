@@ -23,7 +23,7 @@ class NotPossible(ControlError):
     """It cannot be done in the state that things are in."""
 
 
-class NotReached(ControlError):
+class ConditionNotReached(ControlError):
     """What was waited for did not come about in time."""
 
     def __init__(self, detail: str, more: dict[str, Any]) -> None:

@@ -9,13 +9,13 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.controlled import ControlledRuntime
 from rejoin.coordinator.control.errors import InvalidArgument, StepsNotKept
 from rejoin.journal.events.base import Event
-from rejoin.transcript.recording import Recorder, Step, StepsGone
+from rejoin.transcript.recording import Step, StepRecorder, StepsGone
 
 
 class Evidence:
     """Writes it from the recording."""
 
-    def __init__(self, settings: Settings, runtime: ControlledRuntime, recorder: Recorder) -> None:
+    def __init__(self, settings: Settings, runtime: ControlledRuntime, recorder: StepRecorder) -> None:
         self._settings = settings
         self._runtime = runtime
         self._recorder = recorder

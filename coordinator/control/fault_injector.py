@@ -13,7 +13,7 @@ from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.coordinator.pending import NoReply, PendingReply
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
-from rejoin.transcript.recording import Interception, Recorder
+from rejoin.transcript.recording import Interception, StepRecorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class HeldReply(PendingReply):
 class FaultInjector:
     """Every request passes it. Without rules it only keeps the clock up to date."""
 
-    def __init__(self, runtime: ControlledRuntime, clock: VirtualClock, faults: Faults, recorder: Recorder) -> None:
+    def __init__(self, runtime: ControlledRuntime, clock: VirtualClock, faults: Faults, recorder: StepRecorder) -> None:
         self._runtime = runtime
         self._clock = clock
         self._faults = faults

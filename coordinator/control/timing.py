@@ -15,7 +15,7 @@ from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.views import TimerView
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import format_event
-from rejoin.transcript.recording import Recorder
+from rejoin.transcript.recording import StepRecorder
 
 LONGEST_MS: Final = 10 * 365 * 86_400_000
 _DAY_MS: Final = 86_400_000
@@ -48,7 +48,7 @@ class ClockDriver:
     """Advances the clock, one alarm at a time."""
 
     def __init__(
-        self, clock: VirtualClock, runtime: ControlledRuntime, injector: FaultInjector, recorder: Recorder
+        self, clock: VirtualClock, runtime: ControlledRuntime, injector: FaultInjector, recorder: StepRecorder
     ) -> None:
         self._clock = clock
         self._runtime = runtime

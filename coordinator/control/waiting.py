@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.controlled import ControlledRuntime, EventFeed
-from rejoin.coordinator.control.errors import NotReached
+from rejoin.coordinator.control.errors import ConditionNotReached
 from rejoin.coordinator.control.faults import Body
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.views import GroupView
@@ -27,7 +27,7 @@ def _state(value: object) -> object:
     return states[value.lower()]
 
 
-class GroupWanted(Body):
+class GroupCondition(Body):
     """What is waited for; fields are AND-ed. A group that does not exist counts as Dead, without members."""
 
     group: str = Field(description="the group's id")
@@ -99,8 +99,8 @@ class GroupWaiter:
         self._clock = clock
         self._feed = feed
 
-    async def wait(self, wanted: GroupWanted) -> GroupView | None:
-        """The group, once it is as wanted. Raises :class:`NotReached` with how it was at the end of the time."""
+    async def wait(self, wanted: GroupCondition) -> GroupView | None:
+        """The group, once it is as wanted. Raises :class:`ConditionNotReached` with how it was then."""
         view = self._view(wanted.group)
         try:
             async with asyncio.timeout(wanted.timeout_ms / 1_000):
@@ -116,12 +116,12 @@ class GroupWaiter:
     def _view(self, group_id: str) -> GroupView | None:
         return self._runtime.node.describe_group(group_id)
 
-    def _not_reached(self, wanted: GroupWanted, when: str) -> NotReached:
+    def _not_reached(self, wanted: GroupCondition, when: str) -> ConditionNotReached:
         view = self._view(wanted.group)
         seen = looks(wanted.group, view, self._clock.now())
         shown: dict[str, Any] | None = None if view is None else view.model_dump(mode="json")
         detail = f"group {wanted.group!r} was not {wanted.in_words()} {when}; {seen}"
-        return NotReached(detail, {"group": shown})
+        return ConditionNotReached(detail, {"group": shown})
 
 
 def _assigned(view: GroupView | None) -> int:

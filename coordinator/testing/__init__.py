@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rejoin.coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
     from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, running
-    from rejoin.coordinator.testing.results import Advanced, EmittedEvent, Fired, NoAnswer, NotReached, Refused
+    from rejoin.coordinator.testing.results import ClockAdvance, EmittedEvent, FiredTimer, NoAnswer, NotReached, Refused
 
 __all__ = [
-    "Advanced",
     "BlockingFault",
     "BlockingGroupCoordinator",
+    "ClockAdvance",
     "EmittedEvent",
     "FaultHandle",
-    "Fired",
+    "FiredTimer",
     "GroupCoordinator",
     "NoAnswer",
     "NotReached",
@@ -41,7 +41,7 @@ __all__ = [
 _PARTS: Final = {
     "blocking": ("BlockingFault", "BlockingGroupCoordinator", "running_in_thread"),
     "coordinator": ("FaultHandle", "GroupCoordinator", "running"),
-    "results": ("Advanced", "EmittedEvent", "Fired", "NoAnswer", "NotReached", "Refused"),
+    "results": ("ClockAdvance", "EmittedEvent", "FiredTimer", "NoAnswer", "NotReached", "Refused"),
 }
 
 

@@ -13,7 +13,7 @@ from rejoin.coordinator.control.faults import When
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
 from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers, running
-from rejoin.coordinator.testing.results import Advanced
+from rejoin.coordinator.testing.results import ClockAdvance
 from rejoin.protocol.message import Request, Response
 
 T = TypeVar("T")
@@ -147,15 +147,15 @@ class BlockingGroupCoordinator:
             self.behind.wait_for_group(group_id, state, members, assigned, generation, waiting, timeout_ms)
         )
 
-    def advance(self, millis: int, settle_ms: int = 0) -> Advanced:
+    def advance(self, millis: int, settle_ms: int = 0) -> ClockAdvance:
         """Let time pass. ``settle_ms`` is real time for clients to react, whenever something fired."""
         return self._wait(self.behind.advance(millis, settle_ms))
 
-    def advance_to_next(self, at_most_ms: int = 86_400_000) -> Advanced:
+    def advance_to_next(self, at_most_ms: int = 86_400_000) -> ClockAdvance:
         """Let time pass until a timer fires."""
         return self._wait(self.behind.advance_to_next(at_most_ms))
 
-    def advance_until_idle(self, at_most_ms: int = 86_400_000, settle_ms: int = 0) -> Advanced:
+    def advance_until_idle(self, at_most_ms: int = 86_400_000, settle_ms: int = 0) -> ClockAdvance:
         """Let time pass until no timer is left but the look at old offsets."""
         return self._wait(self.behind.advance_until_idle(at_most_ms, settle_ms))
 

@@ -14,19 +14,19 @@ import structlog
 from pydantic import ValidationError
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.admin_actions import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
+from rejoin.coordinator.control.admin_actions import MemberKey, NewRecords, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import ControlError
 from rejoin.coordinator.control.faults import Fault, FaultRule, When
 from rejoin.coordinator.control.timing import Advance
-from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWanted
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.pending import NoReply
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, ControlOptions, Options, Topic
 from rejoin.coordinator.storage.memory import MemoryLog
-from rejoin.coordinator.testing.results import Advanced, NoAnswer, Refused, raised
+from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, Refused, raised
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
 
@@ -165,7 +165,7 @@ class GroupCoordinator:
         """The group, once it is so; none where that means that there is none. Raises NotReached with how it was."""
 
         async def wait(control: Control) -> GroupView | None:
-            wanted = GroupWanted(
+            wanted = GroupCondition(
                 group=group_id,
                 state=state,
                 members=members,
@@ -180,20 +180,20 @@ class GroupCoordinator:
 
     # --- the clock
 
-    async def advance(self, millis: int, settle_ms: int = 0) -> Advanced:
+    async def advance(self, millis: int, settle_ms: int = 0) -> ClockAdvance:
         """Let time pass. ``settle_ms`` is real time for clients to react, whenever something fired."""
         return await self._advance(Advance(advance_ms=millis, settle_ms=settle_ms))
 
-    async def advance_to_next(self, at_most_ms: int = 86_400_000) -> Advanced:
+    async def advance_to_next(self, at_most_ms: int = 86_400_000) -> ClockAdvance:
         """Let time pass until a timer fires."""
         return await self._advance(Advance(until="next", at_most_ms=at_most_ms))
 
-    async def advance_until_idle(self, at_most_ms: int = 86_400_000, settle_ms: int = 0) -> Advanced:
+    async def advance_until_idle(self, at_most_ms: int = 86_400_000, settle_ms: int = 0) -> ClockAdvance:
         """Let time pass until no timer is left but the look at old offsets."""
         return await self._advance(Advance(until="idle", at_most_ms=at_most_ms, settle_ms=settle_ms))
 
-    async def _advance(self, how: Advance) -> Advanced:
-        return Advanced.read(await self.do(lambda control: control.clock_driver.advance(how)))
+    async def _advance(self, how: Advance) -> ClockAdvance:
+        return ClockAdvance.read(await self.do(lambda control: control.clock_driver.advance(how)))
 
     # --- faults
 
@@ -240,7 +240,7 @@ class GroupCoordinator:
         """Let a member's session run out now; returns its id."""
 
         async def expire(control: Control) -> str:
-            which = WhichMember(group=group_id, member=member, instance=instance, client_id=client_id)
+            which = MemberKey(group=group_id, member=member, instance=instance, client_id=client_id)
             return str(control.actions.expire(which)["member"])
 
         return await self.do(expire)
@@ -251,7 +251,7 @@ class GroupCoordinator:
         """Remove a member as an administrator does; returns its id."""
 
         async def kick(control: Control) -> str:
-            which = WhichMember(group=group_id, member=member, instance=instance, client_id=client_id)
+            which = MemberKey(group=group_id, member=member, instance=instance, client_id=client_id)
             return str((await control.actions.kick(which))["member"])
 
         return await self.do(kick)
@@ -260,7 +260,7 @@ class GroupCoordinator:
         """Lose an offsets partition, named by its number or by a group in it; returns its number."""
 
         async def resign(control: Control) -> int:
-            return int(control.actions.resign(WhichPartition(partition=partition, group=group))["partition"])
+            return int(control.actions.resign(PartitionKey(partition=partition, group=group))["partition"])
 
         return await self.do(resign)
 
@@ -268,7 +268,7 @@ class GroupCoordinator:
         """Lead an offsets partition, loaded anew from the offsets log; returns its number."""
 
         async def elect(control: Control) -> int:
-            return int(control.actions.elect(WhichPartition(partition=partition, group=group))["partition"])
+            return int(control.actions.elect(PartitionKey(partition=partition, group=group))["partition"])
 
         return await self.do(elect)
 
@@ -276,7 +276,7 @@ class GroupCoordinator:
         """Create a topic, or let it grow to so many partitions."""
 
         async def set_topic(control: Control) -> TopicView:
-            wanted = TopicWanted(topic=topic, partitions=partitions, records_per_second=records_per_second)
+            wanted = TopicTarget(topic=topic, partitions=partitions, records_per_second=records_per_second)
             return TopicView.model_validate(await control.actions.set_topic(wanted))
 
         return await self.do(set_topic)
@@ -285,7 +285,7 @@ class GroupCoordinator:
         """Move end offsets on by so many records, of one partition or of all."""
 
         async def produce(control: Control) -> TopicView:
-            produced = Produced(topic=topic, partition=partition, records=records)
+            produced = NewRecords(topic=topic, partition=partition, records=records)
             return TopicView.model_validate(await control.actions.produce(produced))
 
         return await self.do(produce)
@@ -302,7 +302,7 @@ class GroupCoordinator:
         """Go back to a snapshot, in time too."""
 
         async def restore(control: Control) -> None:
-            control.actions.restore(WhichSnapshot(snapshot=snapshot))
+            control.actions.restore(SnapshotKey(snapshot=snapshot))
 
         await self.do(restore)
 

@@ -19,7 +19,7 @@ class NoAnswer(Exception):
     """A request got no answer, since a fault lost it or the coordinator stopped."""
 
 
-class Fired(NamedTuple):
+class FiredTimer(NamedTuple):
     """A timer that fired: ``session``, ``join``, ``sync``, ``append``, ``expiry`` or the ``latency`` of a fault."""
 
     timer: str
@@ -37,20 +37,20 @@ class EmittedEvent(NamedTuple):
     text: str
 
 
-class Advanced(NamedTuple):
+class ClockAdvance(NamedTuple):
     """How far time went and what happened on the way. ``reached`` is false when it did not get as far as asked."""
 
     now_ms: int
     advanced_ms: int
     reached: bool
-    fired: list[Fired]
+    fired: list[FiredTimer]
     events: list[EmittedEvent]
 
     @classmethod
     def read(cls, answer: dict[str, Any]) -> Self:
         """From the control's own answer."""
         fired = [
-            Fired(each["timer"], each["after_ms"], each.get("group"), each.get("member"), each.get("fault"))
+            FiredTimer(each["timer"], each["after_ms"], each.get("group"), each.get("member"), each.get("fault"))
             for each in answer["fired"]
         ]
         events = [EmittedEvent(each["after_ms"], each["event"], each["text"]) for each in answer["events"]]
@@ -59,4 +59,4 @@ class Advanced(NamedTuple):
 
 def raised(error: errors.ControlError) -> Exception:
     """An error of the control as what the kit raises."""
-    return NotReached(error.detail) if isinstance(error, errors.NotReached) else Refused(error.detail)
+    return NotReached(error.detail) if isinstance(error, errors.ConditionNotReached) else Refused(error.detail)

@@ -18,7 +18,7 @@ from rejoin.simulation.search.search import FAULTS_MS, random_scenario
 from rejoin.simulation.world import Millis
 from rejoin.transcript.document import read_blocks
 from rejoin.transcript.driver import START
-from rejoin.transcript.player import Player
+from rejoin.transcript.player import TranscriptPlayer
 
 Lines = list[tuple[Millis, str]]
 
@@ -39,7 +39,7 @@ class Events(Watcher):
                 self.emitted.append((self.lab.world.now, self.transcript.pretty(format_event(effect))))
 
 
-class Listening(Player):
+class Listening(TranscriptPlayer):
     """A player that keeps the events of its group."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rejoin.__main__ import build
 from rejoin.transcript.grammar.table import ADMIN_REQUESTS, DIRECTIVES, MEMBER_DIRECTIVES, MEMBER_REQUESTS
-from rejoin.transcript.player import Player
+from rejoin.transcript.player import TranscriptPlayer
 from rejoin.transcript.playing import TranscriptError, play
 
 CLEAN = """\
@@ -152,6 +152,6 @@ def test_every_command_of_the_language_is_listed_and_can_be_run(capsys: pytest.C
     for verb in (*DIRECTIVES, *ADMIN_REQUESTS, *MEMBER_REQUESTS, *MEMBER_DIRECTIVES):
         assert verb in listed
     for verb in DIRECTIVES:
-        assert callable(getattr(Player, f"do_{verb}"))
+        assert callable(getattr(TranscriptPlayer, f"do_{verb}"))
     for verb in MEMBER_DIRECTIVES:
-        assert callable(getattr(Player, f"member_{verb}"))
+        assert callable(getattr(TranscriptPlayer, f"member_{verb}"))

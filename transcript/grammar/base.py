@@ -18,7 +18,7 @@ OUTSIDE: Final = "admin"
 """The client that is in no group."""
 
 
-class Members(Protocol):
+class MemberDirectory(Protocol):
     """The members that a transcript has named."""
 
     def named(self, name: str) -> MemberContext:
@@ -34,7 +34,7 @@ class Scope:
 
     group_id: str
     member: MemberContext
-    members: Members
+    members: MemberDirectory
     offsets_partition: int = 0
     """The group's."""
 

@@ -43,7 +43,7 @@ from rejoin.transcript.grammar.words import (
 from rejoin.transcript.members import MemberContext
 
 
-class Join(RequestCommand):
+class JoinCommand(RequestCommand):
     """A JoinGroup. Its options stay with the member, but for the id and the reason."""
 
     verb = "join"
@@ -74,7 +74,7 @@ class Join(RequestCommand):
         return super().build(values, rest, version, scope)
 
 
-class Sync(RequestCommand):
+class SyncCommand(RequestCommand):
     """A SyncGroup; the leader's gives assignments, to members by their names or ids."""
 
     verb = "sync"
@@ -118,7 +118,7 @@ class Sync(RequestCommand):
         return ["give", *shares] if shares else []
 
 
-class Beat(RequestCommand):
+class BeatCommand(RequestCommand):
     """A Heartbeat."""
 
     verb = "beat"
@@ -129,7 +129,7 @@ class Beat(RequestCommand):
     options = (ID, GENERATION, INSTANCE)
 
 
-class Leave(RequestCommand):
+class LeaveCommand(RequestCommand):
     """A LeaveGroup of one member."""
 
     verb = "leave"
@@ -156,7 +156,7 @@ class Leave(RequestCommand):
         }
 
 
-class LeaveTogether(RequestCommand):
+class LeaveTogetherCommand(RequestCommand):
     """A LeaveGroup of several members, as a tool sends it."""
 
     verb = "leave"
@@ -197,7 +197,7 @@ def _written_types(types: tuple[str, ...], _: MemberContext) -> str:
     return write_word("".join(types))
 
 
-class List(RequestCommand):
+class ListCommand(RequestCommand):
     """A ListGroups."""
 
     verb = "list"
@@ -217,7 +217,7 @@ class List(RequestCommand):
         return [write_word(state) for state in request.states_filter]
 
 
-class Describe(RequestCommand):
+class DescribeCommand(RequestCommand):
     """A DescribeGroups; of the current group unless others are named."""
 
     verb = "describe"
@@ -242,7 +242,7 @@ class Describe(RequestCommand):
         return [write_word(group_id) for group_id in request.groups]
 
 
-class Delete(RequestCommand):
+class DeleteCommand(RequestCommand):
     """A DeleteGroups."""
 
     verb = "delete"

@@ -44,7 +44,7 @@ from rejoin.transcript.grammar.base import (
 from rejoin.transcript.grammar.words import BadWord, NotExpressible, read_number, read_offsets, write_offset
 
 
-class Commit(RequestCommand):
+class CommitCommand(RequestCommand):
     """An OffsetCommit."""
 
     verb = "commit"
@@ -94,7 +94,7 @@ class Commit(RequestCommand):
         return _written_offsets(request)
 
 
-class Txn(RequestCommand):
+class TxnCommand(RequestCommand):
     """A TxnOffsetCommit."""
 
     verb = "txn"
@@ -134,7 +134,7 @@ def _written_offsets(request: OffsetCommitRequest | TxnOffsetCommitRequest) -> l
     ]
 
 
-class End(RequestCommand):
+class EndCommand(RequestCommand):
     """The markers of a transaction, for the group's offsets partition."""
 
     verb = "end"
@@ -161,7 +161,7 @@ class End(RequestCommand):
         raise NotExpressible("markers are for offsets partitions, and a transcript's are for a group's own")
 
 
-class Fetch(RequestCommand):
+class FetchCommand(RequestCommand):
     """An OffsetFetch of one group."""
 
     verb = "fetch"
@@ -193,7 +193,7 @@ class Fetch(RequestCommand):
         return request.groups[0] if version >= 8 else request
 
 
-class Forget(RequestCommand):
+class ForgetCommand(RequestCommand):
     """An OffsetDelete."""
 
     verb = "forget"

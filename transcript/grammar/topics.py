@@ -16,7 +16,7 @@ _NO_TOPIC_ID: Final = "A" * 22
 _TIMEOUT_MS: Final = 1_000
 
 
-class CreateTopic(RequestCommand):
+class CreateTopicCommand(RequestCommand):
     """A CreateTopics of one topic."""
 
     verb = "topic"
@@ -39,7 +39,7 @@ class CreateTopic(RequestCommand):
         return [write_word(request.topics[0].name), str(request.topics[0].num_partitions)]
 
 
-class GrowTopic(RequestCommand):
+class GrowTopicCommand(RequestCommand):
     """A CreatePartitions of one topic."""
 
     verb = "topic"
@@ -60,7 +60,7 @@ class GrowTopic(RequestCommand):
         return [write_word(request.topics[0].name), "to", str(request.topics[0].count)]
 
 
-class DeleteTopic(RequestCommand):
+class DeleteTopicCommand(RequestCommand):
     """A DeleteTopics of one topic, by its name."""
 
     verb = "topic"
@@ -81,7 +81,7 @@ class DeleteTopic(RequestCommand):
         return [write_word(names[0]), "gone"]
 
 
-class Find(RequestCommand):
+class FindCommand(RequestCommand):
     """A FindCoordinator."""
 
     verb = "find"

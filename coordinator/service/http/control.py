@@ -12,20 +12,20 @@ import orjson
 from aiohttp import web
 from pydantic import Field, ValidationError
 
-from rejoin.coordinator.control.admin_actions import Produced, TopicWanted, WhichMember, WhichPartition, WhichSnapshot
+from rejoin.coordinator.control.admin_actions import MemberKey, NewRecords, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import (
+    ConditionNotReached,
     ControlError,
     InvalidArgument,
     NotFound,
     NotPossible,
-    NotReached,
     RequestFailed,
     StepsNotKept,
 )
 from rejoin.coordinator.control.faults import Body, Fault, FaultRule
 from rejoin.coordinator.control.timing import Advance
-from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWanted, Timeout
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, Timeout
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending import PendingReply
 from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field_errors, one_error
@@ -37,42 +37,42 @@ _STATUS: Final[dict[type[ControlError], int]] = {
     InvalidArgument: 400,
     NotFound: 404,
     NotPossible: 409,
-    NotReached: 409,
+    ConditionNotReached: 409,
     RequestFailed: 500,
 }
 
 
-class HitsWanted(Body):
+class HitCount(Body):
     """How many hits a fault shall have."""
 
     hits: int = Field(default=1, ge=0, description="so many requests, or more")
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
 
 
-class Nothing(Body):
+class NoFields(Body):
     """No fields."""
 
 
-class Since(Body):
+class RecordingQuery(Body):
     """Which part of the recording."""
 
     since: int = Field(default=0, ge=0, description="a mark: what came behind it; all of it unless given")
     group: str | None = Field(default=None, description="what is about this group only")
 
 
-class TranscriptWanted(Since):
+class TranscriptQuery(RecordingQuery):
     """Which part of the recording, and what it shows."""
 
     claim: str = Field(default="", description="the transcript's first line: what it shows")
 
 
-class KafkaSince(Since):
+class LogQuery(RecordingQuery):
     """Which part of the recording, and in whose form."""
 
     kafka: str = Field(default="3.9", description="the Kafka version whose form it shall have")
 
 
-class Operation(NamedTuple):
+class ControlOperation(NamedTuple):
     """One method on one path; ``{id}`` stands for a part of the path."""
 
     method: str
@@ -83,7 +83,7 @@ class Operation(NamedTuple):
     in_query: bool = False
 
 
-class Text(NamedTuple):
+class TextAnswer(NamedTuple):
     """An answer that is not JSON."""
 
     text: str
@@ -123,7 +123,7 @@ class ControlRoutes:
         except ControlError as error:
             raise problem_of(error) from None
         headers = {"Kafka-Control-Mark": str(self._control.recorder.mark)}
-        if isinstance(answer, Text):
+        if isinstance(answer, TextAnswer):
             return web.Response(body=answer.text.encode(), content_type="text/plain", charset="utf-8", headers=headers)
         return web.Response(body=orjson.dumps(answer), content_type="application/json", headers=headers)
 
@@ -150,7 +150,7 @@ class ControlRoutes:
         raise Problem(404, "unknown-route", detail, one_error("path", "unknown route", path))
 
     @staticmethod
-    def _read(operation: Operation, body: bytes, query: str) -> Body:
+    def _read(operation: ControlOperation, body: bytes, query: str) -> Body:
         where = f"{operation.method} {operation.path}"
         try:
             if operation.in_query:
@@ -188,143 +188,145 @@ class ControlRoutes:
             ],
         }
 
-    def _table(self) -> list[Operation]:
+    def _table(self) -> list[ControlOperation]:
         control = self._control
         actions, evidence = control.actions, control.evidence
 
-        async def describe(_: Nothing, __: str) -> Any:
+        async def describe(_: NoFields, __: str) -> Any:
             return self.describe()
 
-        async def mark(_: Nothing, __: str) -> Any:
+        async def mark(_: NoFields, __: str) -> Any:
             return {"mark": control.recorder.mark}
 
-        async def clock(_: Nothing, __: str) -> Any:
+        async def clock(_: NoFields, __: str) -> Any:
             return control.clock_driver.shown()
 
         async def advance(how: Advance, _: str) -> Any:
             return await control.clock_driver.advance(how)
 
-        async def faults(_: Nothing, __: str) -> Any:
+        async def faults(_: NoFields, __: str) -> Any:
             return {"faults": [fault.shown() for fault in control.faults.all()]}
 
         async def add_fault(rule: FaultRule, _: str) -> Any:
             return control.add_fault(rule).shown()
 
-        async def clear_faults(_: Nothing, __: str) -> Any:
+        async def clear_faults(_: NoFields, __: str) -> Any:
             removed = [fault.shown() for fault in control.faults.all()]
             control.faults.clear()
             return {"removed": removed}
 
-        async def fault(_: Nothing, fault_id: str) -> Any:
+        async def fault(_: NoFields, fault_id: str) -> Any:
             return control.fault(fault_id).shown()
 
-        async def remove_fault(_: Nothing, fault_id: str) -> Any:
+        async def remove_fault(_: NoFields, fault_id: str) -> Any:
             found: Fault = control.fault(fault_id)
             control.faults.remove(found)
             return found.shown()
 
-        async def release(_: Nothing, fault_id: str) -> Any:
+        async def release(_: NoFields, fault_id: str) -> Any:
             found = control.fault(fault_id)
             let_go = found.release()
             return {**found.shown(), "let_go": let_go}
 
-        async def wait_for_fault(wanted: HitsWanted, fault_id: str) -> Any:
+        async def wait_for_fault(wanted: HitCount, fault_id: str) -> Any:
             found = control.fault(fault_id)
             await control.wait_for_fault(found, wanted.hits, wanted.timeout_ms)
             return found.shown()
 
-        async def wait_for_group(wanted: GroupWanted, _: str) -> Any:
+        async def wait_for_group(wanted: GroupCondition, _: str) -> Any:
             view = await control.groups.wait(wanted)
             return {"group": None if view is None else view.model_dump(mode="json")}
 
-        async def expire(which: WhichMember, _: str) -> Any:
+        async def expire(which: MemberKey, _: str) -> Any:
             return actions.expire(which)
 
-        async def kick(which: WhichMember, _: str) -> Any:
+        async def kick(which: MemberKey, _: str) -> Any:
             return await actions.kick(which)
 
-        async def resign(which: WhichPartition, _: str) -> Any:
+        async def resign(which: PartitionKey, _: str) -> Any:
             return actions.resign(which)
 
-        async def elect(which: WhichPartition, _: str) -> Any:
+        async def elect(which: PartitionKey, _: str) -> Any:
             return actions.elect(which)
 
-        async def set_topic(wanted: TopicWanted, _: str) -> Any:
+        async def set_topic(wanted: TopicTarget, _: str) -> Any:
             return await actions.set_topic(wanted)
 
-        async def produce(produced: Produced, _: str) -> Any:
+        async def produce(produced: NewRecords, _: str) -> Any:
             return await actions.produce(produced)
 
-        async def snapshot(_: Nothing, __: str) -> Any:
+        async def snapshot(_: NoFields, __: str) -> Any:
             return actions.snapshot()
 
-        async def restore(which: WhichSnapshot, _: str) -> Any:
+        async def restore(which: SnapshotKey, _: str) -> Any:
             return actions.restore(which)
 
-        async def reset(_: Nothing, __: str) -> Any:
+        async def reset(_: NoFields, __: str) -> Any:
             return await actions.reset()
 
-        async def transcript(wanted: TranscriptWanted, _: str) -> Any:
-            return Text(evidence.transcript(wanted.since, wanted.group, wanted.claim))
+        async def transcript(wanted: TranscriptQuery, _: str) -> Any:
+            return TextAnswer(evidence.transcript(wanted.since, wanted.group, wanted.claim))
 
-        async def broker_log(wanted: KafkaSince, _: str) -> Any:
-            return Text(evidence.broker_log(wanted.kafka, wanted.since, wanted.group))
+        async def broker_log(wanted: LogQuery, _: str) -> Any:
+            return TextAnswer(evidence.broker_log(wanted.kafka, wanted.since, wanted.group))
 
-        async def request_log(wanted: KafkaSince, _: str) -> Any:
-            return Text(evidence.request_log(wanted.kafka, wanted.since, wanted.group))
+        async def request_log(wanted: LogQuery, _: str) -> Any:
+            return TextAnswer(evidence.request_log(wanted.kafka, wanted.since, wanted.group))
 
         at = CONTROL
         return [
-            Operation("GET", at, "this description, and where everything stands", Nothing, describe),
-            Operation("GET", f"{at}/clock", "what time it is, and when something is due", Nothing, clock),
-            Operation("POST", f"{at}/clock", "let time pass; answers what fired", Advance, advance),
-            Operation("GET", f"{at}/faults", "every rule with its hits", Nothing, faults),
-            Operation("POST", f"{at}/faults", "make a rule, behind those that are there", FaultRule, add_fault),
-            Operation(
-                "DELETE", f"{at}/faults", "remove every rule, and let go of what they hold", Nothing, clear_faults
+            ControlOperation("GET", at, "this description, and where everything stands", NoFields, describe),
+            ControlOperation("GET", f"{at}/clock", "what time it is, and when something is due", NoFields, clock),
+            ControlOperation("POST", f"{at}/clock", "let time pass; answers what fired", Advance, advance),
+            ControlOperation("GET", f"{at}/faults", "every rule with its hits", NoFields, faults),
+            ControlOperation("POST", f"{at}/faults", "make a rule, behind those that are there", FaultRule, add_fault),
+            ControlOperation(
+                "DELETE", f"{at}/faults", "remove every rule, and let go of what they hold", NoFields, clear_faults
             ),
-            Operation("GET", f"{at}/faults/{{id}}", "one rule with its hits", Nothing, fault),
-            Operation(
-                "DELETE", f"{at}/faults/{{id}}", "remove a rule, and let go of what it holds", Nothing, remove_fault
+            ControlOperation("GET", f"{at}/faults/{{id}}", "one rule with its hits", NoFields, fault),
+            ControlOperation(
+                "DELETE", f"{at}/faults/{{id}}", "remove a rule, and let go of what it holds", NoFields, remove_fault
             ),
-            Operation("POST", f"{at}/faults/{{id}}/release", "open the barrier of a rule with pause", Nothing, release),
-            Operation(
-                "POST", f"{at}/faults/{{id}}/wait", "wait until a rule has been applied", HitsWanted, wait_for_fault
+            ControlOperation(
+                "POST", f"{at}/faults/{{id}}/release", "open the barrier of a rule with pause", NoFields, release
             ),
-            Operation("POST", f"{at}/groups/wait", "wait until a group is so", GroupWanted, wait_for_group),
-            Operation("POST", f"{at}/groups/expire", "let a member's session run out now", WhichMember, expire),
-            Operation("POST", f"{at}/groups/kick", "remove a member, as an administrator does", WhichMember, kick),
-            Operation("POST", f"{at}/partitions/resign", "lose an offsets partition", WhichPartition, resign),
-            Operation(
-                "POST", f"{at}/partitions/elect", "lead an offsets partition, loaded anew", WhichPartition, elect
+            ControlOperation(
+                "POST", f"{at}/faults/{{id}}/wait", "wait until a rule has been applied", HitCount, wait_for_fault
             ),
-            Operation("POST", f"{at}/topics", "create a topic, or let it grow", TopicWanted, set_topic),
-            Operation("POST", f"{at}/topics/produce", "move end offsets on", Produced, produce),
-            Operation("POST", f"{at}/snapshot", "keep the whole state", Nothing, snapshot),
-            Operation("POST", f"{at}/restore", "go back to a snapshot, in time too", WhichSnapshot, restore),
-            Operation("POST", f"{at}/reset", "begin anew, without groups, offsets and rules", Nothing, reset),
-            Operation("GET", f"{at}/mark", "the mark of this moment, for since", Nothing, mark),
-            Operation(
+            ControlOperation("POST", f"{at}/groups/wait", "wait until a group is so", GroupCondition, wait_for_group),
+            ControlOperation("POST", f"{at}/groups/expire", "let a member's session run out now", MemberKey, expire),
+            ControlOperation("POST", f"{at}/groups/kick", "remove a member, as an administrator does", MemberKey, kick),
+            ControlOperation("POST", f"{at}/partitions/resign", "lose an offsets partition", PartitionKey, resign),
+            ControlOperation(
+                "POST", f"{at}/partitions/elect", "lead an offsets partition, loaded anew", PartitionKey, elect
+            ),
+            ControlOperation("POST", f"{at}/topics", "create a topic, or let it grow", TopicTarget, set_topic),
+            ControlOperation("POST", f"{at}/topics/produce", "move end offsets on", NewRecords, produce),
+            ControlOperation("POST", f"{at}/snapshot", "keep the whole state", NoFields, snapshot),
+            ControlOperation("POST", f"{at}/restore", "go back to a snapshot, in time too", SnapshotKey, restore),
+            ControlOperation("POST", f"{at}/reset", "begin anew, without groups, offsets and rules", NoFields, reset),
+            ControlOperation("GET", f"{at}/mark", "the mark of this moment, for since", NoFields, mark),
+            ControlOperation(
                 "GET",
                 f"{at}/transcript",
                 "what happened, as a transcript that can be played",
-                TranscriptWanted,
+                TranscriptQuery,
                 transcript,
                 True,
             ),
-            Operation(
+            ControlOperation(
                 "GET",
                 f"{at}/broker-log",
                 "what happened, as lines of a broker's server.log",
-                KafkaSince,
+                LogQuery,
                 broker_log,
                 True,
             ),
-            Operation(
+            ControlOperation(
                 "GET",
                 f"{at}/request-log",
                 "what was asked, as lines of a kafka-request.log",
-                KafkaSince,
+                LogQuery,
                 request_log,
                 True,
             ),

@@ -14,7 +14,7 @@ from rejoin.__main__ import build
 from rejoin.coordinator.testing import GroupCoordinator, Refused, running
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.transcript.playing import play
-from rejoin.transcript.recording import Recorder
+from rejoin.transcript.recording import StepRecorder
 from tests.coordinator.control.helpers import Controlled
 from tests.coordinator.control.samples import beat, joined, parse, stable
 from tests.coordinator.service.helpers import join, subscription, sync
@@ -202,7 +202,7 @@ async def test_a_mark_that_is_not_known_is_refused(node: Controlled) -> None:
 
 
 async def test_steps_that_are_not_kept_are_refused(coordinator: GroupCoordinator) -> None:
-    small = Recorder(kept_steps=3)
+    small = StepRecorder(kept_steps=3)
     coordinator.app.control.recorder._steps = type(small._steps)(maxlen=3)  # type: ignore[union-attr]
     for _ in range(5):
         await coordinator.call(beat("x"), None, "app")

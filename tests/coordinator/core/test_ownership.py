@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import RebalanceCompleted
-from rejoin.transcript.player import Player
+from rejoin.transcript.player import TranscriptPlayer
 
 
-class Listening(Player):
+class Listening(TranscriptPlayer):
     """A player that keeps the events themselves."""
 
     def __init__(self) -> None:
