@@ -34,17 +34,17 @@ CLOCKS = {"virtual": 0, "real": 1_763_000_000_000, "other-real": 1_763_000_000_0
 GROUPS = ("g", "h")
 
 INTERVALS = """
-with events as (
+with told as (
     select run_id, group_id, node || '/' || client_id as owner, event, at_ms, seq, partitions from events
     where event in ('partitions_assigned', 'partitions_revoked', 'partitions_lost', 'consumer_closed')
 ), touched as (
     select * exclude (partitions), unnest(partitions).topic as topic, unnest(partitions).partition as partition
-    from events where event != 'consumer_closed'
+    from told where event != 'consumer_closed'
 ), horizon as (select run_id, max(at_ms) as ends from events group by all)
 select a.run_id, a.group_id, a.topic, a.partition, a.owner, a.at_ms as from_ms, coalesce((
     select min_by(e.at_ms, e.seq) from (
         select owner, run_id, group_id, topic, partition, at_ms, seq from touched
-        union all by name select owner, run_id, group_id, at_ms, seq from events where event = 'consumer_closed'
+        union all by name select owner, run_id, group_id, at_ms, seq from told where event = 'consumer_closed'
     ) e where e.owner = a.owner and e.run_id = a.run_id and e.group_id = a.group_id and e.seq > a.seq
       and (e.topic is null or (e.topic = a.topic and e.partition = a.partition))
 ), ends) as to_ms
