@@ -9,6 +9,7 @@ COPY constraints.txt pyproject.toml README.md ./
 COPY src ./src
 COPY protocol ./protocol
 COPY journal ./journal
+COPY pages ./pages
 COPY transcript ./transcript
 COPY coordinator ./coordinator
 COPY client ./client

@@ -9,7 +9,7 @@ import pytest
 
 from tests.paths import ROOT
 
-PACKAGES = ("protocol", "journal", "transcript", "coordinator", "client", "simulation", "pipeline")
+PACKAGES = ("protocol", "journal", "pages", "transcript", "coordinator", "client", "simulation", "pipeline")
 BESIDE = ("benchmarks", "examples", "conformance", "tests")
 
 CONSUMER_BASE = (
@@ -51,6 +51,7 @@ LAB = ("protocol", "journal.events", "simulation.lab", "simulation.world")
 SERVICE = (
     "protocol",
     "journal",
+    "pages",
     "coordinator.service",
     "coordinator.core",
     "coordinator.config",
@@ -70,6 +71,7 @@ MAY_IMPORT = {
     "protocol.records": ("protocol.message", "protocol.records", "protocol.types"),
     "protocol.embedded": ("protocol.java", "protocol.types"),
     "journal": ("protocol", "journal"),
+    "pages": ("pages",),
     "journal.events": ("protocol", "journal.events"),
     "journal.kafka_logs": ("protocol", "journal.kafka_logs"),
     "transcript": ("protocol", "journal", "transcript", "coordinator.core", "coordinator.config"),
@@ -232,6 +234,7 @@ MAY_IMPORT = {
     "simulation.output": (
         *LAB,
         "journal.formatting",
+        "pages",
         "transcript",
         "coordinator.core",
         "simulation.actors",
@@ -262,12 +265,13 @@ MAY_IMPORT = {
         "simulation.search.checks",
         "simulation.search.observations",
     ),
-    "pipeline": ("protocol", "journal", "pipeline"),
+    "pipeline": ("protocol", "journal", "pages", "pipeline"),
     "pipeline.spark": ("pipeline.spark",),
     "pipeline.reading": ("protocol", "journal", "pipeline.columns", "pipeline.reading", "pipeline.schemas"),
     "pipeline.tables": ("pipeline.schemas", "pipeline.tables"),
     "pipeline.findings": ("pipeline.findings", "pipeline.schemas", "pipeline.tables"),
     "pipeline.report": (
+        "pages",
         "pipeline.audits",
         "pipeline.findings",
         "pipeline.reading",
@@ -284,7 +288,7 @@ MAY_IMPORT = {
         "pipeline.schemas",
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.
-    "pipeline.sweep": ("journal", "simulation", "pipeline.spark", "pipeline.sweep"),
+    "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.spark", "pipeline.sweep"),
     "pipeline.commands": ("simulation.scenario.reading", "pipeline"),
 }
 """Package to packages of ours that it may import, all below ``rejoin``. The longest name that fits a module counts."""
@@ -318,6 +322,7 @@ ONLY_HERE = {
     "sqlite3": ("coordinator.storage", "coordinator.commands.log"),
     "aiohttp": ("coordinator.service", "client"),
     "pytest": ("coordinator.testing.pytest_plugin",),
+    "jinja2": ("pages",),
     "pyspark": ("pipeline",),
     "uvloop": ("coordinator", "client"),
 }

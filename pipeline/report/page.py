@@ -6,11 +6,11 @@ The words come first, so that they are there before any script has run.
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.resources import files
 from typing import Any, Final
 
+from rejoin import pages
+from rejoin.pages import Markup
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.findings.words import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
@@ -55,19 +55,15 @@ _OF_COURSE: Final = ("need to re-join with the given member-id", "not provided")
 def render(report: Report) -> str:
     """The page."""
     data = {"causes": [[name, words] for name, words in CAUSES.items()], "groups": [_chart(g) for g in report.groups]}
-    # Nothing in the data can end the script that carries it.
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-    template = files("rejoin.pipeline.report").joinpath("page.html").read_text(encoding="utf-8")
-    parts = {
-        "TITLE": _text(report.title),
-        "HEAD": _text(_head(report)),
-        "BODY": "\n".join(_body(report)),
-        "FOOT": _text(report.made),
-        "DATA": text,
-    }
-    before, *rest = template.split("@@")
-    # Every second piece is a name; what is filled in is never looked at again.
-    return before + "".join(parts[name] + piece for name, piece in zip(rest[::2], rest[1::2], strict=True))
+    return pages.render(
+        __package__,
+        "page.html",
+        title=report.title,
+        head=_head(report),
+        body=Markup("\n".join(_body(report))),
+        foot=report.made,
+        data=pages.script_data(data),
+    )
 
 
 def _head(report: Report) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
-from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
+from rejoin import pages
+from rejoin.pages import Markup
 from rejoin.pipeline.sweep.answer import SAID, Setting, Spread, amount, brackets, said_columns, shown, spread_of
 from rejoin.pipeline.sweep.grid import Axis, Grid
 from rejoin.pipeline.sweep.tables import FAILED
@@ -32,14 +33,15 @@ def render(grid: Grid, ranked: list[Setting], rows: list[Row]) -> str:
     size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds: {len(rows)} runs"
     if failed:
         size += f", {len(failed)} failed"
-    template = files("rejoin.pipeline.sweep").joinpath("page.html").read_text(encoding="utf-8")
-    return (
-        template.replace("@@TITLE@@", html.escape(grid.question or "A sweep"))
-        .replace("@@SIZE@@", html.escape(size))
-        .replace("@@SPREAD@@", brackets(len(grid.seeds)))
-        .replace("@@SETTINGS@@", _settings(grid, ranked, columns))
-        .replace("@@CHARTS@@", _charts(grid, good, list(dict.fromkeys([*columns, "twice"]))))
-        .replace("@@FAILED@@", _failed(grid, failed))
+    return pages.render(
+        __package__,
+        "page.html",
+        title=grid.question or "A sweep",
+        size=size,
+        spread=brackets(len(grid.seeds)),
+        settings=Markup(_settings(grid, ranked, columns)),
+        charts=Markup(_charts(grid, good, list(dict.fromkeys([*columns, "twice"])))),
+        failed=Markup(_failed(grid, failed)),
     )
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import html
-import json
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from typing import Any
 
+from rejoin import pages
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import PollTimeoutExceeded
 from rejoin.journal.events.coordinator import RebalanceCompleted, RebalanceStarted
@@ -80,28 +78,16 @@ def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, lines: li
         "marks": [asdict(mark) for mark in marks.rebalances],
         "done": marks.done,
     }
-    # Nothing in the data can end the script that carries it.
-    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    template = files("rejoin.simulation.output").joinpath("page.html").read_text(encoding="utf-8")
     scenario = lab.scenario
-    return (
-        template.replace("@@TITLE@@", html.escape(title))
-        .replace("@@QUESTION@@", html.escape(scenario.question))
-        .replace("@@ANSWER@@", html.escape(scenario.answer))
-        .replace("@@RUN@@", html.escape(f"{clock(summary.horizon_ms)} of virtual time, seed {summary.seed}"))
-        .replace("@@SUMMARY@@", _summary(summary))
-        .replace("@@STORY@@", html.escape("\n".join(lines)))
-        .replace("@@DATA@@", text)
+    return pages.render(
+        __package__,
+        "page.html",
+        title=title,
+        question=scenario.question,
+        answer=scenario.answer,
+        run=f"{clock(summary.horizon_ms)} of virtual time, seed {summary.seed}",
+        groups=list(summary.groups.values()),
+        rows=ROWS,
+        story="\n".join(lines),
+        data=pages.script_data(data),
     )
-
-
-def _summary(summary: Summary) -> str:
-    groups = list(summary.groups.values())
-    head = "".join(f"<th>{html.escape(group.group_id)}</th>" for group in groups)
-    body = "".join(
-        f"<tr><th>{html.escape(name.strip())}</th>"
-        + "".join(f"<td>{html.escape(str(value(group)))}</td>" for group in groups)
-        + "</tr>"
-        for name, value in ROWS
-    )
-    return f"<table><tr><th></th>{head}</tr>{body}</table>"

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
-from importlib.resources import files
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -110,8 +110,7 @@ class Views:
         self._publisher.feed.close()
 
     def _page(self, place: Place) -> web.Response:
-        page = files("rejoin.coordinator.service.pages").joinpath("live.html").read_bytes()
-        return web.Response(body=page, content_type="text/html", charset="utf-8")
+        return web.Response(text=_live_page(), content_type="text/html", charset="utf-8")
 
     def _groups(self, place: Place) -> web.Response:
         node = self._runtime.node
@@ -259,6 +258,14 @@ class Views:
         except TimeoutError:
             async with asyncio.timeout(_STALLED_SECONDS):
                 await response.write(b": still here\n\n")
+
+
+@lru_cache(maxsize=1)
+def _live_page() -> str:
+    """The page for people. What fills it in is loaded when the page is first asked for: a start needs none of it."""
+    from rejoin import pages  # noqa: PLC0415
+
+    return pages.render("rejoin.coordinator.service.pages", "live.html")
 
 
 def _as_event(entry: Entry) -> bytes:

@@ -1,0 +1,49 @@
+"""Pages: whatever is filled in is escaped, and the service needs none of this to start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from jinja2 import UndefinedError
+
+from rejoin import pages
+from rejoin.pages import Markup
+
+HOSTILE = "</script><script>alert(1)</script>&\"'"
+SWEEP = {"size": "", "spread": "", "settings": Markup("<table></table>"), "charts": "", "failed": ""}
+
+
+def test_what_is_filled_in_is_escaped_and_markup_is_not() -> None:
+    page = pages.render("rejoin.pipeline.sweep", "page.html", title=HOSTILE, **SWEEP)
+    assert "alert(1)</script>" not in page
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#34;&#39;") == 2
+    assert "<table></table>" in page
+
+
+def test_nothing_in_data_ends_its_script() -> None:
+    data = pages.script_data({"group": HOSTILE, "word": "Ü"})
+    assert "<" not in data
+    assert json.loads(data) == {"group": HOSTILE, "word": "Ü"}
+
+
+def test_a_value_that_is_missing_is_an_error() -> None:
+    with pytest.raises(UndefinedError, match="spread"):
+        pages.render("rejoin.pipeline.sweep", "page.html", title="", size="", settings="", charts="", failed="")
+
+
+@pytest.mark.parametrize("package", ["rejoin.coordinator.service.pages", "rejoin.pipeline.report"])
+def test_every_page_has_the_one_palette(package: str) -> None:
+    values = {"title": "t", "head": "", "body": "", "foot": "", "data": pages.script_data({})}
+    page = pages.render(package, "live.html" if "service" in package else "page.html", **values)
+    assert page.startswith("<!doctype html>\n<html")
+    assert page.rstrip().endswith("</html>")
+    assert page.count("color-scheme: light dark") == 1
+    assert "{%" not in page
+
+
+def test_a_service_starts_without_the_templates() -> None:
+    check = "import sys, rejoin.coordinator.service.app; sys.exit('jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
