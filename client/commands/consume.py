@@ -132,17 +132,8 @@ def run(
     if log_level not in LEVELS:
         return _refuse(f"--log-level {log_level}: expected one of {', '.join(LEVELS)}")
     try:
-        if not topic and pattern is None:
-            raise WrongOption("expected --topic or --pattern")
-        if consumers < 1 or processes < 1:
-            raise WrongOption("--consumers and --processes: expected at least 1")
+        _check(topic, pattern, consumers, processes, _split(assignor), journal)
         seconds = None if duration is None else _seconds(duration)
-        for name in _split(assignor):
-            assignor_named(name)
-        if pattern is not None:
-            _check_pattern(pattern)
-        prefix = client_id or group
-        instance_prefix = instance_id_prefix or (f"{prefix}-" if static else None)
         given = {
             "bootstrap_servers": bootstrap,
             "group_id": group,
@@ -155,8 +146,8 @@ def run(
         settings = settings_from(setting or (), {name: value for name, value in given.items() if value is not None})
         for server in settings["bootstrap_servers"]:
             base_url(server)
-        if journal is not None:
-            check_directory(journal)
+        prefix = client_id or group
+        instance_prefix = instance_id_prefix or (f"{prefix}-" if static else None)
         numbers = range(first, first + consumers)
         work = Work(
             topics=_split(topic),
@@ -185,18 +176,35 @@ def run(
     return asyncio.run(_together(work.run_id, first, consumers, processes, seconds))
 
 
+def _check(
+    topic: Sequence[str] | None,
+    pattern: str | None,
+    consumers: int,
+    processes: int,
+    assignors: Sequence[str],
+    journal: Path | None,
+) -> None:
+    """Raises WrongOption, or ValueError, for options that make no sense."""
+    if not topic and pattern is None:
+        raise WrongOption("expected --topic or --pattern")
+    if consumers < 1 or processes < 1:
+        raise WrongOption("--consumers and --processes: expected at least 1")
+    for name in assignors:
+        assignor_named(name)
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except re.error as problem:
+            raise WrongOption(f"--pattern {pattern}: not a regular expression: {problem}") from None
+    if journal is not None:
+        check_directory(journal)
+
+
 def _seconds(duration: str) -> float:
     try:
         return duration_ms(duration, bare="s") / 1_000
     except ValueError as problem:
         raise WrongOption(f"--duration {duration}: {problem}") from None
-
-
-def _check_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except re.error as problem:
-        raise WrongOption(f"--pattern {pattern}: not a regular expression: {problem}") from None
 
 
 def settings_from(pairs: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -166,11 +166,6 @@ class ConsumerCore:
             return None
         return max(0, owned.end - owned.position)
 
-    def known_partitions(self, topic: str) -> int | None:
-        """How many partitions the topic has as far as this consumer knows."""
-        known = self._state.metadata.topics.get(topic)
-        return None if known is None else known.partitions
-
     # -- skipping time in which nothing new happens
 
     def quiescence(self) -> Quiescence | None:

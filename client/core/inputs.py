@@ -67,7 +67,7 @@ class Unsubscribed:
 
 @dataclass(slots=True)
 class Assigned:
-    """Read exactly these partitions, without any group's help. None means: unsubscribe."""
+    """Read exactly these partitions, without the group's help. No partitions at all means: unsubscribe."""
 
     partitions: tuple[TopicPartition, ...]
     token: Token = None
