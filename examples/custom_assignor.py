@@ -23,7 +23,7 @@ from rejoin.protocol.embedded.consumer_protocol import Subscription
 class WeightedAssignor(Assignor):
     """Gives each partition to the subscriber that has the least for its strength.
 
-    A member's strength, its number of processors unless told otherwise, travels to the leader as user data.
+    A member's strength, by default its number of processors, travels to the leader as user data.
     """
 
     name = "weighted"

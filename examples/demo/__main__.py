@@ -93,7 +93,7 @@ class Demo:
         self.screen.scene(
             3,
             "One is killed with kill -9",
-            f"It says nothing to anybody. The coordinator misses its heartbeats for {SESSION_TIMEOUT_MS // 1000} s,"
+            f"It sends nothing any more. The coordinator misses its heartbeats for {SESSION_TIMEOUT_MS // 1000} s,"
             " and gives its partitions away.",
         )
         victim = next(consumer for consumer in self.stage.consumers if consumer.name == f"{COOPERATIVE}-2")

@@ -14,7 +14,7 @@ from rejoin.journal.events.coordinator import RebalanceCompleted
 from rejoin.journal.formatting import why
 
 LINGER_MS = 1_000
-"""Consumers hear of a generation a moment after the coordinator has completed it."""
+"""Consumers learn of a generation a moment after the coordinator has completed it."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def _is_all(event: PartitionsRevoked | PartitionsLost, done: RebalanceCompleted)
 
 
 def unread(done: RebalanceCompleted, ended_at: int, client_rows: list[JournalRow]) -> tuple[int, int]:
-    """How many partitions a member that fell silent had, and for how long nobody read them: since its last event."""
+    """How many partitions a member that fell silent had, and for how long they had no reader: since its last event."""
     silent = done.cause.member_id or ""
     partitions = sum(len(indexes) for indexes in done.owned_before.get(silent, {}).values())
     events = [row.envelope.at_ms for row in client_rows if getattr(row.event, "member_id", None) == silent]

@@ -95,7 +95,7 @@ class Screen:
         self.console.print(self._line(Text(f"▶ {text}", style="bold")))
 
     def event(self, event: Event) -> None:
-        """Something that the coordinator tells."""
+        """An event of the coordinator."""
         if isinstance(event, SMALL_FACTS):
             return
         subject, _, words = short(in_short(event)).partition("  ")

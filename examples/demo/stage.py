@@ -35,7 +35,7 @@ class Consumer:
     instance_id_prefix: str | None = None
 
     def crash(self) -> None:
-        """kill -9: the process says nothing to anybody."""
+        """kill -9: the process sends nothing any more."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 

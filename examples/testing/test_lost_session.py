@@ -12,7 +12,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 class Partitions(asyncio.Queue[tuple[str, int]]):
-    """What the consumer is told about its partitions, in order."""
+    """The listener's calls, in order."""
 
     def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
         self.put_nowait(("assigned", len(assigned)))
@@ -23,12 +23,12 @@ class Partitions(asyncio.Queue[tuple[str, int]]):
 
 @pytest.mark.group_coordinator(clock="virtual", topics={"orders": 3})
 async def test_a_consumer_loses_its_session_and_comes_back(group_coordinator: GroupCoordinator) -> None:
-    told = Partitions()
+    changes = Partitions()
     async with (
         asyncio.timeout(30),
         Consumer(
             "orders",
-            listener=told,
+            listener=changes,
             bootstrap_servers=group_coordinator.bootstrap_servers,
             group_id="orders-app",
             session_timeout_ms=45_000,
@@ -39,7 +39,7 @@ async def test_a_consumer_loses_its_session_and_comes_back(group_coordinator: Gr
         await group_coordinator.wait_for_group("orders-app", waiting=1)
         await group_coordinator.advance(3_000)  # the initial rebalance delay
         await group_coordinator.wait_for_group("orders-app", state="Stable", assigned=3)
-        assert await told.get() == ("assigned", 3)
+        assert await changes.get() == ("assigned", 3)
 
         silence = await group_coordinator.add_fault(keys="Heartbeat", pause=True, count=-1)
         await silence.wait()
@@ -47,15 +47,15 @@ async def test_a_consumer_loses_its_session_and_comes_back(group_coordinator: Gr
         assert "session" in [fired.timer for fired in advanced.fired]
 
         await silence.remove()
-        assert await told.get() == ("lost", 3)
+        assert await changes.get() == ("lost", 3)
         await group_coordinator.wait_for_group("orders-app", waiting=1)
         await group_coordinator.advance(3_000)
         await group_coordinator.wait_for_group("orders-app", state="Stable", assigned=3, generation=3)
-        assert await told.get() == ("assigned", 3)
+        assert await changes.get() == ("assigned", 3)
         polling.cancel()
 
 
 async def poll_on(consumer: Consumer) -> None:
-    """Poll until told to stop."""
+    """Poll until asked to stop."""
     while True:
         await consumer.poll(timeout_ms=50)

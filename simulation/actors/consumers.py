@@ -143,7 +143,7 @@ class ConsumerActor(Actor):
         self._poll()
 
     def crash(self) -> None:
-        """Kill the process: it tells the group nothing."""
+        """Kill the process; no request is sent."""
         self.catch_up()
         if self.core is None:
             return

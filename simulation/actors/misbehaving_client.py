@@ -40,7 +40,7 @@ class MisbehavingClient:
             group = None if node is None else node.group(group_id)
             if not consumers or node is None or not node.is_up or group is None or not group.members:
                 continue
-            member_id = self.random.choice([*group.members, "nobody-1"])
+            member_id = self.random.choice([*group.members, "unknown-1"])
             member = group.members.get(member_id)
             generation = group.generation - (1 if member is not None else 0)
             instance_id = None if member is None else member.group_instance_id

@@ -120,9 +120,7 @@ def line_of(event: Event) -> str | None:
             effect = "" if event.rebalance or event.state == "PreparingRebalance" else ", without a rebalance"
             return f"{event.group_id}  {event.group_instance_id} is back under a new member id{effect}"
         case coordinator.MemberFenced():
-            return (
-                f"{event.group_id}  somebody older that calls itself {event.group_instance_id} is fenced ({event.api})"
-            )
+            return f"{event.group_id}  an older process of {event.group_instance_id} is fenced ({event.api})"
         case lab.ScenarioAction():
             return f"* {event.action}"
         case lab.ConsumerStarted():

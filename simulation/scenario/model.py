@@ -65,7 +65,7 @@ class GroupSpec(Part):
     revoke: Duration = 0
     """How long the listener takes to revoke partitions."""
     leave: bool = True
-    """Whether a consumer that is stopped tells the group; static members never do."""
+    """Whether a consumer that is stopped sends LeaveGroup; static members never do."""
     revive: Duration = 30_000
     """How long after a fatal error a process is started again."""
     start: StartSpec = StartSpec()

@@ -1,4 +1,4 @@
-"""Reads a scenario from YAML. What is wrong is told with file, line, key and what was expected."""
+"""Reads a scenario from YAML. Mistakes are reported with file, line, key and what was expected."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under:
 
 
 def plain(error: Any) -> str:
-    """What was expected, in words that need no knowledge of Python."""
+    """What was expected, without words of Python."""
     kind, limits = error["type"], error.get("ctx", {})
     if kind in _LIMITS:
         name, words = _LIMITS[kind]

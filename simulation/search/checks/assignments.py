@@ -59,7 +59,7 @@ def a_partition_is_assigned_that_was_not_given_up(observed: Observations, event:
         if core is None or other.name == event.client_id or core.config.group_id != event.group_id:
             continue
         if core.generation.generation_id != event.generation:
-            continue  # it does not know of this generation, so it is out, or will be told
+            continue  # it does not know this generation: it is out of the group, or about to rejoin
         if event.group_instance_id is not None and core.config.group_instance_id == event.group_instance_id:
             continue  # the same member in an older process, which is fenced with its next request
         both = sorted(new & {(topic, index) for topic, index in core.assignment()})
@@ -74,4 +74,4 @@ def a_partition_is_left_without_an_owner(observed: Observations) -> Iterator[str
         if observed.may_be_overlooked(place):
             continue
         if subscribed and len(state.owners) != 1:
-            yield f"{place.topic}-{place.partition} of {place.group_id} is owned by {list(state.owners) or 'nobody'}"
+            yield f"{place.topic}-{place.partition} of {place.group_id} is owned by {list(state.owners) or 'no member'}"

@@ -55,14 +55,14 @@ def a_generation_has_two_leaders(observed: Observations, step: ObservedStep) -> 
 
 def a_generation_has_no_leader(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for event in step.events(JoinPhaseEnded):
-        told = [
+        leaders = [
             response.member_id
             for exchange, response in step.replies(JoinGroupResponse)
             if response.error_code is NONE and response.members and response.generation_id == event.generation
             if request_of(exchange, JoinGroupRequest).group_id == event.group_id
         ]
-        if told != [event.leader]:
-            yield f"{event.group_id}: {event.leader} should assign generation {event.generation}, told are {told}"
+        if leaders != [event.leader]:
+            yield f"{event.group_id}: {event.leader} should assign generation {event.generation}, not {leaders}"
 
 
 def a_generation_is_handed_out_before_it_is_stored(observed: Observations, step: ObservedStep) -> Iterator[str]:
