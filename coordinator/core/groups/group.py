@@ -42,6 +42,10 @@ class Group(Protocol):
     persisted: bool
 
     @property
+    def kind(self) -> str:
+        """Which protocol its members speak, as ListGroups names it."""
+
+    @property
     def state(self) -> str:
         """The name that Kafka shows."""
 

@@ -37,7 +37,6 @@ from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, Leave
 from rejoin.protocol.messages.groups.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 
-CLASSIC: Final = "classic"
 FIRST_DESCRIBE_WITH_NOT_FOUND: Final = 6
 
 ECHOED_MEMBER_ID: Final = (
@@ -126,7 +125,7 @@ class GroupRequests:
             for group in shard.groups.values()
             if group.persisted  # only those that the log knows
             and (not states or group.state.lower() in states)
-            and (not types or CLASSIC in types)
+            and (not types or group.kind in types)
             and (sees_all or self._admission.allows(ListGroupsRequest, context, Resource.GROUP, group.group_id))
         ]
         response = ListGroupsResponse(
@@ -135,7 +134,7 @@ class GroupRequests:
                     group_id=group.group_id,
                     protocol_type=group.protocol_type or "",
                     group_state=group.state,
-                    group_type=CLASSIC,
+                    group_type=group.kind,
                 )
                 for group in sorted(groups, key=lambda group: group.group_id)
             )

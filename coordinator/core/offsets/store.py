@@ -135,9 +135,6 @@ class OffsetStore:
         """Undo ``take_out``."""
         self._by_group[group_id] = offsets
 
-    def clear(self) -> None:
-        self._by_group.clear()
-
     def items(self) -> Iterator[tuple[str, GroupOffsets]]:
         """Group ids with their offsets, in the order of their first commits."""
         return iter(self._by_group.items())

@@ -98,6 +98,3 @@ class Deadlines:
     def of_scope(self, owner: TopicPartition, scope: str) -> dict[TimerKey, Millis]:
         """The timers of one owner that belong together, by kind and name."""
         return {key: at for key, at in sorted(self._due.items()) if key.owner == owner and key.scope == scope}
-
-    def __len__(self) -> int:
-        return len(self._due)

@@ -155,6 +155,11 @@ class ClassicGroup:
     # --- what any kind of group answers
 
     @property
+    def kind(self) -> str:
+        """Which protocol its members speak, as ListGroups names it."""
+        return "classic"
+
+    @property
     def is_empty(self) -> bool:
         """Whether it has no members, and none is about to join."""
         return self.state in (EMPTY, DEAD)
