@@ -1,20 +1,15 @@
-"""``rejoin log``: what it prints, what it finds, and that a copy is a copy."""
+"""``rejoin log dump`` and ``verify``: what they print, and what they find."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
-import random
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 from rejoin.coordinator.commands.log.command import dump, export, import_, verify
@@ -25,68 +20,9 @@ from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.schema import STEPS
 from rejoin.coordinator.storage.sqlite.files import DATABASE, PROGRESS
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
-from tests.coordinator.storage.helpers import Postgres, Sqlite, Store, gone, group, marker, offset
-from tests.coordinator.storage.histories import history
-
-Run = Callable[..., tuple[int, str, str]]
-
-AHEAD = f"{DATABASE}-wal"
-
-RECORDS: dict[int, list[Record]] = {
-    0: [offset(100, "group-id"), group(3, "group-id", members=2), gone(1, "group-id")],
-    5: [
-        offset(7, 'odd "\\ \u2028 \0 name', 2),
-        offset(8, partition=3, producer_id=9),
-        marker(),
-        marker(4, committed=False),
-    ],
-    7: history(random.Random(7), 200),
-}
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(command: Callable[..., int], *arguments: object, **options: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = command(*arguments, **options)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
-def filled(store: Store) -> None:
-    async def fill() -> None:
-        await store.start()
-        for partition, records in RECORDS.items():
-            for _ in range(3):
-                epoch = await store.elect(partition)
-            for record in records:
-                assert await store.append(partition, epoch, record) is ErrorCode.NONE
-        await store.elect(9)
-        await store.close()
-
-    asyncio.run(fill())
-
-
-def read(store: Store) -> dict[int, list[Record]]:
-    async def read() -> dict[int, list[Record]]:
-        await store.start()
-        found = {partition: await store.read(partition) for partition in RECORDS}
-        await store.close()
-        return found
-
-    return asyncio.run(read())
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    store = Sqlite(tmp_path / "data")
-    filled(store)
-    return store.folder
-
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from tests.coordinator.storage.helpers import Postgres, Sqlite, offset
+from tests.coordinator.storage.logs import AHEAD, RECORDS, Run, asked, filled, read
 
 # --- dump
 
@@ -371,17 +307,6 @@ def test_tables_are_verified_as_well(postgres: str, run: Run) -> None:
     assert "__consumer_offsets-5, position 2: of epoch 2, behind one of epoch 99" in out
 
 
-async def asked(url: str, *statements: str) -> list[object]:
-    """What the last of some statements gave, without this program's hands in between."""
-    connection = await asyncpg.connect(url)
-    try:
-        for statement in statements:
-            found = await connection.fetch(statement)
-    finally:
-        await connection.close()
-    return [value for (value,) in found]
-
-
 SCHEMAS = "SELECT nspname::text FROM pg_namespace ORDER BY 1"
 
 
@@ -433,205 +358,3 @@ def test_newer_tables_are_not_read(postgres: str, run: Run) -> None:
     code, _, err = run(verify, store=postgres)
     assert code == 2
     assert f"has tables of version {len(STEPS) + 1}, made by a newer program" in err
-
-
-# --- export and import
-
-
-@pytest.mark.parametrize("kinds", ["sqlite sqlite", "sqlite postgres sqlite", "postgres sqlite"])
-def test_a_copy_is_a_copy(tmp_path: Path, run: Run, kinds: str, postgres: str) -> None:
-    first, *others = kinds.split()
-    original = Sqlite(tmp_path / "0") if first == "sqlite" else Postgres(postgres)
-    filled(original)
-    place = {"data": tmp_path / "0"} if first == "sqlite" else {"store": postgres}
-    code, text, _ = run(export, **place)
-    assert code == 0
-    for number, kind in enumerate(others, 1):
-        (tmp_path / "export").write_text(text)
-        place = {"data": tmp_path / str(number)} if kind == "sqlite" else {"store": postgres}
-        code, said, _ = run(import_, str(tmp_path / "export"), **place)
-        assert code == 0
-        assert said.startswith(f"{sum(map(len, RECORDS.values()))} records from")
-        assert run(verify, **place)[0] == 0
-        assert run(export, **place)[1] == text
-    copy = Postgres(postgres) if others[-1] == "postgres" else Sqlite(tmp_path / str(len(others)))
-    assert read(copy) == RECORDS
-
-
-def test_a_store_that_has_a_log_is_not_filled(data: Path, postgres: str, tmp_path: Path, run: Run) -> None:
-    run(export, data=data, out=tmp_path / "export")
-    before = run(export, data=data)[1]
-    code, _, err = run(import_, str(tmp_path / "export"), data=data)
-    assert code == 2
-    assert "has a log already: expected an empty directory" in err
-    assert run(export, data=data)[1] == before
-    assert run(import_, str(tmp_path / "export"), store=postgres)[0] == 0
-    assert run(import_, str(tmp_path / "export"), store=postgres)[0] == 2
-
-
-def test_tables_with_topics_are_not_filled(data: Path, postgres: str, tmp_path: Path, run: Run) -> None:
-    run(export, data=data, out=tmp_path / "export")
-    filled(Postgres(postgres))
-    asyncio.run(asked(postgres, "DELETE FROM log", "INSERT INTO topics_log VALUES (1, '[]')"))
-    code, out, err = run(import_, str(tmp_path / "export"), store=postgres)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"rejoin: {postgres} has topics already: expected tables without records and topics")
-    assert asyncio.run(asked(postgres, "SELECT count(*) FROM log")) == [0]
-
-
-def test_what_the_server_says_against_an_import_is_told_in_one_line(
-    data: Path, postgres: str, tmp_path: Path, run: Run
-) -> None:
-    run(export, data=data, out=tmp_path / "export")
-    filled(Postgres(postgres))
-    asyncio.run(asked(postgres, "DELETE FROM log", "ALTER TABLE log ADD CHECK (position < 2)"))
-    code, out, err = run(import_, str(tmp_path / "export"), store=postgres)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert f"{postgres} cannot be filled: new row for relation" in err
-    assert "nothing of the log is in it" in err
-    assert asyncio.run(asked(postgres, "SELECT count(*) FROM log")) == [0]
-
-
-def test_tables_that_a_node_uses_are_not_filled(data: Path, postgres: str, tmp_path: Path, run: Run) -> None:
-    """It would go on with what it has loaded, and its leases would be of older epochs than the log."""
-    run(export, data=data, out=tmp_path / "export")
-    filled(Postgres(postgres))
-    node = "INSERT INTO nodes (node_id, incarnation, host, port, expires_at) VALUES "
-    alive = "(1, '00000000-0000-0000-0000-000000000001', 'one.example', 9092, now() + interval '1 hour')"
-    ended = "(2, '00000000-0000-0000-0000-000000000002', 'two.example', 9092, now() - interval '1 second')"
-    asyncio.run(asked(postgres, "DELETE FROM log", f"{node} {alive}, {ended}"))
-    epochs = asyncio.run(asked(postgres, "SELECT epoch FROM leases ORDER BY partition"))
-    code, out, err = run(import_, str(tmp_path / "export"), store=postgres)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert re.search(r" is in use: node 1 \(one.example:9092, for \d+ s\). Expected no node that is alive: stop", err)
-    assert asyncio.run(asked(postgres, "SELECT epoch FROM leases ORDER BY partition")) == epochs
-    asyncio.run(asked(postgres, "UPDATE nodes SET expires_at = now()"))
-    assert run(import_, str(tmp_path / "export"), store=postgres)[0] == 0
-    assert asyncio.run(asked(postgres, "SELECT count(*) FROM leases WHERE node_id IS NOT NULL")) == [0]
-    assert run(export, store=postgres)[1] == run(export, data=data)[1]
-
-
-def test_an_import_that_is_refused_leaves_an_empty_store(data: Path, tmp_path: Path, run: Run) -> None:
-    path = tmp_path / "export"
-    run(export, data=data, out=path)
-    lines = path.read_text().splitlines(keepends=True)
-    for text, said in (
-        ("".join(lines[:-1]), "is cut off: its last line is missing"),
-        ("".join([*lines[:-2], lines[-1]]), "the lines before are not those that were written"),
-        ("".join(lines).replace('"offset":100', '"offset":"x"'), "it is no record"),
-        ("".join(lines).replace('"version":2}', '"version":3}', 1), "expected version 2 or older, found 3"),
-        ("nonsense", "line 1: this is not JSON"),
-    ):
-        path.write_text(text)
-        code, _, err = run(import_, str(path), data=tmp_path / "new")
-        assert code == 2
-        assert said in err
-        assert not (tmp_path / "new").exists()
-
-
-def test_an_import_says_how_many_records_later_ones_replaced(tmp_path: Path, run: Run) -> None:
-    key = {"version": 1, "data": {"group": "g", "topic": "orders", "partition": 0}}
-    values = [{"version": 3, "data": {"offset": each, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 1}}
-              for each in range(2_000)]  # fmt: skip
-    (tmp_path / "printed").write_text("".join(json.dumps({"key": key, "value": value}) for value in values))
-    code, out, _ = run(import_, str(tmp_path / "printed"), data=tmp_path / "new")
-    assert code == 0
-    assert out.endswith(", 1999 of them removed at once: later ones replace them\n")
-    assert run(verify, data=tmp_path / "new")[1].endswith(": 1 record in 1 partition, all as written\n")
-
-
-def test_what_a_console_consumer_printed_can_be_imported(data: Path, tmp_path: Path, run: Run) -> None:
-    """Kafka 4 puts no line ends between the objects; records of other kinds of groups are left out."""
-    printed = run(dump, data=data, partition=(0,))[1].replace("\n", "")
-    other = '{"key":{"version":3,"data":"unknown"},"value":{"version":0,"data":"unknown"}}'
-    (tmp_path / "printed").write_text(printed + other + "\n")
-    code, said, _ = run(import_, str(tmp_path / "printed"), data=tmp_path / "new", partitions=50)
-    assert (code, said) == (0, f"3 records from {tmp_path / 'printed'}, 1 of kinds that are not known here left out\n")
-    assert run(dump, data=tmp_path / "new", partition=(partition_for("group-id", 50),))[1].replace("\n", "") == printed
-
-
-def test_tables_filled_with_what_a_console_consumer_printed_have_all_partitions(
-    data: Path, tmp_path: Path, postgres: str, run: Run
-) -> None:
-    """A node that is told how many there are refuses to start with fewer."""
-    (tmp_path / "printed").write_text(run(dump, data=data, partition=(0,))[1])
-    assert run(import_, str(tmp_path / "printed"), store=postgres, partitions=12)[0] == 0
-    assert asyncio.run(asked(postgres, "SELECT partition FROM leases ORDER BY 1")) == list(range(12))
-    asyncio.run(asked(postgres, "DELETE FROM log"))
-    for partitions in (5, 50):
-        code, _, err = run(import_, str(tmp_path / "printed"), store=postgres, partitions=partitions)
-        assert code == 2
-        assert f"{postgres} was made for 12 offsets partitions, and this log has {partitions}: expected as many" in err
-    assert asyncio.run(asked(postgres, "SELECT count(*) FROM leases")) == [12]
-    assert run(import_, str(tmp_path / "printed"), store=postgres, partitions=12)[0] == 0
-
-
-def test_what_has_one_record_is_told_in_the_singular(tmp_path: Path, run: Run) -> None:
-    async def fill() -> None:
-        store = Sqlite(tmp_path / "one")
-        await store.start()
-        assert await store.append(0, await store.elect(0), offset(1)) is ErrorCode.NONE
-        await store.close()
-
-    asyncio.run(fill())
-    assert run(verify, data=tmp_path / "one")[1].endswith(": 1 record in 1 partition, all as written\n")
-    code, out, err = run(export, data=tmp_path / "one", out=tmp_path / "export")
-    assert (code, out, err) == (0, "", f"1 record to {tmp_path / 'export'}\n")
-    code, out, _ = run(import_, str(tmp_path / "export"), data=tmp_path / "two")
-    assert (code, out) == (0, f"1 record from {tmp_path / 'export'}\n")
-
-
-def test_an_export_that_has_no_place_to_go_leaves_nothing_behind(data: Path, tmp_path: Path, run: Run) -> None:
-    before = sorted(tmp_path.iterdir())
-    for out, said in (
-        (tmp_path, "this is no regular file; expected the name of one to write"),
-        (tmp_path / "nope" / "x", f"there is no directory {tmp_path / 'nope'}; expected one for the file to go into"),
-        (Path("/proc/export"), "it cannot be written: "),
-    ):
-        code, _, err = run(export, data=data, out=out)
-        assert code == 2
-        assert err.startswith(f"rejoin: --out {out}: {said}")
-        assert err.count("\n") == 1
-    assert sorted(tmp_path.iterdir()) == before
-    assert not tmp_path.with_name(tmp_path.name + ".new").exists()
-
-
-def test_a_directory_that_cannot_be_locked_or_read_is_refused_in_one_line(
-    data: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (data / "lock").unlink()
-    (data / "lock").mkdir()
-    code, out, err = run(verify, data=data)
-    assert (code, out) == (2, "")
-    assert err == (
-        f"rejoin: the data directory {data} cannot be used: lock: Is a directory; expected a directory to write "
-        "to, and a file lock in it or none\n"
-    )
-
-    def refuse(path: Path, **_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-    monkeypatch.setattr(Path, "stat", refuse)
-    code, out, err = run(verify, data=data)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"rejoin: {data}")
-    assert "Permission denied; expected" in err
-
-
-def test_the_command_line_reads_standard_input_and_says_what_is_wrong_with_it(data: Path) -> None:
-    def ask(*words: object, text: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "rejoin", "log", *map(str, words)]
-        return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-
-    exported = ask("export", "--data", data)
-    assert exported.returncode == 0
-    dumped = ask("dump", "-", text=exported.stdout)
-    assert dumped.stdout == ask("dump", "--data", data).stdout
-    wrong = ask("dump")
-    assert wrong.returncode == 2
-    assert wrong.stderr == "rejoin: expected one of FILE, --data DIR and --store postgresql://..., and no more\n"
-    wrong = ask("export")
-    assert wrong.stderr == "rejoin: expected either --data DIR or --store postgresql://..., and not both\n"
-    assert ask("dump", "/nowhere").stderr == (
-        "rejoin: /nowhere cannot be read: No such file or directory; expected a file of log export\n"
-    )
