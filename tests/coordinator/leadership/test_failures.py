@@ -185,6 +185,15 @@ class Failures:
         for consumer in self.cluster.consumers:
             assert consumer.poll() is None, f"{failure}: consumers ended"
 
+    async def all_assigned(self) -> bool:
+        """Whether the consumers have all partitions: a cooperative rebalance is followed by another until then."""
+        for group in WORKING:
+            views = [await self.cluster.look(node, f"/groups/{group}") for node in self.cluster.nodes]
+            members = [member for view in views if isinstance(view, dict) for member in view.get("members", ())]
+            if sum(len((member["assignment"] or {}).get("orders", ())) for member in members) < TOPIC_PARTITIONS:
+                return False
+        return True
+
     async def generations(self) -> dict[str, int | None]:
         found = {group: await self.cluster.generation(group) for group in (*WORKING, *SITTING)}
         assert None not in found.values(), f"groups that are not Stable: {found}"
@@ -219,6 +228,7 @@ async def failures(tmp_path: Path, postgres: str, postgres_server: PostgresServe
             for group in SITTING:
                 await found.sit(group)
             await cluster.joined(dict.fromkeys(WORKING, 2), nodes)
+            await cluster.until(found.all_assigned, "not all partitions are assigned")
             yield found
         finally:
             await cluster.close()
@@ -344,7 +354,7 @@ FAILURES: Final[dict[str, Fail]] = {
 
 
 def test_a_metric_that_is_not_there_is_no_nought() -> None:
-    assert appends_fenced("# TYPE x counter\nrejoin_store_appends_fenced_total 3\n") == 3
+    assert appends_fenced("# TYPE x counter\nrejoin_store_appends_fenced_total 3.0\n") == 3
     for shown in (None, "", "rejoin_store_appends_total 3\n"):
         with pytest.raises(AssertionError, match="no such metric"):
             appends_fenced(shown)
