@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from textwrap import fill
+from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
@@ -13,11 +14,17 @@ from rejoin.transcript.player import NodeFailed
 from rejoin.transcript.playing import TranscriptError, differences
 from rejoin.transcript.playing import play as play_text
 
+_WIDTH: Final = 110
+
 app = App(name="transcript", help="Play transcripts: what was done to a coordinator, and what came of it.")
 
 
 @app.command
-def play(file: Annotated[Path, Parameter(allow_leading_hyphen=True)], *, rewrite: bool = False) -> int:
+def play(
+    file: Annotated[Path, Parameter(allow_leading_hyphen=True)],
+    *,
+    rewrite: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
     """Play a transcript against a fresh node on a virtual clock, and print it with what came out.
 
     The exit code is 1 when something else came out than the file says, and 2 when the file cannot be read or played.
@@ -65,4 +72,5 @@ def language() -> None:
     NAME is a member; its id, generation and protocol are known from its answers. Underscores in a reason are spaces.
     """
     for usage, does in commands():
-        print(f"{usage}\n    {does}")
+        print(fill(usage, _WIDTH, subsequent_indent=" " * 8, break_on_hyphens=False))
+        print(fill(does, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False))

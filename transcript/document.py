@@ -39,8 +39,8 @@ def read_blocks(text: str) -> list[Block]:
     """The blocks of a transcript. Empty lines separate them."""
     blocks: list[Block] = []
     block: Block | None = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
+    for number, line in enumerate(map(str.rstrip, text.splitlines()), 1):
+        if not line:
             block = None
             continue
         if block is None:

@@ -52,8 +52,9 @@ class JoinCommand(RequestCommand):
         "[id=ID] [reason=R]"
     )
     does = (
-        "protocols=range is metadata that cannot be read, protocols=range:t/2 other bytes than range:t for the same "
-        "topics, protocols=none an empty list; underscores in a reason are spaces, two of them are one"
+        "join; its options go for the next joins, too, but for id and reason; protocols=range is metadata that cannot "
+        "be read, range:t/2 other bytes than range:t for the same topics, none an empty list; underscores in a reason "
+        "are spaces, two of them are one"
     )
     messages = (JoinGroupRequest,)
     version = 9
@@ -81,7 +82,7 @@ class SyncCommand(RequestCommand):
     usage = (
         "NAME sync [v=5] [id=ID] [generation=N] [protocol=P] [type=T] [instance=I] [give NAME=t:0,1+u:2 id:ID=- ...]"
     )
-    does = "give is the leader's assignment, and - an assignment of nothing"
+    does = "a SyncGroup; give is the leader's assignment, and - an assignment of nothing"
     messages = (SyncGroupRequest,)
     version = 5
     options = (

@@ -49,7 +49,7 @@ class CommitCommand(RequestCommand):
 
     verb = "commit"
     usage = "NAME commit t:0=5 t:1=7/10 ... [id=ID] [generation=N] [v=9] [retention=MS] [timestamp=MS] [instance=I]"
-    does = "t:0=5/10 has 10 characters of metadata; admin is in no group and has no generation"
+    does = "commit offsets; t:0=5/10 has 10 characters of metadata; admin is in no group and has no generation"
     messages = (OffsetCommitRequest,)
     version = 9
     options = (
