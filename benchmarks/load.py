@@ -40,6 +40,7 @@ from rejoin.coordinator.storage.sqlite.files import DATABASE
 from rejoin.coordinator.storage.sqlite.log import PIECE_RECORDS, SqliteLog
 from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.records.consumer_offsets import (
+    OFFSETS_TOPIC,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitValue,
@@ -139,7 +140,7 @@ def sqlite(folder: Path) -> _Store:
         after = count = 0
         while found := rows(connection, 0, after, 2**62, PIECE_RECORDS):
             after = found[-1][0]
-            count += len(decode((producer_id, key, value) for _, producer_id, _, key, value in found))
+            count += len(decode(OFFSETS_TOPIC, ((producer_id, key, value) for _, producer_id, _, key, value in found)))
         connection.close()
         return count
 
@@ -177,7 +178,7 @@ def postgresql(url: str) -> _Store:
         log.read(PARTITION, epoch, lambda _, is_last: ended.set() if is_last else None)
         await ended.wait()
         # It looks whether it is time to when something is written.
-        log.append(PARTITION, epoch, decode([next(records(1)).entry]), lambda error: None)
+        log.append(PARTITION, epoch, decode(OFFSETS_TOPIC, [next(records(1)).entry]), lambda error: None)
         await compacted.done.wait()
         async with database.acquire() as connection:
             assert await connection.fetchval("SELECT count(*) FROM log") == GROUPS * (1 + OFFSETS)
@@ -192,7 +193,7 @@ def postgresql(url: str) -> _Store:
         async with database.acquire() as connection:
             while found := await connection.fetch(_PIECE, after, PIECE_RECORDS):
                 after = found[-1][0]
-                count += len(decode([tuple(row)[1:] for row in found]))
+                count += len(decode(OFFSETS_TOPIC, [tuple(row)[1:] for row in found]))
         await database.close()
         return count
 

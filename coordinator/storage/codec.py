@@ -49,9 +49,12 @@ def encode(record: Record) -> Entry:
     return Entry(record.producer_id, record.key.as_json(), None if record.value is None else record.value.as_json())
 
 
-def decode(entries: Iterable[tuple[int, str | None, str | None]], topic: str = OFFSETS_TOPIC) -> tuple[Record, ...]:
-    """The records out of (producer id, key, value) of each. Raises :class:`Unreadable` for what is not one."""
-    types = RECORD_TYPES[topic]
+def decode(topic: str, entries: Iterable[tuple[int, str | None, str | None]]) -> tuple[Record, ...]:
+    """The records of a topic's log out of (producer id, key, value) of each.
+
+    Raises :class:`Unreadable` for what is not one.
+    """
+    types = RECORD_TYPES.get(topic, {})
     found: list[Record] = []
     for producer_id, key, value in entries:
         try:

@@ -105,13 +105,13 @@ def test_a_group_and_its_members_have_the_fields_of_their_version(version: int) 
 @pytest.mark.parametrize("version", OFFSET_FIELDS)
 def test_an_offset_is_read_back_as_it_was_written(version: int, key_version: int) -> None:
     entry = encode(offset_of(version, key_version))
-    assert [encode(record) for record in decode([entry])] == [entry]
+    assert [encode(record) for record in decode(OFFSETS_TOPIC, [entry])] == [entry]
 
 
 @pytest.mark.parametrize("version", GROUP_FIELDS)
 def test_a_group_is_read_back_as_it_was_written(version: int) -> None:
     entry = encode(group_of(version))
-    assert [encode(record) for record in decode([entry])] == [entry]
+    assert [encode(record) for record in decode(OFFSETS_TOPIC, [entry])] == [entry]
 
 
 def test_what_a_coordinator_writes_is_kafkas_version() -> None:
@@ -133,7 +133,7 @@ def test_each_key_version_means_one_type() -> None:
 
 def test_a_key_whose_version_stands_last_is_read() -> None:
     key = '{"data":{"group":"g"},"version":2}'
-    assert decode([(PLAIN, key, None)]) == (group_record("g", None),)
+    assert decode(OFFSETS_TOPIC, [(PLAIN, key, None)]) == (group_record("g", None),)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_key_whose_version_stands_last_is_read() -> None:
 )
 def test_what_the_table_does_not_know_is_refused(key: str, value: str | None, problem: str) -> None:
     with pytest.raises(Unreadable, match=problem):
-        decode([(PLAIN, key, value)])
+        decode(OFFSETS_TOPIC, [(PLAIN, key, value)])
 
 
 class ConsumerGroupMetadataKey(Struct):
@@ -172,12 +172,12 @@ class ConsumerGroupMetadataRecord(KeyedRecord[ConsumerGroupMetadataKey, Consumer
 def test_a_new_type_of_record_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Entry(PLAIN, '{"version":3,"data":{"groupId":"g"}}', '{"version":0,"data":{"epoch":7}}')
     with pytest.raises(Unreadable):
-        decode([kept])
+        decode(OFFSETS_TOPIC, [kept])
     record_type = RecordType(
         "ConsumerGroupMetadata", Owner.CONSUMER_GROUPS, (3, 3), (0, 0), 0, ConsumerGroupMetadataRecord
     )
     monkeypatch.setitem(RECORD_TYPES[OFFSETS_TOPIC], 3, record_type)
-    (record,) = decode([kept])
+    (record,) = decode(OFFSETS_TOPIC, [kept])
     assert isinstance(record, ConsumerGroupMetadataRecord)
     assert record.value is not None
     assert record.value.data.epoch == 7

@@ -35,7 +35,7 @@ class LogRecord(NamedTuple):
 
     def record(self) -> Record:
         """The record itself. Raises :class:`Unreadable`."""
-        return decode([self.entry])[0]
+        return decode(self.partition.topic, [self.entry])[0]
 
     def as_kafka_prints_it(self) -> str:
         """Kafka: ApiMessageFormatter. Key and value with their versions; null where there is no value."""

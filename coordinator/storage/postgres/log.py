@@ -439,7 +439,7 @@ class PostgresLog:
                 continue
             self._throttle.recovered("read_failed", "read_again")
             check(partition, [(0, *row[1:]) for row in rows])
-            found = decode((producer_id, key, value) for _, producer_id, _, key, value in rows)
+            found = decode(partition.topic, ((producer_id, key, value) for _, producer_id, _, key, value in rows))
             after = rows[-1][0] if rows else after
             records += len(found)
             is_last = len(rows) < PIECE_RECORDS

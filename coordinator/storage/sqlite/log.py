@@ -259,7 +259,7 @@ def _read_piece(
     found = rows(connection, number, after, until, PIECE_RECORDS)
     try:
         check(partition, found)
-        records = decode((producer_id, key, value) for _, producer_id, _, key, value in found)
+        records = decode(partition.topic, ((producer_id, key, value) for _, producer_id, _, key, value in found))
     except Unreadable as problem:
         raise Unreadable(f"{partition}: {problem}") from problem
     return records, found[-1][0] if found else until, len(found) < PIECE_RECORDS

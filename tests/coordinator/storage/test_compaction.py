@@ -25,7 +25,7 @@ from rejoin.coordinator.storage.sqlite.check import findings
 from rejoin.coordinator.storage.sqlite.database import migrate
 from rejoin.coordinator.storage.sqlite.partition_index import PartitionIndex
 from rejoin.coordinator.storage.sqlite.schema import STEPS
-from rejoin.protocol.records.consumer_offsets import Record, TransactionMarker, offsets_partition
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, TransactionMarker, offsets_partition
 from tests.coordinator.storage.helpers import gone, group, marker, offset
 from tests.coordinator.storage.histories import history, replayed
 
@@ -96,7 +96,7 @@ def test_what_goes_before_it_is_counted_is_never_missed(records: list[Record], s
             connection.execute("COMMIT")
             index.committed()
     assert list(findings(connection)) == []
-    found = decode(connection.execute("SELECT producer_id, key, value FROM log ORDER BY position"))
+    found = decode(OFFSETS_TOPIC, connection.execute("SELECT producer_id, key, value FROM log ORDER BY position"))
     connection.close()
     assert len(found) >= len(records) - len(doomed(records))
     assert replayed(found) == replayed(records)
