@@ -23,11 +23,12 @@ from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event as CoreEvent
 from rejoin.pipeline.reading.broker_logs.lines import Broken
-from rejoin.pipeline.reading.broker_logs.membership import Event
+from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import tell_group
-from rejoin.pipeline.reading.broker_logs.requests import Asked, complete
+from rejoin.pipeline.reading.broker_logs.requests import complete
+from rejoin.pipeline.reading.broker_logs.rounds import Asked
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
-from rejoin.pipeline.reading.request_log import Exchange
+from rejoin.pipeline.reading.request_log import LoggedExchange
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.scenario.model import Scenario
@@ -122,7 +123,7 @@ def written(told: Iterable[Told], version: tuple[int, int]) -> dict[int, list[by
     return lines
 
 
-def read(logs: dict[int, list[bytes]], requests: dict[int, list[bytes]]) -> tuple[list[Event], int]:
+def read(logs: dict[int, list[bytes]], requests: dict[int, list[bytes]]) -> tuple[list[EventRow], int]:
     """What the pipeline makes of server logs and request logs, and how many lines it could not read."""
     statements: dict[str, list[Statement]] = {}
     asked: dict[str, list[Asked]] = {}
@@ -132,12 +133,12 @@ def read(logs: dict[int, list[bytes]], requests: dict[int, list[bytes]]) -> tupl
         for found in LogFile(name, str(node)).statements(lines):
             if isinstance(found, Broken):
                 broken += 1
-            elif isinstance(found, Exchange):
+            elif isinstance(found, LoggedExchange):
                 if found.group_id is not None:
                     asked.setdefault(found.group_id, []).append(Asked(found, str(node), name))
             elif found.group is not None:
                 statements.setdefault(found.group, []).append(found)
-    told: list[Event] = []
+    told: list[EventRow] = []
     for group in {**statements, **asked}:
         mine = sorted(statements.get(group, ()), key=lambda each: (each.order_ms, each.node, each.line))
         told += complete(list(tell_group(group, mine)), asked.get(group, []))
@@ -201,7 +202,7 @@ class Score:
         if not right and len(self.missed) < 20_000:
             self.missed.append((what, truth, found))
 
-    def compare(self, told: list[Told], found: list[Event]) -> None:
+    def compare(self, told: list[Told], found: list[EventRow]) -> None:
         """Hold what was found in the logs of one run against its truth."""
         by_place = Finder(found)
         for _, event, at in told:
@@ -253,7 +254,7 @@ class Score:
         self.count("owned", _owned(event.owned_after), owned and sorted(owned, key=lambda place: tuple(place.values())))
 
 
-def _ended(event: Event | None) -> object:
+def _ended(event: EventRow | None) -> object:
     return event and (event["at_ms"], event["generation"], event.get("join_ms"))
 
 
@@ -269,10 +270,10 @@ def _owned(ownership: events.Ownership) -> object:
 class Finder:
     """Events by what tells them apart; each is found once."""
 
-    def __init__(self, found: list[Event]) -> None:
-        self._events: dict[tuple[Any, ...], list[Event]] = {}
-        self._taken: dict[str, list[Event]] = {}
-        self._members: dict[tuple[Any, ...], Event] = {}
+    def __init__(self, found: list[EventRow]) -> None:
+        self._events: dict[tuple[Any, ...], list[EventRow]] = {}
+        self._taken: dict[str, list[EventRow]] = {}
+        self._members: dict[tuple[Any, ...], EventRow] = {}
         for event in found:
             name, group = event["event"], event.get("group_id")
             member = event.get("member_id")
@@ -281,7 +282,7 @@ class Finder:
             self._events.setdefault((name, group, at, what), []).append(event)
             self._members.setdefault((name, group, member), event)
 
-    def take(self, name: str, group: str, at: Millis | None, what: object) -> Event | None:
+    def take(self, name: str, group: str, at: Millis | None, what: object) -> EventRow | None:
         events_ = self._events.get((name, group, at, what))
         event = events_.pop(0) if events_ else self._near(name, group, at, what)
         if event is None:
@@ -289,7 +290,7 @@ class Finder:
         self._taken.setdefault(name, []).append(event)
         return event
 
-    def _near(self, name: str, group: str, at: Millis | None, what: object) -> Event | None:
+    def _near(self, name: str, group: str, at: Millis | None, what: object) -> EventRow | None:
         """What is told a little off: requests show the effects of a beginning, not the beginning itself."""
         near = [
             (abs(key[2] - at), index, left)
@@ -299,17 +300,17 @@ class Finder:
         distance, _, left = min(near, default=(NEAR_MS + 1, 0, []))
         return left.pop(0) if distance <= NEAR_MS else None
 
-    def member(self, name: str, group: str, member: str) -> Event | None:
+    def member(self, name: str, group: str, member: str) -> EventRow | None:
         """An event about a member, whenever."""
         return self._members.get((name, group, member))
 
-    def rest(self, name: str) -> Iterator[Event]:
+    def rest(self, name: str) -> Iterator[EventRow]:
         """Those that nothing of the truth asked for."""
         for key, left in self._events.items():
             if key[0] == name:
                 yield from left
 
-    def taken(self, name: str) -> list[Event]:
+    def taken(self, name: str) -> list[EventRow]:
         return self._taken.get(name, [])
 
 

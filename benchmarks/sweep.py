@@ -20,7 +20,7 @@ from rejoin.pipeline.spark.session import session
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.playing import Task, play_task
 from rejoin.pipeline.sweep.running import LIGHT, run_grid, slots_of, spark_player
-from rejoin.pipeline.sweep.store import Store
+from rejoin.pipeline.sweep.store import SweepStore
 
 WORKERS = 2
 ROUNDS = 3
@@ -79,7 +79,7 @@ def main() -> None:
             return time.perf_counter() - begun
 
         def by_spark(grid: Grid) -> float:
-            store = Store(Path(tempfile.mkdtemp(dir=folder)), "v", journals=False)
+            store = SweepStore(Path(tempfile.mkdtemp(dir=folder)), "v", journals=False)
             begun = time.perf_counter()
             run_grid(grid, store, player, slots)
             took = time.perf_counter() - begun

@@ -46,6 +46,11 @@ def column(name: str, kind: DataType, comment: str) -> StructField:
     return StructField(name, kind, True, {"comment": comment})
 
 
+def table(*columns: StructField) -> StructType:
+    """A table with these columns."""
+    return StructType(list(columns))
+
+
 PARTITIONS: Final = ArrayType(struct(topic=STRING, partition=INT))
 OWNERSHIP: Final = ArrayType(struct(member_id=STRING, topic=STRING, partition=INT))
 RANGES: Final = ArrayType(struct(topic=STRING, partition=INT, start=LONG, end=LONG))

@@ -1,4 +1,4 @@
-"""Every table of the pipeline: names, types, units. The one place where a column is defined.
+"""Every table of the pipeline: names, types, units. What journals fill is computed in :mod:`rejoin.pipeline.columns`.
 
 A column's comment is in its metadata, so it travels into Parquet. Instants end in ``_at_ms`` (``at_ms`` itself, too):
 ms since 1970, or since the start of a simulation; only those of one run can be compared. Lengths end in ``_ms``. An
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import ArrayType, DateType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DateType, MapType, StructType
 
-from rejoin.pipeline.columns import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, column, event_columns, struct
+from rejoin.journal.envelope import SOURCES as JOURNAL_SOURCES
+from rejoin.journal.events.fields import MEANINGS
+from rejoin.pipeline.columns import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, column, event_columns, struct, table
 
 VERSION: Final = 2
 """Of these schemas. It rises with any change that an older reader would misunderstand."""
@@ -27,7 +29,7 @@ UNKNOWN: Final = "unknown"
 
 BROKER_LOG: Final = "broker-log"
 REQUEST_LOG: Final = "request-log"
-SOURCES: Final = ("coordinator", "client", "simulation", BROKER_LOG, REQUEST_LOG)
+SOURCES: Final = (*JOURNAL_SOURCES, BROKER_LOG, REQUEST_LOG)
 """Who says so: a service, a process of consumers, a simulation of both, ``server.log``, ``kafka-request.log``."""
 
 REQUEST: Final = "request"
@@ -38,22 +40,16 @@ EVIDENCE: Final = ArrayType(
 )
 
 
-def _table(*columns: StructField) -> StructType:
-    return StructType(list(columns))
-
-
 _RUN = column("run_id", STRING, "The run; clocks of two runs have nothing to do with each other.")
 _DAY = column("day", DateType(), "The day of at_ms in UTC (of the beginning, where a row is an interval).")
-_GROUP = column("group_id", STRING, "The group.")
-_MEMBER = column("member_id", STRING, "The member.")
-_INSTANCE = column("group_instance_id", STRING, "group.instance.id of a static member.")
-_CLIENT = column("client_id", STRING, "client.id.")
-_HOST = column("client_host", STRING, "Where the client came from.")
-_TOPIC = column("topic", STRING, "The topic.")
-_PARTITION = column("partition", INT, "The partition of the topic.")
+_GROUP, _MEMBER, _INSTANCE, _CLIENT, _HOST, _TOPIC = (
+    column(name, STRING, MEANINGS[name])
+    for name in ("group_id", "member_id", "group_instance_id", "client_id", "client_host", "topic")
+)
+_PARTITION = column("partition", INT, MEANINGS["partition"])
 _CONFIDENCE = column("confidence", STRING, "exact | inferred | unknown.")
 
-LINES: Final = _table(
+LINES: Final = table(
     column("file", STRING, "Path of the file."),
     column("line", LONG, "Number of the line, from 1."),
     column("text", STRING, "The line without its end; bytes that are no UTF-8 are shown as U+FFFD."),
@@ -61,21 +57,20 @@ LINES: Final = _table(
 )
 """What is read from any file of text, before anybody knows what it says."""
 
-QUARANTINE: Final = _table(
+QUARANTINE_KINDS: Final = (
+    "encoding | half-line | not-json | not-a-row | version | unknown-event | field | repeated | conflict | unreadable |"
+    " unknown-line: for counting."
+)
+QUARANTINE: Final = table(
     column("file", STRING, "Path of the file."),
     column("line", LONG, "Number of the line, from 1; null for a whole file."),
     column("reason", STRING, "What was wrong and what was expected, in words."),
-    column(
-        "kind",
-        STRING,
-        "encoding | half-line | not-json | not-a-row | version | unknown-event | field | repeated"
-        " | conflict | unreadable | unknown-line: for counting.",
-    ),
+    column("kind", STRING, QUARANTINE_KINDS),
     column("text", STRING, "The line as it stood there, at most 4,096 characters of it."),
 )
 """Lines that could not be used. Nothing is left out without a row here."""
 
-EVENTS: Final = _table(
+EVENTS: Final = table(
     column("schema_version", INT, "Of this table, see VERSION."),
     _RUN,
     column("source", STRING, "coordinator | client | simulation | broker-log | request-log."),
@@ -102,7 +97,7 @@ EVENTS: Final = _table(
 )
 """Bronze: one row for each event of any source. Events of the same kind have the same event name in all of them."""
 
-STREAMS: Final = _table(
+STREAMS: Final = table(
     _RUN,
     column("source", STRING, "As in events."),
     column("node", STRING, "As in events."),
@@ -117,7 +112,7 @@ STREAMS: Final = _table(
 )
 """One row for each writer of a run: whether its journal is whole."""
 
-REBALANCES: Final = _table(
+REBALANCES: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -200,7 +195,7 @@ REBALANCES: Final = _table(
 )
 """One row for each time a join phase began."""
 
-MEMBER_SESSIONS: Final = _table(
+MEMBER_SESSIONS: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -237,7 +232,7 @@ MEMBER_SESSIONS: Final = _table(
 )
 """One row for each stay of a member id in a group."""
 
-PAUSES: Final = _table(
+PAUSES: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -261,7 +256,7 @@ PAUSES: Final = _table(
 )
 """One row for each time a consumer waited between losing partitions and its next assignment."""
 
-OWNERSHIP_TABLE: Final = _table(
+OWNERSHIP_TABLE: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -297,7 +292,7 @@ OWNERSHIP_TABLE: Final = _table(
 )
 """One row for each interval in which one consumer owned a partition, or nobody did."""
 
-BALANCE: Final = _table(
+BALANCE: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -318,7 +313,7 @@ BALANCE: Final = _table(
 )
 """One row for each generation that became Stable."""
 
-COMMITS: Final = _table(
+COMMITS: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -344,7 +339,7 @@ COMMITS: Final = _table(
 )
 """One row for each partition of each commit."""
 
-RECORDS: Final = _table(
+RECORDS: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -367,7 +362,7 @@ RECORDS: Final = _table(
 )
 """One row for each range of records that was processed twice, or never."""
 
-PROGRESS: Final = _table(
+PROGRESS: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -384,7 +379,7 @@ PROGRESS: Final = _table(
 )
 """One row for each partition of a group, over the whole run; ``day`` is that of the first event."""
 
-REQUESTS: Final = _table(
+REQUESTS: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -406,7 +401,7 @@ REQUESTS: Final = _table(
 )
 """One row for each day, group and kind of request."""
 
-VIOLATIONS: Final = _table(
+VIOLATIONS: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -429,7 +424,7 @@ VIOLATIONS: Final = _table(
 )
 """What must never happen and did, with its proof."""
 
-FINDINGS: Final = _table(
+FINDINGS: Final = table(
     _RUN,
     _DAY,
     _GROUP,
@@ -450,7 +445,7 @@ FINDINGS: Final = _table(
 )
 """What is wrong with a group, why, and what to change."""
 
-SWEEP_RUNS: Final = _table(
+SWEEP_RUNS: Final = table(
     column("run_id", STRING, "The run; the events of it, if kept, have the same."),
     column("scenario", STRING, "Name of the scenario."),
     column("variant", INT, "Number of the point in the grid, from 0."),

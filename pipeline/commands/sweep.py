@@ -17,9 +17,8 @@ from rejoin.pipeline.spark.session import SparkTrouble, session
 from rejoin.pipeline.sweep import answer, results
 from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import MOST_RUNS, Grid, read_grid
-from rejoin.pipeline.sweep.running import LIGHT, run_grid, slots_of, spark_player
-from rejoin.pipeline.sweep.running import Progress as Played
-from rejoin.pipeline.sweep.store import Store, SweepInUse
+from rejoin.pipeline.sweep.running import LIGHT, SweepProgress, run_grid, slots_of, spark_player
+from rejoin.pipeline.sweep.store import SweepInUse, SweepStore
 from rejoin.simulation.scenario.reading import BadScenario
 
 STOPPED: Final = 130
@@ -65,7 +64,7 @@ def sweep(
             _check_seeds(seeds)
         asked = read_grid(grid, seeds)
         check_out(folder)
-        store = Store(folder, code_version(), journals=asked.events, again=again)
+        store = SweepStore(folder, code_version(), journals=asked.events, again=again)
     except (BadOption, BadScenario, SweepInUse, OSError) as problem:
         print(problem, file=sys.stderr)
         return 2
@@ -93,7 +92,7 @@ def _check_seeds(text: str) -> None:
         raise BadOption(f"--seeds {text}: these are {number:,} seeds; expected between 1 and {MOST_RUNS:,}")
 
 
-def _swept(grid: Grid, store: Store, master: str | None, top: int, console: Console) -> int:
+def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console: Console) -> int:
     if any(run.key not in store.rows for run in grid.runs()):
         with ExitStack() as closing:
             with console.status("starting Spark"):
@@ -101,7 +100,7 @@ def _swept(grid: Grid, store: Store, master: str | None, top: int, console: Cons
             tell = closing.enter_context(_progress(console))
             played = run_grid(grid, store, spark_player(spark), slots_of(spark), tell)
     else:
-        played = Played(0, len({run.key for run in grid.runs()}))
+        played = SweepProgress(0, len({run.key for run in grid.runs()}))
         console.print(f"all {played.known} runs were finished before")
     store.compact()
     ranked = answer.rank(grid, store)
@@ -121,7 +120,7 @@ def _swept(grid: Grid, store: Store, master: str | None, top: int, console: Cons
 
 
 @contextmanager
-def _progress(console: Console) -> Iterator[Callable[[Played], None]]:
+def _progress(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
     """A bar on standard error, with runs a second."""
     columns = (
         TextColumn("{task.description}"),
@@ -135,7 +134,7 @@ def _progress(console: Console) -> Iterator[Callable[[Played], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("playing", total=None, rate="")
 
-        def tell(played: Played) -> None:
+        def tell(played: SweepProgress) -> None:
             elapsed = progress.tasks[0].elapsed or 0.0
             rate = f"{played.played / elapsed:.1f} runs/s" if elapsed > 0.5 and played.played else ""
             failed = f", {played.failed} failed" if played.failed else ""

@@ -31,8 +31,8 @@ from rejoin.pipeline.live.event_stream import (
     lines_of_services,
     may_pass,
 )
-from rejoin.pipeline.live.service import NotAService, Service, ServiceDown, Standing, normal
-from rejoin.pipeline.live.store import Store, StoreTrouble
+from rejoin.pipeline.live.service import NotAService, ServiceClient, ServiceDown, Standing, normal
+from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.live.tables import Made, make_tables
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
@@ -101,7 +101,7 @@ def watch(
     with _quietly(), _interrupts(), ExitStack() as closing:
         try:
             folder = out or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="rejoin-watch-")))
-            store = Store(folder)
+            store = WatchStore(folder)
             inputs = urls or sorted(str(each.resolve()) for each in journal)
             closing.enter_context(store.held("services" if urls else "files", inputs))
             if urls and once:
@@ -129,7 +129,7 @@ class _Watch:
     def __init__(
         self,
         spark: SparkSession,
-        store: Store,
+        store: WatchStore,
         urls: Sequence[str],
         inputs: Sequence[str],
         folders: Sequence[Path],
@@ -270,7 +270,7 @@ class _Kept:
 class _Maker:
     """Makes the tables again, beside the stream, whenever there are new events and the last time is over."""
 
-    def __init__(self, spark: SparkSession, store: Store) -> None:
+    def __init__(self, spark: SparkSession, store: WatchStore) -> None:
         self._spark = spark
         self._store = store
         self._wanted = -1
@@ -330,7 +330,7 @@ class _Maker:
         self._busy = f"making {name.replace('_', ' ')}"
 
 
-def _events(store: Store, made: Made) -> str:
+def _events(store: WatchStore, made: Made) -> str:
     bad = f", {count(made.quarantined, 'line')} in quarantine" if made.quarantined else ""
     return f"{count(made.rebalances, 'rebalance')}, {count(len(made.findings), 'finding')}{bad}"
 
@@ -352,7 +352,7 @@ def _asked(urls: Sequence[str]) -> Iterator[str]:
 
 
 def _standing(url: str) -> Standing:
-    service = Service(url, timeout_seconds=2.0)
+    service = ServiceClient(url, timeout_seconds=2.0)
     try:
         return service.standing()
     finally:

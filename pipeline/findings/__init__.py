@@ -1,6 +1,6 @@
 """Why: rules over the tables that say in plain words what is wrong with a group and which setting to change.
 
-Each rule is a function of one group's :class:`~pipeline.findings.history.History`: the rows of the tables that are
+Each rule is a function of one group's :class:`~pipeline.findings.history.GroupHistory`: the rows of the tables that are
 about it. :func:`findings` brings those rows together on Spark, group by group, and makes the table.
 """
 
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings.history import READ_ONE_BY_ONE, ROWS, History
+from rejoin.pipeline.findings.history import READ_ONE_BY_ONE, ROWS, GroupHistory
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.tables.common import ends_of_runs
 
@@ -115,11 +115,11 @@ def _judge_group(table: pa.Table) -> pa.Table:
     keys = {name: table.column(name)[0].as_py() for name in ("run_id", "group_id", "end_ms")}
     if keys["group_id"] is None:
         return schema.empty_table()
-    history = History.of(keys["run_id"], keys["group_id"], keys["end_ms"] or 0, rows)
+    history = GroupHistory.of(keys["run_id"], keys["group_id"], keys["end_ms"] or 0, rows)
     return pa.Table.from_pylist(list(rows_of(history)), schema=schema)
 
 
-def rows_of(history: History) -> Iterable[dict[str, Any]]:
+def rows_of(history: GroupHistory) -> Iterable[dict[str, Any]]:
     """The table's rows for one group, the worst first."""
     for finding in judge(history):
         row = finding.row()

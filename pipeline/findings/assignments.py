@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
-from rejoin.pipeline.findings.history import COOPERATIVE, EAGER, Balance, History, all_exact
+from rejoin.pipeline.findings.history import COOPERATIVE, EAGER, Balance, GroupHistory, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, when
 from rejoin.pipeline.findings.words import count, names, period, seconds, span
 
@@ -19,7 +19,7 @@ MUCH: Final = 1.25
 """The member with the most has this much more than the mean: then the assignor is to blame."""
 
 
-def eager_assignor(history: History) -> Iterator[Finding]:
+def eager_assignor(history: GroupHistory) -> Iterator[Finding]:
     """With an eager assignor every consumer gives up all it has before each rebalance, also what it gets back at once;
     cooperative-sticky stops only the partitions that move (KIP-429)."""
     rebalances = [each for each in history.later if each.protocol in EAGER and each.owned_before]
@@ -75,7 +75,7 @@ def eager_assignor(history: History) -> Iterator[Finding]:
     )
 
 
-def unbalanced_assignor(history: History) -> Iterator[Finding]:
+def unbalanced_assignor(history: GroupHistory) -> Iterator[Finding]:
     """Some members have much more than others although all subscribe to the same: range shares out each topic apart, so
     the first members get one more of every topic."""
     subscriptions = {tuple(sorted(stay.topics)) for stay in history.stays if stay.topics is not None}
@@ -137,7 +137,7 @@ def unbalanced_assignor(history: History) -> Iterator[Finding]:
         )
 
 
-def idle_members(history: History) -> Iterator[Finding]:
+def idle_members(history: GroupHistory) -> Iterator[Finding]:
     """There are more consumers than partitions: the rest owns nothing, and only makes rebalances."""
     rows = [
         each
@@ -169,5 +169,5 @@ def idle_members(history: History) -> Iterator[Finding]:
     )
 
 
-def _lasted(history: History, balance: Balance) -> int:
+def _lasted(history: GroupHistory, balance: Balance) -> int:
     return max(0, (history.end_ms if balance.until_ms is None else balance.until_ms) - balance.at_ms)

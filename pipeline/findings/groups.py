@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
-from rejoin.pipeline.findings.history import COOPERATIVE, METADATA_CHANGED, Event, History, Rebalance, all_exact
+from rejoin.pipeline.findings.history import (
+    COOPERATIVE,
+    METADATA_CHANGED,
+    GroupHistory,
+    ObservedEvent,
+    ObservedRebalance,
+    all_exact,
+)
 from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
 from rejoin.pipeline.findings.words import count, names, period, seconds, span, spans, times
 
@@ -34,9 +41,9 @@ _BEGAN: Final = {
 }
 
 
-def storm(history: History) -> Iterator[Finding]:
+def storm(history: GroupHistory) -> Iterator[Finding]:
     """Rebalances follow each other so closely that the group hardly gets to work in between."""
-    chains: dict[int, list[Rebalance]] = defaultdict(list)
+    chains: dict[int, list[ObservedRebalance]] = defaultdict(list)
     for each in history.rebalances:
         # The second half of a cooperative rebalance is as intended (KIP-429).
         if each.chain is not None and not (each.protocol == COOPERATIVE and each.cause == "rejoin-metadata"):
@@ -103,12 +110,12 @@ def storm(history: History) -> Iterator[Finding]:
     )
 
 
-def _is_cold_start(chain: Sequence[Rebalance]) -> bool:
+def _is_cold_start(chain: Sequence[ObservedRebalance]) -> bool:
     """Whether a group that was empty grew member by member, each with a rebalance of its own."""
     return len(chain) >= COLD_START and bool(chain[0].initial) and all(each.cause == "join-new" for each in chain)
 
 
-def topic_growth(history: History) -> Iterator[Finding]:
+def topic_growth(history: GroupHistory) -> Iterator[Finding]:
     """A topic got more partitions. Nobody reads them before the leader has looked at its metadata again, up to
     metadata.max.age.ms later."""
     grown = _growths(history.events)
@@ -143,9 +150,9 @@ _AGE: Final = (
 )
 
 
-def _growths(events: Sequence[Event]) -> list[tuple[Event, int]]:
+def _growths(events: Sequence[ObservedEvent]) -> list[tuple[ObservedEvent, int]]:
     """Events that tell of more partitions than any before, with how many there were."""
-    by_topic: dict[str, list[Event]] = defaultdict(list)
+    by_topic: dict[str, list[ObservedEvent]] = defaultdict(list)
     for event in events:
         if event.topic and event.partition_count:
             by_topic[event.topic].append(event)
@@ -162,7 +169,7 @@ def _growths(events: Sequence[Event]) -> list[tuple[Event, int]]:
     return sorted(found, key=lambda each: (each[0].at_ms, each[0].topic or ""))
 
 
-def _grown(history: History, event: Event, before: int) -> Finding:
+def _grown(history: GroupHistory, event: ObservedEvent, before: int) -> Finding:
     now = event.partition_count or 0
     first_owned = {row.partition: row.first_ms for row in history.owned if row.topic == event.topic}
     waits = [max(0, first_owned[number] - event.at_ms) for number in range(before, now) if number in first_owned]
@@ -220,12 +227,12 @@ def _the_new(some: int, of: int) -> str:
     return "The new ones" if some == of else f"{some} of the {of} new ones"
 
 
-def _members(history: History, at_ms: int) -> int:
+def _members(history: GroupHistory, at_ms: int) -> int:
     there = [each.members or 0 for each in history.balances if each.at_ms <= at_ms]
     return there[-1] if there else 1
 
 
-def coordinator_failover(history: History) -> Iterator[Finding]:
+def coordinator_failover(history: GroupHistory) -> Iterator[Finding]:
     """Another broker took the group over. Consumers go on with what they have; commits wait. A group that was in the
     middle of a rebalance has to begin again, and the generation's number comes a second time."""
     moves = [event for event in history.events if event.event == "group_loaded"]
@@ -292,7 +299,7 @@ def coordinator_failover(history: History) -> Iterator[Finding]:
     )
 
 
-def lost_records(history: History) -> Iterator[Finding]:
+def lost_records(history: GroupHistory) -> Iterator[Finding]:
     """Records were gone past by a commit and processed by nobody."""
     if not history.losses:
         return

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Rebalance:
+class ObservedRebalance:
     """Of the table ``rebalances``."""
 
     rebalance_id: str
@@ -127,7 +127,7 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class ObservedLoss:
     """Of the table ``records``: what was never processed, of one partition."""
 
     topic: str
@@ -139,7 +139,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ObservedEvent:
     """Of the table ``events``: one of :data:`READ_ONE_BY_ONE`, or an error."""
 
     source: str
@@ -177,13 +177,13 @@ READ_ONE_BY_ONE: Final = (
 """Events of which the rules see every row."""
 
 ROWS: Final[dict[str, type[Any]]] = {
-    "rebalance": Rebalance,
+    "rebalance": ObservedRebalance,
     "stay": Stay,
     "stop": Stop,
     "balance": Balance,
     "owned": Owned,
-    "loss": Loss,
-    "event": Event,
+    "loss": ObservedLoss,
+    "event": ObservedEvent,
 }
 """Kind of row to its class; the names of the fields are the columns."""
 
@@ -210,23 +210,25 @@ class Return:
 
 
 @dataclass(frozen=True)
-class History:
+class GroupHistory:
     """One group of one run."""
 
     run_id: str
     group_id: str
     end_ms: int
     """The last instant of the run."""
-    rebalances: list[Rebalance] = field(default_factory=list)
+    rebalances: list[ObservedRebalance] = field(default_factory=list)
     stays: list[Stay] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     balances: list[Balance] = field(default_factory=list)
     owned: list[Owned] = field(default_factory=list)
-    losses: list[Loss] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    losses: list[ObservedLoss] = field(default_factory=list)
+    events: list[ObservedEvent] = field(default_factory=list)
 
     @classmethod
-    def of(cls, run_id: str, group_id: str, end_ms: int, rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> History:
+    def of(
+        cls, run_id: str, group_id: str, end_ms: int, rows: Mapping[str, Iterable[Mapping[str, Any]]]
+    ) -> GroupHistory:
         """From rows by kind, see :data:`ROWS`, in any order."""
 
         def read(kind: str, order: Callable[[Any], Any]) -> list[Any]:
@@ -352,7 +354,7 @@ class History:
     def stopped_ms(self) -> dict[str, int]:
         """Rebalance to the ms that consumers owned nothing on its account."""
         costs = dict.fromkeys((each.rebalance_id for each in self.rebalances), 0)
-        by_generation: dict[int, list[Rebalance]] = defaultdict(list)
+        by_generation: dict[int, list[ObservedRebalance]] = defaultdict(list)
         for each in self.rebalances:
             if each.generation_to is not None:
                 by_generation[each.generation_to].append(each)
@@ -363,14 +365,14 @@ class History:
                 costs[made[-1].rebalance_id] += stop.stopped_ms
         return costs
 
-    def cost_s(self, rebalances: Iterable[Rebalance]) -> float:
+    def cost_s(self, rebalances: Iterable[ObservedRebalance]) -> float:
         """Consumer-seconds that these rebalances cost.
 
         What consumers told. Where none told anything: members times the length, the most that it can have been.
         """
         return sum(self.cost_of_one_s(each) for each in rebalances)
 
-    def cost_of_one_s(self, rebalance: Rebalance) -> float:
+    def cost_of_one_s(self, rebalance: ObservedRebalance) -> float:
         """See :meth:`cost_s`."""
         if self.stops:
             return self.stopped_ms[rebalance.rebalance_id] / 1_000
@@ -384,13 +386,13 @@ class History:
         """Whether consumers told when they stood still; else costs are the most that they can have been."""
         return any(not stop.guessed for stop in self.stops)
 
-    def caused_by(self, member_ids: Iterable[str]) -> list[Rebalance]:
+    def caused_by(self, member_ids: Iterable[str]) -> list[ObservedRebalance]:
         """Rebalances that began through one of these members."""
         wanted = set(member_ids)
         return [each for each in self.rebalances if each.cause_member_id in wanted]
 
     @cached_property
-    def later(self) -> list[Rebalance]:
+    def later(self) -> list[ObservedRebalance]:
         """All but those with which the group first came to be."""
         return [each for each in self.rebalances if not each.initial]
 
@@ -402,6 +404,6 @@ def short(member_id: str | None) -> str:
     return member_id[:-37] if len(member_id) > 37 and member_id[-37] == "-" else member_id
 
 
-def all_exact(rows: Iterable[Rebalance | Stay | Event]) -> bool:
+def all_exact(rows: Iterable[ObservedRebalance | Stay | ObservedEvent]) -> bool:
     """Whether the sources said all of it."""
     return all(row.confidence in (None, EXACT) for row in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rejoin.pipeline.findings.history import History, Rebalance, Return
+from rejoin.pipeline.findings.history import GroupHistory, ObservedRebalance, Return
 from rejoin.pipeline.findings.words import count, period, seconds, span
 
 
@@ -12,15 +12,15 @@ def probably(exact: bool) -> str:
     return "" if exact else "Probably: "
 
 
-def share(history: History, caused: Sequence[Rebalance]) -> str:
+def share(history: GroupHistory, caused: Sequence[ObservedRebalance]) -> str:
     return f"{len(caused):,} of {count(len(history.rebalances), 'rebalance')} of {history.group_id}"
 
 
-def when(caused: Sequence[Rebalance]) -> str:
+def when(caused: Sequence[ObservedRebalance]) -> str:
     return period(first(caused), last(caused)) if caused else "at an unknown time"
 
 
-def stood_still(history: History, cost_s: float) -> str:
+def stood_still(history: GroupHistory, cost_s: float) -> str:
     """A sentence about the costs."""
     if cost_s < 0.05:
         return ""
@@ -28,11 +28,11 @@ def stood_still(history: History, cost_s: float) -> str:
     return f" Consumers stood still for {at_most}{seconds(cost_s * 1_000)} s, added up."
 
 
-def first(caused: Sequence[Rebalance], returns: Sequence[Return] = ()) -> int | None:
+def first(caused: Sequence[ObservedRebalance], returns: Sequence[Return] = ()) -> int | None:
     return min([*(each.prepared_at_ms for each in caused), *(each.gone_at_ms for each in returns)], default=None)
 
 
-def last(caused: Sequence[Rebalance], returns: Sequence[Return] = ()) -> int | None:
+def last(caused: Sequence[ObservedRebalance], returns: Sequence[Return] = ()) -> int | None:
     return max([*(each.until_ms for each in caused), *(each.back_at_ms for each in returns)], default=None)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding, severity_of
-from rejoin.pipeline.findings.history import History, Rebalance, all_exact
+from rejoin.pipeline.findings.history import GroupHistory, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
 from rejoin.pipeline.findings.words import at_least, count, names, period, span, spans, times
 
@@ -21,7 +21,7 @@ AGAIN: Final = 3
 MARGIN: Final = 1.2
 
 
-def max_poll_exceeded(history: History) -> Iterator[Finding]:
+def max_poll_exceeded(history: GroupHistory) -> Iterator[Finding]:
     """A consumer did not poll within max.poll.interval.ms: its own heartbeat thread leaves the group. The coordinator
     knows that only from the reason the consumer gives (KIP-800), or the consumer's own journal tells it."""
     stays = [stay for stay in history.stays if stay.left_by_poll_timeout]
@@ -103,14 +103,14 @@ def max_poll_exceeded(history: History) -> Iterator[Finding]:
 class _HeldUp:
     """A rebalance whose join phase waited for one member."""
 
-    rebalance: Rebalance
+    rebalance: ObservedRebalance
     who: str
     how: str
     """late | poll-timeout | expired | never."""
     ms: int
 
 
-def join_held_up(history: History) -> Iterator[Finding]:
+def join_held_up(history: GroupHistory) -> Iterator[Finding]:
     """The join phase ends when the last member has sent JoinGroup or has gone, or the rebalance timeout is over: one
     member that is busy, stuck or dead makes all others wait."""
     held_up = [found for each in history.later if (found := _held_up(history, each)) is not None]
@@ -175,7 +175,7 @@ _HOW: Final = {
 }
 
 
-def _held_up(history: History, rebalance: Rebalance) -> _HeldUp | None:
+def _held_up(history: GroupHistory, rebalance: ObservedRebalance) -> _HeldUp | None:
     join_ms = rebalance.join_ms
     if join_ms is None and rebalance.joined_at_ms is not None:
         join_ms = rebalance.joined_at_ms - rebalance.prepared_at_ms

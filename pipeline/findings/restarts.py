@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from rejoin.pipeline.findings.finding import HIGH, LOW, Finding
-from rejoin.pipeline.findings.history import Event, History, Rebalance, Return, Stay, all_exact
+from rejoin.pipeline.findings.history import GroupHistory, ObservedEvent, ObservedRebalance, Return, Stay, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
 from rejoin.pipeline.findings.words import at_least, count, names, period, seconds, span, spans, times
 
@@ -24,7 +24,7 @@ MARGIN: Final = 1.2
 """How much longer than what was seen a timeout should be."""
 
 
-def rolling_restart(history: History) -> Iterator[Finding]:
+def rolling_restart(history: GroupHistory) -> Iterator[Finding]:
     """Dynamic members restart one after the other, and each makes the group rebalance twice: when it leaves and when it
     joins. With group.instance.id and a session that outlasts the restart there would be none (KIP-345)."""
     waves = [wave for wave in _waves(_restarts(history)) if _is_deploy(history, wave)]
@@ -77,7 +77,7 @@ def rolling_restart(history: History) -> Iterator[Finding]:
     )
 
 
-def session_too_short(history: History) -> Iterator[Finding]:
+def session_too_short(history: GroupHistory) -> Iterator[Finding]:
     """A member was thrown out since nothing was heard for session.timeout.ms, and was back soon after: it was not gone,
     only silent for longer than the session (a pause of its process or host, or a restart that took too long)."""
     flapping = {each.who for wave in _flaps(history) for each in wave}
@@ -159,7 +159,7 @@ def session_too_short(history: History) -> Iterator[Finding]:
     )
 
 
-def died_without_leaving(history: History) -> Iterator[Finding]:
+def died_without_leaving(history: GroupHistory) -> Iterator[Finding]:
     """A member fell silent and never came back: it was killed, and nobody read its partitions until its session ended.
     A consumer that is closed leaves, and its partitions go on at once."""
     dead = _not_seen_again(history)
@@ -209,7 +209,7 @@ def died_without_leaving(history: History) -> Iterator[Finding]:
     )
 
 
-def fell_silent(history: History) -> Iterator[Finding]:
+def fell_silent(history: GroupHistory) -> Iterator[Finding]:
     """A member fell silent for a whole session, and the source does not tell everybody who joins: whether it was gone
     for good or came back, and so whether the session is too long or too short, cannot be known."""
     gone = _not_seen_again(history)
@@ -238,7 +238,7 @@ def fell_silent(history: History) -> Iterator[Finding]:
     )
 
 
-def flapping_member(history: History) -> Iterator[Finding]:
+def flapping_member(history: GroupHistory) -> Iterator[Finding]:
     """One consumer goes and comes back over and over, and the whole group rebalances each time."""
     for returns in _flaps(history):
         caused = _begun_by(history, returns)
@@ -294,12 +294,12 @@ def flapping_member(history: History) -> Iterator[Finding]:
         )
 
 
-def duplicate_instance_id(history: History) -> Iterator[Finding]:
+def duplicate_instance_id(history: GroupHistory) -> Iterator[Finding]:
     """Two processes use one group.instance.id. Each that joins fences the other (FENCED_INSTANCE_ID), which is fatal
     for a consumer; no rebalance shows it."""
     told = [event for event in history.events if event.event == "member_fenced"]
     told = told or [event for event in history.events if event.event == "fenced"]
-    by_instance: dict[str, list[Event]] = defaultdict(list)
+    by_instance: dict[str, list[ObservedEvent]] = defaultdict(list)
     for event in told:
         if event.group_instance_id:
             by_instance[event.group_instance_id].append(event)
@@ -347,7 +347,7 @@ _ENDED: Final = {
 }
 
 
-def _restarts(history: History) -> list[Return]:
+def _restarts(history: GroupHistory) -> list[Return]:
     """Returns of dynamic members that look like restarts: not those that only missed their session or their poll."""
     return [
         each
@@ -366,7 +366,7 @@ def _took(restart: Return) -> int | None:
     return None if session is None else max(0, session + restart.away_ms)
 
 
-def _not_seen_again(history: History) -> list[Stay]:
+def _not_seen_again(history: GroupHistory) -> list[Stay]:
     """Members whose session ended, and of whom no return is known."""
     returned = {each.before.member_id for each in history.returns}
     return [
@@ -386,7 +386,7 @@ def _waves(returns: Sequence[Return]) -> list[list[Return]]:
     return waves
 
 
-def _is_deploy(history: History, wave: Sequence[Return]) -> bool:
+def _is_deploy(history: GroupHistory, wave: Sequence[Return]) -> bool:
     """Whether at least half of the group, and two at least, were each restarted about once, a few at a time."""
     clients = {each.who for each in wave} if all(each.exact for each in wave) else {id(each.before) for each in wave}
     begin, end = wave[0].gone_at_ms, max(each.back_at_ms for each in wave)
@@ -402,7 +402,7 @@ def _is_deploy(history: History, wave: Sequence[Return]) -> bool:
     return len(clients) >= max(2, size / 2) and len(wave) <= 1.5 * len(clients) and most <= max(1, size / 2)
 
 
-def _flaps(history: History) -> list[list[Return]]:
+def _flaps(history: GroupHistory) -> list[list[Return]]:
     """Of each client that comes back again and again: its returns. None, if most of the group does."""
     by_client: dict[str, list[Return]] = defaultdict(list)
     for each in history.returns:
@@ -423,7 +423,7 @@ def _flaps(history: History) -> list[list[Return]]:
     return found if len(found) <= max(1, len(everybody) / 3) else []
 
 
-def _begun_by(history: History, returns: Iterable[Return]) -> list[Rebalance]:
+def _begun_by(history: GroupHistory, returns: Iterable[Return]) -> list[ObservedRebalance]:
     """Rebalances that began through the going or the coming of these."""
     ids = dict.fromkeys(member for each in returns for member in (each.before.member_id, each.after.member_id))
     went = ("leave", "session-expiry", "sync-expiry")
@@ -437,7 +437,7 @@ def _begun_by(history: History, returns: Iterable[Return]) -> list[Rebalance]:
     ]
 
 
-def _is_ghost_of(rebalance: Rebalance, ghost: Return) -> bool:
+def _is_ghost_of(rebalance: ObservedRebalance, ghost: Return) -> bool:
     """Whether a rebalance began by the new self of somebody whose old self had to be waited for."""
     return rebalance.cause_member_id == ghost.after.member_id and ghost.before.member_id in (rebalance.evicted or ())
 

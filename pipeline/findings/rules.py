@@ -10,7 +10,7 @@ from typing import Any, Final
 from rejoin.pipeline.findings.assignments import eager_assignor, idle_members, unbalanced_assignor
 from rejoin.pipeline.findings.finding import LOW, RANK, Finding
 from rejoin.pipeline.findings.groups import coordinator_failover, lost_records, storm, topic_growth
-from rejoin.pipeline.findings.history import History
+from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.polls import join_held_up, max_poll_exceeded
 from rejoin.pipeline.findings.restarts import (
     died_without_leaving,
@@ -21,7 +21,7 @@ from rejoin.pipeline.findings.restarts import (
     session_too_short,
 )
 
-Rule = Callable[[History], Iterator[Finding]]
+Rule = Callable[[GroupHistory], Iterator[Finding]]
 
 RULES: Final[tuple[Rule, ...]] = (
     lost_records,
@@ -51,7 +51,7 @@ MOST: Final = 0.75
 """A storm is explained by a finding that has this share of its rebalances."""
 
 
-def judge(history: History) -> list[Finding]:
+def judge(history: GroupHistory) -> list[Finding]:
     """What the rules find, the worst first."""
     found = [finding for rule in RULES for finding in rule(history)]
     return sorted((_explained(each, found) for each in found), key=lambda each: order(each.row()))

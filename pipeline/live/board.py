@@ -16,7 +16,7 @@ from rich.text import Text
 
 from rejoin.pipeline.findings.words import span
 from rejoin.pipeline.live.rebalances import FINISHED
-from rejoin.pipeline.live.store import Store
+from rejoin.pipeline.live.store import WatchStore
 
 LAST: Final = 12
 """Rebalances that are shown."""
@@ -44,14 +44,14 @@ class Board:
     events: str = ""
     notes: list[str] = field(default_factory=list)
 
-    def read_on(self, store: Store) -> list[Row]:
+    def read_on(self, store: WatchStore) -> list[Row]:
         """Take in what the stream has committed since, and give the rebalances that were finished."""
         until = store.committed("live")
         done = [row for batch in range(self.batch + 1, until + 1) for row in self._take(store, batch)]
         self.batch = max(self.batch, until)
         return done
 
-    def _take(self, store: Store, batch: int) -> Iterator[Row]:
+    def _take(self, store: WatchStore, batch: int) -> Iterator[Row]:
         done: list[Row] = []
         for path in sorted((store.live / f"batch_id={batch}").glob("*.parquet")):
             for row in pq.ParquetFile(path).read().to_pylist():

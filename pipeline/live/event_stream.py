@@ -1,4 +1,4 @@
-"""Events as a stream: from running services or from journals, into a :class:`~rejoin.pipeline.live.store.Store`.
+"""Events as a stream: from running services or from journals, into a :class:`~rejoin.pipeline.live.store.WatchStore`.
 
 Two queries. ``events`` reads lines, tells events from broken lines and writes both down. ``live`` follows the batches
 that ``events`` has committed, so it never knows more than is on disk, and keeps the rebalances that go on as Spark's
@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from rejoin.pipeline.live.rebalances import follow
 from rejoin.pipeline.live.source import MAX_ROWS, NAME, RejoinSource
-from rejoin.pipeline.live.store import AfterWrite, BatchesSource, Store, write_batch
+from rejoin.pipeline.live.store import AfterWrite, BatchesSource, WatchStore, write_batch
 from rejoin.pipeline.reading.journals import parse
 from rejoin.pipeline.reading.text_lines import Piece, read_piece
 from rejoin.pipeline.schemas import LINES
@@ -75,7 +75,7 @@ def lines_of_journals(spark: SparkSession, folders: Iterable[Path], *, max_files
 
 
 def keep_events(
-    lines: DataFrame, store: Store, *, after_write: AfterWrite | None = None, every_seconds: float | None = None
+    lines: DataFrame, store: WatchStore, *, after_write: AfterWrite | None = None, every_seconds: float | None = None
 ) -> StreamingQuery:
     """Start the query that writes events down. Without ``every_seconds`` it takes what is there and ends."""
 
@@ -88,7 +88,7 @@ def keep_events(
 
 
 def keep_rebalances(
-    spark: SparkSession, store: Store, *, after_write: AfterWrite | None = None, every_seconds: float | None = None
+    spark: SparkSession, store: WatchStore, *, after_write: AfterWrite | None = None, every_seconds: float | None = None
 ) -> StreamingQuery:
     """Start the query that follows the groups. Without ``every_seconds`` it takes what is there and ends."""
     spark.dataSource.register(BatchesSource)
@@ -104,7 +104,7 @@ def keep_rebalances(
     return _start(follow(events), store, "live", write, every_seconds)
 
 
-def drain(spark: SparkSession, lines: DataFrame, store: Store, *, after_write: AfterWrite | None = None) -> None:
+def drain(spark: SparkSession, lines: DataFrame, store: WatchStore, *, after_write: AfterWrite | None = None) -> None:
     """Take in what is there, and return."""
     _to_its_end(partial(keep_events, lines, store, after_write=after_write))
     _to_its_end(partial(keep_rebalances, spark, store, after_write=after_write))
@@ -125,7 +125,7 @@ def _to_its_end(start: Callable[[], StreamingQuery]) -> None:
                 raise
 
 
-def _start(rows: DataFrame, store: Store, name: str, write: Any, every_seconds: float | None) -> StreamingQuery:
+def _start(rows: DataFrame, store: WatchStore, name: str, write: Any, every_seconds: float | None) -> StreamingQuery:
     writer = rows.writeStream.queryName(name).option("checkpointLocation", str(store.checkpoint(name)))
     if every_seconds is None:
         writer = writer.trigger(availableNow=True)

@@ -40,7 +40,7 @@ _CLIENT: Final = re.compile(r"(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 """Kafka: a dynamic member's id is its client.id with a UUID behind it."""
 
 
-class Event(Protocol):
+class FollowedEvent(Protocol):
     """The columns of an event that are looked at; those that the event does not have are none."""
 
     run_id: str
@@ -72,12 +72,12 @@ class Event(Protocol):
     sync_ms: int | None
 
 
-READS: Final = tuple(Event.__annotations__)
+READS: Final = tuple(FollowedEvent.__annotations__)
 """Columns of events that an event must come with."""
 
 
 @dataclass(slots=True)
-class Rebalance:
+class FollowedRebalance:
     """A rebalance, from its beginning; what has not come yet is none. Names and units are those of ``rebalances``."""
 
     rebalance_id: str
@@ -118,7 +118,7 @@ class Rebalance:
     slowest_ms: int | None = None
 
 
-COLUMNS: Final = ("run_id", "day", "group_id", "source", "node", *(each.name for each in fields(Rebalance)))
+COLUMNS: Final = ("run_id", "day", "group_id", "source", "node", *(each.name for each in fields(FollowedRebalance)))
 """Columns of ``rebalances`` that a finished row has here."""
 
 
@@ -135,7 +135,7 @@ class Comings:
     slowest_at_ms: int | None = None
     slowest_member_id: str | None = None
 
-    def add(self, event: Event) -> None:
+    def add(self, event: FollowedEvent) -> None:
         """Take in an event about a member."""
         kinds = {"member_joined": self.joined, "static_member_replaced": self.replaced}
         if event.event == "member_removed":
@@ -163,14 +163,14 @@ class Followed:
     seen: int = 0
     """Number of the newest event; none up to it counts any more."""
     attempt: int = 0
-    open: Rebalance | None = None
+    open: FollowedRebalance | None = None
     """The rebalance that goes on."""
     here: Comings = field(default_factory=Comings)
     """Who came and went for it."""
     ahead: Comings = field(default_factory=Comings)
     """Who came and went since then, which makes the next one begin."""
 
-    def follow(self, events: Iterable[Event]) -> Iterator[Rebalance]:
+    def follow(self, events: Iterable[FollowedEvent]) -> Iterator[FollowedRebalance]:
         """Take in the events of a batch, in whatever order they come, and give the rebalances that they finish."""
         for event in sorted(events, key=attrgetter("seq")):
             if event.seq > self.seen:
@@ -180,7 +180,7 @@ class Followed:
                 if done is not None:
                     yield done
 
-    def _take(self, event: Event) -> Rebalance | None:
+    def _take(self, event: FollowedEvent) -> FollowedRebalance | None:
         if event.event == "rebalance_started":
             return self._begin(event)
         if event.event in (*_JOINS, "member_removed"):
@@ -207,7 +207,7 @@ class Followed:
                 return self._finish(event.at_ms, ABORTED)
         return None
 
-    def _begin(self, event: Event) -> Rebalance | None:
+    def _begin(self, event: FollowedEvent) -> FollowedRebalance | None:
         done = None
         again = self.open is not None and event.previous_state in ("CompletingRebalance", None)
         if again:
@@ -215,7 +215,7 @@ class Followed:
         # Else its coordinator was interrupted and never said how the one before ended.
         self.attempt = self.attempt + 1 if again else 1
         self.here, self.ahead = self.ahead, Comings()
-        self.open = Rebalance(
+        self.open = FollowedRebalance(
             rebalance_id=f"{event.run_id}/{event.group_id}/{event.node}/{event.seq}",
             attempt=self.attempt,
             generation_from=event.generation,
@@ -231,13 +231,13 @@ class Followed:
         )
         return done
 
-    def _count(self, event: Event) -> None:
+    def _count(self, event: FollowedEvent) -> None:
         joins = event.state == "PreparingRebalance"
         if event.event == "static_member_replaced" and not joins and not event.rebalance:
             return
         (self.here if joins else self.ahead).add(event)
 
-    def _complete(self, going_on: Rebalance, event: Event) -> Rebalance:
+    def _complete(self, going_on: FollowedRebalance, event: FollowedEvent) -> FollowedRebalance:
         going_on.generation_to, going_on.stable_at_ms = event.generation, event.at_ms
         going_on.leader = event.leader or going_on.leader
         going_on.previous_leader = event.previous_leader
@@ -251,7 +251,7 @@ class Followed:
         done.members_before = event.members_before
         return done
 
-    def _finish(self, at_ms: int, outcome: str) -> Rebalance:
+    def _finish(self, at_ms: int, outcome: str) -> FollowedRebalance:
         assert self.open is not None
         done, self.open = self.open, None
         who = self.here
@@ -266,7 +266,7 @@ class Followed:
             done.slowest_ms = who.slowest_at_ms - done.prepared_at_ms
         return done
 
-    def _look(self, event: Event) -> None:
+    def _look(self, event: FollowedEvent) -> None:
         """What to show of the group."""
         self.at_ms = event.at_ms
         if event.event in ("group_state_changed", "group_loaded", "group_deleted"):
@@ -282,13 +282,13 @@ class Followed:
             self.members = max(0, self.members + (1 if event.event == "member_joined" else -1))
 
 
-def as_row(where: tuple[str, ...], rebalance: Rebalance) -> dict[str, Any]:
+def as_row(where: tuple[str, ...], rebalance: FollowedRebalance) -> dict[str, Any]:
     """A rebalance with all of :data:`COLUMNS`; ``where`` is run, group, source and node."""
     named = dict(zip(("run_id", "group_id", "source", "node"), where, strict=True))
     return {**named, "day": _day_of(rebalance.prepared_at_ms), **asdict(rebalance)}
 
 
-def _client_id(event: Event) -> str | None:
+def _client_id(event: FollowedEvent) -> str | None:
     if event.cause_group_instance_id is not None or event.cause_member_id is None:
         return None
     found = _CLIENT.fullmatch(event.cause_member_id)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import ArrayType, IntegerType, LongType, Row, StringType, StructField, StructType
 
-from rejoin.pipeline.live.group_rebalances import COLUMNS, FOLLOWED, READS, Comings, Followed, Rebalance, as_row
+from rejoin.pipeline.live.group_rebalances import COLUMNS, FOLLOWED, READS, Comings, Followed, FollowedRebalance, as_row
 from rejoin.pipeline.schemas import REBALANCES
 
 FINISHED: Final = "finished"
@@ -40,7 +40,7 @@ A standing also has the columns of the rebalance that goes on, if there is one.
 """
 
 _STRINGS: Final = ArrayType(StringType())
-_OPEN: Final = StructType([REBALANCES[each.name] for each in fields(Rebalance)])
+_OPEN: Final = StructType([REBALANCES[each.name] for each in fields(FollowedRebalance)])
 _GROUP: Final = StructType(
     [
         StructField("state", StringType()),
@@ -104,7 +104,7 @@ class GroupFollower(StatefulProcessor):
         going_on = self._open.get()
         return Followed(
             **dict(zip(_GROUP.fieldNames(), known, strict=True)),
-            open=None if going_on is None else Rebalance(*map(_plain, going_on)),
+            open=None if going_on is None else FollowedRebalance(*map(_plain, going_on)),
             here=_comings(self._here.get()),
             ahead=_comings(self._ahead.get()),
         )

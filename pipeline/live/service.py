@@ -46,7 +46,7 @@ class Standing(NamedTuple):
     journal: bool
 
 
-class Service:
+class ServiceClient:
     """A coordinator at ``http://HOST:PORT``. Raises ValueError for a URL that is none."""
 
     def __init__(self, url: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:

@@ -32,7 +32,15 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from rejoin.journal.renames import upgraded_text
-from rejoin.pipeline.live.service import MOST_ROWS, EventsGone, Service, ServiceDown, Standing, normal, with_patience
+from rejoin.pipeline.live.service import (
+    MOST_ROWS,
+    EventsGone,
+    ServiceClient,
+    ServiceDown,
+    Standing,
+    normal,
+    with_patience,
+)
 from rejoin.pipeline.schemas import LINES
 
 NAME: Final = "rejoin"
@@ -120,7 +128,7 @@ class _Events:
             yield _problem(part.url, part.words)
             return
         assert isinstance(part, Span)
-        service = Service(part.url)
+        service = ServiceClient(part.url)
         try:
             _check_life(service, part)
             for after in range(part.after, part.until, MOST_ROWS):
@@ -140,7 +148,7 @@ class EventsReader(_Events, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         end: Offset = {}
         for url in self.urls:
-            service = Service(url)
+            service = ServiceClient(url)
             try:
                 where = with_patience(service.standing)
                 run = with_patience(partial(service.run_of, where.head)) if where.head >= where.first else where.run_id
@@ -158,7 +166,7 @@ class EventsStreamReader(_Events, DataSourceStreamReader, SupportsTriggerAvailab
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(options)
-        self._services = {url: Service(url) for url in self.urls}
+        self._services = {url: ServiceClient(url) for url in self.urls}
         self._frozen: dict[str, Standing] | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
@@ -201,13 +209,13 @@ class EventsStreamReader(_Events, DataSourceStreamReader, SupportsTriggerAvailab
             service.close()
 
     @staticmethod
-    def _standing(service: Service) -> Standing:
+    def _standing(service: ServiceClient) -> Standing:
         try:
             return with_patience(service.standing)
         finally:
             service.close()
 
-    def _follow(self, service: Service, known: Place | None, where: Standing) -> Place:
+    def _follow(self, service: ServiceClient, known: Place | None, where: Standing) -> Place:
         """The place from which to go on in the stream that is there now."""
         if known is None:
             return {"life": 1, "first": where.first, "seq": where.first - 1, "run": where.run_id}
@@ -255,7 +263,7 @@ def shares(left: Mapping[str, int], most: int) -> dict[str, int]:
     return takes
 
 
-def _same_life(service: Service, known: Place, where: Standing) -> bool:
+def _same_life(service: ServiceClient, known: Place, where: Standing) -> bool:
     """Whether the stream that is there now is the one that was read before, perhaps written on by another process."""
     seq = int(known["seq"])
     if where.run_id == known["run"]:
@@ -268,7 +276,7 @@ def _same_life(service: Service, known: Place, where: Standing) -> bool:
     return with_patience(partial(service.run_of, seq)) == str(known["run"])
 
 
-def _check_life(service: Service, part: Span) -> None:
+def _check_life(service: ServiceClient, part: Span) -> None:
     """Raise EventsGone where the numbers of a span mean other rows now than when it was planned."""
     where = with_patience(service.standing)
     if where.run_id == part.run:

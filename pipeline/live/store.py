@@ -55,7 +55,7 @@ class StoreTrouble(Exception):
     """The folder cannot be used as it is; the text says why and what to do."""
 
 
-class Store:
+class WatchStore:
     """A folder of a stream. ``kind`` is what it is fed with, ``inputs`` from where; a folder keeps to one kind."""
 
     def __init__(self, folder: Path) -> None:
@@ -167,7 +167,7 @@ class BatchesSource(DataSource):
         return _FOLLOWED_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        raise NotImplementedError("these are read as a table with Store.read_events")
+        raise NotImplementedError("these are read as a table with WatchStore.read_events")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         return BatchesStreamReader(self.options)

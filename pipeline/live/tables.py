@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.pipeline import findings, schemas
 from rejoin.pipeline.findings.rules import order
-from rejoin.pipeline.live.store import Store, write_json
+from rejoin.pipeline.live.store import WatchStore, write_json
 from rejoin.pipeline.reading.journals import sort_out
 from rejoin.pipeline.report.run import all_tables
 
@@ -38,7 +38,7 @@ class Made(NamedTuple):
     """Rows of ``findings``, the worst first."""
 
 
-def make_tables(spark: SparkSession, store: Store, tell: Callable[[str], None] = lambda _: None) -> Made:
+def make_tables(spark: SparkSession, store: WatchStore, tell: Callable[[str], None] = lambda _: None) -> Made:
     """Make the tables of all events that are committed, unless they are there already."""
     batch = store.committed("events")
     if _as_of(store.tables) != batch:

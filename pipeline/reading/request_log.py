@@ -47,7 +47,7 @@ _HOST: Final = re.compile(r".*:\d+-(?P<host>.*):\d+-\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class LoggedMember:
     """A member as a JoinGroup or its leader's answer has it. What cannot be decoded is None."""
 
     member_id: str
@@ -57,7 +57,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class LoggedExchange:
     """A request and its answer. Instants are ms since 1970, lengths ms."""
 
     line: int
@@ -102,7 +102,7 @@ def is_request(record: Record) -> bool:
     return record.message.startswith(BEGINNING)
 
 
-def read_exchange(record: Record) -> Exchange | Broken | None:
+def read_exchange(record: Record) -> LoggedExchange | Broken | None:
     """The request of a line; None if it is about no group, or is no request at all."""
     if not is_request(record):
         return None
@@ -134,13 +134,13 @@ def _words(problem: Exception) -> str:
     return str(problem)[:200]
 
 
-def _exchange(record: Record, envelope: dict[str, Any], header: dict[str, Any], api: str) -> Exchange:
+def _exchange(record: Record, envelope: dict[str, Any], header: dict[str, Any], api: str) -> LoggedExchange:
     request, response = _body(envelope.get("request")), _body(envelope.get("response"))
     total = float(envelope["totalTimeMs"])
     about = envelope.get("clientInformation")
     software = f"{about.get('softwareName')} {about.get('softwareVersion')}" if isinstance(about, dict) else None
     host = _HOST.fullmatch(str(envelope.get("connection", "")))
-    return Exchange(
+    return LoggedExchange(
         record.line,
         api,
         int(header["requestApiVersion"]),
@@ -235,7 +235,7 @@ def _raw(value: object) -> bytes:
         raise ValueError(f"no base64: {problem}") from None
 
 
-def joining(exchange: Exchange) -> Member:
+def joining(exchange: LoggedExchange) -> LoggedMember:
     """Who sent a JoinGroup, with what stands in its metadata for the protocol that was chosen, else its first one."""
     request, response = exchange.request, exchange.response
     chosen = response.get("protocolName")
@@ -247,19 +247,19 @@ def joining(exchange: Exchange) -> Member:
         decoded_subscription(metadata) if request.get("protocolType", "consumer") == "consumer" else (None,) * 2
     )
     member = response.get("memberId") or request.get("memberId") or ""
-    return Member(str(member), request.get("groupInstanceId"), topics, owned)
+    return LoggedMember(str(member), request.get("groupInstanceId"), topics, owned)
 
 
-def roster(exchange: Exchange) -> list[Member]:
+def roster(exchange: LoggedExchange) -> list[LoggedMember]:
     """The members that the leader was told in its answer; empty for all others."""
     members = []
     for each in exchange.response.get("members") or ():
         topics, owned = decoded_subscription(each.get("metadata"))
-        members.append(Member(str(each.get("memberId")), each.get("groupInstanceId"), topics, owned))
+        members.append(LoggedMember(str(each.get("memberId")), each.get("groupInstanceId"), topics, owned))
     return members
 
 
-def assignments(exchange: Exchange) -> dict[str, tuple[tuple[str, int], ...] | None]:
+def assignments(exchange: LoggedExchange) -> dict[str, tuple[tuple[str, int], ...] | None]:
     """What a leader's SyncGroup gives to whom; empty for followers."""
     return {
         str(each.get("memberId")): decoded_assignment(each.get("assignment"))
@@ -268,7 +268,7 @@ def assignments(exchange: Exchange) -> dict[str, tuple[tuple[str, int], ...] | N
     }
 
 
-def leaving(exchange: Exchange) -> list[tuple[str, str | None, str | None]]:
+def leaving(exchange: LoggedExchange) -> list[tuple[str, str | None, str | None]]:
     """Who left with a LeaveGroup: member id, instance id, reason. Only those that were let go."""
     request, response = exchange.request, exchange.response
     if "members" not in request:

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline.findings import stops_of
-from rejoin.pipeline.findings.history import History, short
+from rejoin.pipeline.findings.history import GroupHistory, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 
@@ -114,7 +114,7 @@ def _fill_rebalances(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapp
     stops = _by_group(_rows(chosen.of(stops_of(tables["pauses"]))))
     for key, group in made.items():
         rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
-        history = History.of(*key, group.to_ms, {"rebalance": rows, "stop": stops.get(key, ())})
+        history = GroupHistory.of(*key, group.to_ms, {"rebalance": rows, "stop": stops.get(key, ())})
         cost = history.stopped_ms if history.stops else {}
         group.rebalances = [
             {

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, Final, TypeAlias
 
 from rejoin.pipeline.sweep.grid import RANKED_BY, Grid, Point
-from rejoin.pipeline.sweep.store import Store
+from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.sweep.tables import FAILED, MEASURES
 
 Row: TypeAlias = dict[str, Any]
@@ -93,7 +93,7 @@ def spread_of(values: Iterable[float]) -> Spread:
     return Spread(median(ordered), ordered[low], ordered[high], ordered[0], ordered[-1])
 
 
-def rank(grid: Grid, store: Store) -> list[Setting]:
+def rank(grid: Grid, store: SweepStore) -> list[Setting]:
     """Every point of the grid, best first: by the medians of what the grid ranks by, then of the other measures.
 
     Points with equal numbers have the same rank. Last come those of which no run did what it should.

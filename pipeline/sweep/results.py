@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 from rejoin.pipeline.sweep.answer import Setting
 from rejoin.pipeline.sweep.grid import Axis, Grid
 from rejoin.pipeline.sweep.page import render
-from rejoin.pipeline.sweep.store import Store, whole
+from rejoin.pipeline.sweep.store import SweepStore, whole
 from rejoin.pipeline.sweep.tables import COUNTS, HOW, MEASURES, RUNS, arrow_schema
 from rejoin.simulation.output.summary import causes
 
 Row: TypeAlias = dict[str, Any]
 
 
-def write(grid: Grid, store: Store, ranked: list[Setting]) -> Path:
+def write(grid: Grid, store: SweepStore, ranked: list[Setting]) -> Path:
     """Write every result; returns the page."""
     rows = [row for run in grid.runs() if (row := _row(grid, store, run.point, run.key)) is not None]
     with whole(store.folder / "runs.parquet") as path:
@@ -44,7 +44,7 @@ def columns_of(grid: Grid) -> dict[str, Axis]:
     return {f"set_{axis.name}" if axis.name in taken else axis.name: axis for axis in grid.axes}
 
 
-def _row(grid: Grid, store: Store, point: int, key: str) -> Row | None:
+def _row(grid: Grid, store: SweepStore, point: int, key: str) -> Row | None:
     found = store.rows.get(key)
     if found is None:
         return None

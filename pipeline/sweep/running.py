@@ -19,7 +19,7 @@ from rejoin.pipeline.spark.session import SparkTrouble, trouble
 from rejoin.pipeline.sweep.grid import Grid, Run
 from rejoin.pipeline.sweep.playing import Task, failed, play_task
 from rejoin.pipeline.sweep.schedule import Schedule
-from rejoin.pipeline.sweep.store import Store
+from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.sweep.tables import FAILED, PLAYED, arrow_schema
 
 Row: TypeAlias = dict[str, Any]
@@ -36,7 +36,7 @@ _DIED: Final = "the process that played it died"
 
 
 @dataclass(slots=True)
-class Progress:
+class SweepProgress:
     """How far a sweep is, in runs of different keys."""
 
     wanted: int
@@ -84,8 +84,12 @@ def spark_player(spark: SparkSession) -> Play:
 
 
 def run_grid(
-    grid: Grid, store: Store, play: Play, slots: Callable[[], int], tell: Callable[[Progress], None] = lambda _: None
-) -> Progress:
+    grid: Grid,
+    store: SweepStore,
+    play: Play,
+    slots: Callable[[], int],
+    tell: Callable[[SweepProgress], None] = lambda _: None,
+) -> SweepProgress:
     """Play every run that the store has not, and keep the rows.
 
     ``slots``: how many tasks run at a time just now; executors come and go. ``tell`` hears after each portion.
@@ -96,7 +100,7 @@ def run_grid(
         wanted[run.key] = None
         if run.key not in store.rows:
             missing.setdefault(run.key, run)
-    progress = Progress(len(wanted), len(wanted) - len(missing))
+    progress = SweepProgress(len(wanted), len(wanted) - len(missing))
     schedule = Schedule(missing.values(), grid.points, slots())
     tell(progress)
     flying: dict[Future[list[Row]], list[Run]] = {}

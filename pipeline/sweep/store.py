@@ -28,7 +28,7 @@ class SweepInUse(Exception):
     """Another sweep writes into this folder."""
 
 
-class Store:
+class SweepStore:
     """One folder, held by one sweep at a time. ``again``: rows of runs that failed count as not played.
 
     Raises :class:`SweepInUse`.

@@ -21,9 +21,9 @@ from rejoin.pipeline.reading.broker_logs.membership import (
     PREPARING,
     STABLE,
     UUID,
-    Event,
-    Membership,
+    EventRow,
 )
+from rejoin.pipeline.reading.broker_logs.modern_groups import ModernGroups
 from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
@@ -51,20 +51,20 @@ class _Episode:
     attempts: int = 1
     attempt_began: Statement | None = None
     join_ended: Statement | None = None
-    join_event: Event | None = None
+    join_event: EventRow | None = None
     assigned: Statement | None = None
-    assigned_event: Event | None = None
+    assigned_event: EventRow | None = None
     not_yet_stable: Statement | None = None
     did_not_join: list[str] = field(default_factory=list)
 
 
-class History(Membership):
+class LogHistory(ModernGroups):
     """Follows one group. Statements go in by their order; an event comes out when nothing can change it any more."""
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self._episode: _Episode | None = None
-        self._dead: Event | None = None
+        self._dead: EventRow | None = None
         self._trigger: dict[str, Any] | None = None
         self._node: str | None = None
         self.repeated = 0
@@ -73,7 +73,7 @@ class History(Membership):
             name[4:]: getattr(self, name) for name in dir(self) if name.startswith("_on_")
         }
 
-    def take(self, statement: Statement) -> list[Event]:
+    def take(self, statement: Statement) -> list[EventRow]:
         """Take a statement in; returns the events that are certain to stay as they are."""
         if self._is_a_repetition(statement):
             return []
@@ -88,7 +88,7 @@ class History(Membership):
             do(statement)
         return self._ready()
 
-    def finish(self) -> list[Event]:
+    def finish(self) -> list[EventRow]:
         """What is still to be told when the logs end."""
         if self._episode is not None and self._episode.assigned is not None:
             self._complete_rebalance()
@@ -96,7 +96,7 @@ class History(Membership):
         ready, self._out = self._out, []
         return ready
 
-    def _ready(self) -> list[Event]:
+    def _ready(self) -> list[EventRow]:
         open_ = self._episode is not None or self._replaced is not None or self._dead is not None
         if open_ and len(self._out) < MOST_HELD:
             return []
@@ -348,7 +348,7 @@ class History(Membership):
         assert episode is not None, "only an assignment that came is settled"
         assert episode.assigned is not None, "only an assignment that came is settled"
         statement, self._episode = episode.not_yet_stable or episode.assigned, None
-        later: list[Event] = []
+        later: list[EventRow] = []
         if episode.not_yet_stable is None:
             later, self._out = _split(self._out, episode.assigned_event)
         self._enter(statement, STABLE, INFERRED)
@@ -483,68 +483,13 @@ class History(Membership):
         self._episode = None
         self._handed_out.clear()
 
-    # --- the newer protocols (KIP-848): members reconcile one by one, there is no join phase
-
-    def _on_modern_joined(self, statement: Statement) -> None:
-        values = statement.values
-        self._add(statement, values["member"], values.get("instance"), EXACT, None, kind=values.get("protocol"))
-        self._trigger = self._caused("join-new", statement)
-
-    def _on_modern_replaced(self, statement: Statement) -> None:
-        values = statement.values
-        self._rename(values["old"], values["member"], values["instance"])
-        self._tell(
-            statement,
-            "static_member_replaced",
-            group_instance_id=values["instance"],
-            other_member_id=values["old"],
-            member_id=values["member"],
-        )
-
-    def _on_modern_left(self, statement: Statement) -> None:
-        self._remove(statement, statement.values["member"], "left", EXACT, None)
-        self._trigger = self._caused("leave", statement)
-
-    def _on_modern_fenced(self, statement: Statement) -> None:
-        why = statement.values["why"]
-        expired = "session" in why
-        cause = "session-expiry" if expired else "did-not-rejoin"
-        self._remove(statement, statement.values["member"], cause, EXACT, None, reason=why)
-        self._trigger = self._caused("session-expiry" if expired else UNKNOWN, statement)
-
-    def _on_modern_subscribed(self, statement: Statement) -> None:
-        self._trigger = self._caused("rejoin-metadata", statement)
-
-    def _on_modern_metadata(self, statement: Statement) -> None:
-        self._trigger = {"cause": UNKNOWN, "reason": statement.text} | (self._trigger or {})
-
-    def _caused(self, cause: str, statement: Statement) -> dict[str, Any]:
-        return {
-            "cause": cause,
-            "cause_member_id": statement.values["member"],
-            "cause_group_instance_id": statement.values.get("instance"),
-        }
-
-    def _on_modern_bumped(self, statement: Statement) -> None:
-        epoch = int(statement.values["epoch"])
-        cause, self._trigger = self._trigger or {"cause": UNKNOWN}, None
-        # The line itself has no reason: it is taken from the lines before it.
-        self._tell(statement, "rebalance_started", INFERRED, generation=epoch - 1, initial=False, **cause)
-        self._generation = epoch
-
-    def _on_modern_assigned(self, statement: Statement) -> None:
-        epoch, assignor = int(statement.values["epoch"]), statement.values["assignor"]
-        self._tell(statement, "assignment_received", generation=epoch, protocol=assignor)
-        # Confidence unknown: when the members have what they shall have is not logged.
-        self._tell(statement, "rebalance_completed", "unknown", generation=epoch, protocol=assignor, cause=UNKNOWN)
-
 
 def _named_in(statement: Statement) -> list[str]:
     named: list[str] = statement.values.get("members_named") or []
     return named
 
 
-def _split(events: list[Event], behind: Event | None) -> tuple[list[Event], list[Event]]:
+def _split(events: list[EventRow], behind: EventRow | None) -> tuple[list[EventRow], list[EventRow]]:
     """Events behind a certain one, and those up to it."""
     for index in range(len(events) - 1, -1, -1):
         if events[index] is behind:

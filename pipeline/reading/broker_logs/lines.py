@@ -76,7 +76,7 @@ GROUPISH: Final = re.compile(
 """What a line has that comes from a group coordinator, also when its beginning or its end is missing."""
 
 
-class Clock:
+class LogClock:
     """Reads the times of one file. Brokers write local times without a zone, in the order in which they passed."""
 
     def __init__(self, zone: tzinfo = UTC) -> None:
@@ -138,7 +138,7 @@ class Lines:
 
     def __init__(self, zone: tzinfo = UTC, marks: Iterable[bytes] = ()) -> None:
         """With ``marks``, records without any of these in their first line are not read closely: see UNREAD."""
-        self._clock = Clock(zone)
+        self._clock = LogClock(zone)
         self._marks = tuple(marks)
         self.read = Read()
         self._logger_seen = False
@@ -289,7 +289,7 @@ _LEVELS: Final = ("level", "log.level", "severity", "loglevel")
 _LOGGERS: Final = ("logger_name", "loggerName", "logger", "log.logger", "class")
 
 
-def _json_record(number: int, text: str, clock: Clock) -> Record | str | None:
+def _json_record(number: int, text: str, clock: LogClock) -> Record | str | None:
     """A record of a JSON layout, None for JSON that is something else."""
     origin, brace, body = text.partition("{")
     try:
@@ -319,7 +319,7 @@ def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:
     return next((fields[name] for name in names if fields.get(name) not in (None, "")), None)
 
 
-def _json_time(fields: dict[str, Any], clock: Clock) -> int | str:
+def _json_time(fields: dict[str, Any], clock: LogClock) -> int | str:
     instant = fields.get("instant")
     if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
         nanos = instant.get("nanoOfSecond")

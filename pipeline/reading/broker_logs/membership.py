@@ -22,7 +22,7 @@ EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (
     "Dead",
 )
 
-Event: TypeAlias = dict[str, Any]
+EventRow: TypeAlias = dict[str, Any]
 """A row of the events table, less what is the same for a whole run; absent columns are null."""
 
 UUID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -50,17 +50,17 @@ class Membership:
         self._settled: list[str] | None = None
         self._settled_leader: str | None = None
         """Members and leader when the group was last Stable."""
-        self._replaced: Event | None = None
+        self._replaced: EventRow | None = None
         self._expired: Statement | None = None
         self._removed: tuple[str | None, str | None, str | None] = (None, None, None)
         """The member that went last, its instance id, and what it said."""
         self._joined_in: tuple[str | None, str | None] = (None, None)
-        self._out: list[Event] = []
+        self._out: list[EventRow] = []
 
     # --- telling
 
-    def _tell(self, statement: Statement, event: str, confidence: str = EXACT, **columns: Any) -> Event:
-        told: Event = {
+    def _tell(self, statement: Statement, event: str, confidence: str = EXACT, **columns: Any) -> EventRow:
+        told: EventRow = {
             "event": event,
             "at_ms": statement.at_ms,
             "order_ms": statement.order_ms,

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from rejoin.pipeline.reading.broker_logs.histories import History
-from rejoin.pipeline.reading.broker_logs.membership import EXACT, INFERRED, UUID, Event
+from rejoin.pipeline.reading.broker_logs.histories import LogHistory
+from rejoin.pipeline.reading.broker_logs.membership import EXACT, INFERRED, UUID, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
 AHEAD: Final = 5_000
 """Statements of a group that are looked through for the new id of a static member."""
 
 
-def tell(statements: Iterable[Statement]) -> Iterator[Event]:
+def tell(statements: Iterable[Statement]) -> Iterator[EventRow]:
     """The events of all groups and partitions, from statements in their order (``order_ms``); group after group."""
     groups: dict[str, list[Statement]] = {}
     others: list[Statement] = []
@@ -29,15 +29,15 @@ def tell(statements: Iterable[Statement]) -> Iterator[Event]:
         yield from tell_group(group_id, mine)
 
 
-def tell_group(group_id: str, statements: Iterable[Statement]) -> Iterator[Event]:
+def tell_group(group_id: str, statements: Iterable[Statement]) -> Iterator[EventRow]:
     """The events of one group, from its statements in their order."""
-    history = History(group_id)
+    history = LogHistory(group_id)
     for statement in in_order(statements):
         yield from history.take(statement)
     yield from history.finish()
 
 
-def partition_events(statements: Iterable[Statement]) -> Iterator[Event]:
+def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
     """Events of offsets partitions: which broker became their coordinator, loaded them and gave them up.
 
     Before 2.8 nothing is said of being elected or resigning; loading and unloading begin at that time.
@@ -75,7 +75,7 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[Event]:
         yield told
 
 
-def _of_no_known_group(statement: Statement) -> Event:
+def _of_no_known_group(statement: Statement) -> EventRow:
     """A line that names no group, about members that no other line names."""
     values = statement.values
     told = {

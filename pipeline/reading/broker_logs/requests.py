@@ -8,247 +8,47 @@ coordinator's lines of the same generation are there, they keep their instants a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from rejoin.pipeline.reading.broker_logs.membership import COMPLETING, EMPTY, EXACT, INFERRED, PREPARING, STABLE, Event
+from rejoin.pipeline.reading.broker_logs.membership import (
+    COMPLETING,
+    EMPTY,
+    EXACT,
+    INFERRED,
+    PREPARING,
+    STABLE,
+    EventRow,
+)
 from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
+from rejoin.pipeline.reading.broker_logs.rounds import (
+    BROKER_LOG,
+    FAR_MS,
+    Asked,
+    Moves,
+    Places,
+    Round,
+    count_moves,
+    event_row,
+    list_or_none,
+    rounds_of,
+)
 from rejoin.pipeline.reading.request_log import (
-    Exchange,
-    Member,
     assignments,
-    decoded_assignment,
-    joining,
     leaving,
-    roster,
 )
 
-BROKER_LOG: Final = "broker-log"
-
-FAR_MS: Final = 600_000
-"""Generations with the same number that lie further apart than this are not the same one."""
+EventsByName = dict[tuple[str, int | None], list[EventRow]]
+"""Events by their names and generations."""
 
 
-def _latest(member: str, names: dict[str, str]) -> str:
-    for _ in range(len(names)):
-        if member not in names:
-            break
-        member = names[member]
-    return member
-
-
-Places = dict[tuple[str, int], str]
-
-
-class Asked(NamedTuple):
-    """An exchange, and where it was read."""
-
-    exchange: Exchange
-    node: str
-    file: str
-
-
-@dataclass(slots=True)
-class Round:
-    """One generation, as far as requests tell it."""
-
-    generation: int
-    joins: dict[str, tuple[Member, Asked]] = field(default_factory=dict)
-    leader: str | None = None
-    protocol: str | None = None
-    roster: list[Member] = field(default_factory=list)
-    ended: Asked | None = None
-    """The first JoinGroup that was answered with this generation."""
-    assigned: Asked | None = None
-    """The leader's SyncGroup, if it succeeded."""
-    given: dict[str, tuple[tuple[str, int], ...] | None] = field(default_factory=dict)
-    returned: list[tuple[str, str, Asked]] = field(default_factory=list)
-    """Static members that came back without a rebalance: old id, new id, JoinGroup."""
-
-    @property
-    def members_since(self) -> list[str]:
-        """The members by the ids that they have by the end of the generation."""
-        names = {old: new for old, new, _ in self.returned}
-        return [_latest(member, names) for member in self.members]
-
-    @property
-    def members(self) -> list[str]:
-        """All members, from the leader's list; else those whose answers were seen."""
-        return [member.member_id for member in self.roster] or list(self.joins)
-
-    @property
-    def owned(self) -> list[dict[str, Any]] | None:
-        """Who was given what, as the events table has it; None when it was not told."""
-        if not self.given or any(partitions is None for partitions in self.given.values()):
-            return None
-        return [
-            {"member_id": member, "topic": topic, "partition": partition}
-            for member, partitions in sorted(self.given.items())
-            for topic, partition in partitions or ()
-        ]
-
-
-def request_event(asked: Asked) -> Event:
-    """The row of one request with its answer; ``at_ms`` is its arrival."""
-    exchange = asked.exchange
-    event = _event(asked, "request", EXACT, exchange.arrived_at_ms)
-    request = exchange.request
-    columns = {
-        "group_id": exchange.group_id,
-        "member_id": exchange.member_id,
-        "group_instance_id": request.get("groupInstanceId"),
-        "client_id": exchange.client_id,
-        "client_host": exchange.client_host,
-        "generation": exchange.generation,
-        "client_reason": request.get("reason") or None,
-        "error": exchange.error,
-        "api": exchange.api,
-        "api_version": exchange.api_version,
-        "correlation_id": exchange.correlation_id,
-        "total_ms": exchange.total_ms,
-        "queue_ms": exchange.queue_ms,
-        "local_ms": exchange.local_ms,
-        "parked_ms": exchange.parked_ms,
-        "throttle_ms": exchange.throttle_ms,
-        "software": exchange.software,
-    }
-    if exchange.api == "JOIN_GROUP":
-        member = joining(exchange)
-        columns["topics"] = _list(member.topics)
-        columns["owned"] = _places(member.owned)
-        columns["protocols"] = [str(each.get("name")) for each in request.get("protocols") or ()]
-        columns["protocol"] = exchange.response.get("protocolName") or None
-        columns["leader"] = exchange.response.get("leader") or None
-    elif exchange.api == "SYNC_GROUP" and exchange.error is None:
-        columns["partitions"] = _places(decoded_assignment(exchange.response.get("assignment")))
-        columns["protocol"] = exchange.response.get("protocolName") or None
-    event |= {name: value for name, value in columns.items() if value is not None}
-    return event
-
-
-def _event(asked: Asked, name: str, confidence: str, at_ms: int) -> Event:
-    return {
-        "event": name,
-        "at_ms": at_ms,
-        "order_ms": at_ms,
-        "node": asked.node,
-        "file": asked.file,
-        "line": asked.exchange.line,
-        "confidence": confidence,
-        "source": "request-log",
-    }
-
-
-def _list(values: Iterable[str] | None) -> list[str] | None:
-    return None if values is None else list(values)
-
-
-def _places(partitions: Iterable[tuple[str, int]] | None) -> list[dict[str, Any]] | None:
-    return None if partitions is None else [{"topic": topic, "partition": number} for topic, number in partitions]
-
-
-def rounds_of(asked: Iterable[Asked]) -> list[Round]:
-    """The generations of one group, in their order."""
-    rounds: list[Round] = []
-    for each in sorted(asked, key=lambda one: one.exchange.answered_at_ms):
-        exchange = each.exchange
-        if exchange.error is not None or exchange.api not in ("JOIN_GROUP", "SYNC_GROUP"):
-            continue
-        if exchange.api == "JOIN_GROUP":
-            generation = exchange.generation
-            if generation is None:
-                continue
-            if not rounds or rounds[-1].generation != generation or _is_another(rounds[-1], exchange):
-                rounds.append(Round(generation, ended=each))
-            if rounds[-1].assigned is not None:
-                _return(rounds[-1], each)
-            else:
-                _join(rounds[-1], each)
-        else:
-            _sync(rounds, each)
-    return rounds
-
-
-def _join(current: Round, asked: Asked) -> None:
-    exchange = asked.exchange
-    member = joining(exchange)
-    current.joins.setdefault(member.member_id, (member, asked))
-    current.leader = exchange.response.get("leader") or current.leader
-    current.protocol = exchange.response.get("protocolName") or current.protocol
-    told = roster(exchange)
-    if told:
-        current.roster = told
-
-
-def _is_another(current: Round, exchange: Exchange) -> bool:
-    """Whether a generation's number came again: a group was deleted, and began anew."""
-    assert current.ended is not None, "a round has begun with an answer"
-    later = exchange.answered_at_ms - current.ended.exchange.answered_at_ms
-    return later > FAR_MS and exchange.request.get("groupInstanceId") is None
-
-
-def _return(current: Round, asked: Asked) -> None:
-    """A JoinGroup that is answered with a generation that has its assignment: a static member came back (KIP-345)."""
-    member = joining(asked.exchange)
-    instance = member.group_instance_id
-    if instance is None:
-        return
-    known = {each.group_instance_id: each.member_id for each in current.roster}
-    known |= {each.group_instance_id: each.member_id for each, _ in current.joins.values()}
-    old = known.get(instance)
-    latest = {before: after for before, after, _ in current.returned}
-    while old is not None and old in latest:
-        old = latest[old]
-    if old is not None and old != member.member_id:
-        current.returned.append((old, member.member_id, asked))
-
-
-def _sync(rounds: list[Round], asked: Asked) -> None:
-    exchange = asked.exchange
-    generation = exchange.request.get("generationId")
-    current = next((each for each in reversed(rounds) if each.generation == generation), None)
-    if current is None:
-        return
-    member, given = str(exchange.request.get("memberId")), assignments(exchange)
-    if given and member == current.leader:
-        current.assigned = asked
-        current.given = {each: given.get(each, ()) for each in current.members}
-    elif current.assigned is None:
-        # The leader's own request is in no file that was read: followers tell at least their part.
-        current.given.setdefault(member, decoded_assignment(exchange.response.get("assignment")))
-
-
-class Moves(NamedTuple):
-    """Partitions that went between members that are both there, and those whose last owner has gone."""
-
-    moved: int
-    regained: int
-
-
-def count_moves(last: Places, round_: Round) -> Moves:
-    """Counts as ``rejoin.coordinator.core.groups.classic.rebalance`` does, and brings the last owners up to date."""
-    moved = regained = 0
-    members = set(round_.members)
-    for place in round_.owned or ():
-        where = (place["topic"], place["partition"])
-        before = last.get(where)
-        if before != place["member_id"]:
-            if before in members:
-                moved += 1
-            else:
-                regained += 1
-        last[where] = place["member_id"]
-    return Moves(moved, regained)
-
-
-def complete(events: list[Event], asked: list[Asked]) -> list[Event]:
+def complete(events: list[EventRow], asked: list[Asked]) -> list[EventRow]:
     """A coordinator's events of one group, with what its requests tell besides; from requests alone if it has none."""
     rounds = rounds_of(asked)
     if not any(event["event"] == "rebalance_started" for event in events):
         return [*events, *tell_alone(rounds, asked)]
     owners: Places = {}
     before: Round | None = None
-    completed: list[Event] = list(events)
+    completed: list[EventRow] = list(events)
     told = _by_name(events)
     joined = {each["member_id"]: each for each in events if each["event"] == "member_joined"}
     replaced = [each for each in events if each["event"] == "static_member_replaced"]
@@ -263,7 +63,7 @@ def complete(events: list[Event], asked: list[Asked]) -> list[Event]:
         if stable is not None:
             _fill(stable, each, before, moves)
         started = _started(told, each, ended)
-        for event in _comings(each, before, joined, handed_out):
+        for event in _joins(each, before, joined, handed_out):
             _put_in_place(event, started)
             if started is not None:
                 # It is one more event of what that coordinator did.
@@ -274,15 +74,15 @@ def complete(events: list[Event], asked: list[Asked]) -> list[Event]:
     return completed
 
 
-def _by_name(events: list[Event]) -> dict[tuple[str, int | None], list[Event]]:
+def _by_name(events: list[EventRow]) -> EventsByName:
     """Events by their names and generations."""
-    told: dict[tuple[str, int | None], list[Event]] = {}
+    told: EventsByName = {}
     for event in events:
         told.setdefault((event["event"], event.get("generation")), []).append(event)
     return told
 
 
-def _started(told: dict[tuple[str, int | None], list[Event]], round_: Round, ended: Event | None) -> Event | None:
+def _started(told: EventsByName, round_: Round, ended: EventRow | None) -> EventRow | None:
     """The last beginning before a join phase ended."""
     if ended is None:
         return None
@@ -294,7 +94,7 @@ def _started(told: dict[tuple[str, int | None], list[Event]], round_: Round, end
     return max(earlier, key=lambda each: each["at_ms"], default=None)
 
 
-def _put_in_place(event: Event, started: Event | None) -> None:
+def _put_in_place(event: EventRow, started: EventRow | None) -> None:
     """Put a member that came before or behind the beginning that it belongs to, with the state that it met."""
     if started is None:
         return
@@ -308,7 +108,7 @@ def _put_in_place(event: Event, started: Event | None) -> None:
         event["state"] = PREPARING
 
 
-def _nearest(told: dict[tuple[str, int | None], list[Event]], name: str, round_: Round) -> Event | None:
+def _nearest(told: EventsByName, name: str, round_: Round) -> EventRow | None:
     assert round_.ended is not None, "a round has begun with an answer"
     at = round_.ended.exchange.answered_at_ms
     same = told.get((name, round_.generation), [])
@@ -316,7 +116,7 @@ def _nearest(told: dict[tuple[str, int | None], list[Event]], name: str, round_:
     return found if found is not None and abs(found["at_ms"] - at) <= FAR_MS else None
 
 
-def _fill(event: Event, round_: Round, before: Round | None, moves: Moves) -> None:
+def _fill(event: EventRow, round_: Round, before: Round | None, moves: Moves) -> None:
     """What the SyncGroup of the leader adds to a rebalance: when it was stored, and who owns what."""
     event |= {"members": round_.members, "member_count": len(round_.members)}
     for name in ("leader", "protocol"):
@@ -348,7 +148,7 @@ def _handed_out(asked: Iterable[Asked]) -> set[str]:
     }
 
 
-def _returns(round_: Round, events: list[Event]) -> Iterator[Event]:
+def _returns(round_: Round, events: list[EventRow]) -> Iterator[EventRow]:
     """Static members that came back without a rebalance, unless a coordinator told of them; then with their new ids."""
     for old, new, asked in round_.returned:
         at = asked.exchange.answered_at_ms
@@ -362,7 +162,7 @@ def _returns(round_: Round, events: list[Event]) -> Iterator[Event]:
         if told:
             told[0] |= {"member_id": new, "confidence": EXACT}
             continue
-        yield _event(asked, "static_member_replaced", EXACT, asked.exchange.arrived_at_ms) | {
+        yield event_row(asked, "static_member_replaced", EXACT, asked.exchange.arrived_at_ms) | {
             "group_id": asked.exchange.group_id,
             "group_instance_id": asked.exchange.request.get("groupInstanceId"),
             "other_member_id": old,
@@ -372,7 +172,7 @@ def _returns(round_: Round, events: list[Event]) -> Iterator[Event]:
         }
 
 
-def _comings(round_: Round, before: Round | None, told: dict[str, Event], handed_out: set[str]) -> Iterator[Event]:
+def _joins(round_: Round, before: Round | None, told: dict[str, EventRow], handed_out: set[str]) -> Iterator[EventRow]:
     """Who joined this generation and who rejoined; members that a coordinator told of are completed instead."""
     known = set(before.members_since) if before is not None else set()
     for member_id, (member, asked) in round_.joins.items():
@@ -386,7 +186,7 @@ def _comings(round_: Round, before: Round | None, told: dict[str, Event], handed
             "session_timeout_ms": request.get("sessionTimeoutMs"),
             "rebalance_timeout_ms": request.get("rebalanceTimeoutMs"),
             "protocols": [str(each.get("name")) for each in request.get("protocols") or ()],
-            "topics": _list(member.topics),
+            "topics": list_or_none(member.topics),
             "client_reason": request.get("reason") or None,
         }
         columns = {name: value for name, value in columns.items() if value is not None}
@@ -399,13 +199,13 @@ def _comings(round_: Round, before: Round | None, told: dict[str, Event], handed
             not request.get("memberId") or member_id in handed_out or before is not None or round_.generation == 1
         )
         name = "member_joined" if is_new else "member_rejoined"
-        yield _event(asked, name, EXACT, asked.exchange.arrived_at_ms) | columns
+        yield event_row(asked, name, EXACT, asked.exchange.arrived_at_ms) | columns
 
 
 # --- from requests alone
 
 
-def tell_alone(rounds: list[Round], asked: list[Asked]) -> Iterator[Event]:
+def tell_alone(rounds: list[Round], asked: list[Asked]) -> Iterator[EventRow]:
     """The events of a group that no coordinator's log tells of."""
     owners: Places = {}
     before: Round | None = None
@@ -419,20 +219,20 @@ def tell_alone(rounds: list[Round], asked: list[Asked]) -> Iterator[Event]:
         if before is None:
             state = EMPTY if each.generation == 1 else None
         group = {"group_id": each.ended.exchange.group_id}
-        began = _event(first.asked, "rebalance_started", INFERRED, first.at_ms) | group
+        began = event_row(first.asked, "rebalance_started", INFERRED, first.at_ms) | group
         began["generation"] = each.generation - 1
         began |= first.cause
         if state is not None:
             began |= {"previous_state": state, "initial": state == EMPTY}
-        for event in _comings(each, before, {}, handed_out):
+        for event in _joins(each, before, {}, handed_out):
             _put_in_place(event, began)
             yield event
-        for event in _goings(each, before, beginnings, began.get("cause_member_id")):
+        for event in _removals(each, before, beginnings, began.get("cause_member_id")):
             _put_in_place(event, began)
             yield event
         yield _moved(began, state, PREPARING)
         yield began
-        phase = _event(each.ended, "join_phase_ended", EXACT if each.roster else INFERRED, ended) | group
+        phase = event_row(each.ended, "join_phase_ended", EXACT if each.roster else INFERRED, ended) | group
         phase |= {"generation": each.generation, "members": each.members, "member_count": len(each.members)}
         phase |= {name: value for name in ("leader", "protocol") if (value := getattr(each, name)) is not None}
         phase["join_ms"] = ended - first.at_ms
@@ -445,13 +245,13 @@ def tell_alone(rounds: list[Round], asked: list[Asked]) -> Iterator[Event]:
         before = each
 
 
-def _moved(event: Event, before: str | None, state: str) -> Event:
+def _moved(event: EventRow, before: str | None, state: str) -> EventRow:
     moved = {name: event[name] for name in ("at_ms", "order_ms", "node", "file", "line", "group_id", "generation")}
     told = moved | {"event": "group_state_changed", "state": state, "confidence": INFERRED, "source": "request-log"}
     return told if before is None else told | {"previous_state": before}
 
 
-def _goings(round_: Round, before: Round | None, beginnings: _Beginnings, culprit: str | None) -> Iterator[Event]:
+def _removals(round_: Round, before: Round | None, beginnings: _Beginnings, culprit: str | None) -> Iterator[EventRow]:
     assert round_.ended is not None, "a round has begun with an answer"
     if before is None:
         return
@@ -461,7 +261,7 @@ def _goings(round_: Round, before: Round | None, beginnings: _Beginnings, culpri
         left = beginnings.left.get(member_id)
         asked = left.asked if left is not None else round_.ended
         at = left.at_ms if left is not None else round_.ended.exchange.answered_at_ms
-        event = _event(asked, "member_removed", EXACT if left is not None else INFERRED, at)
+        event = event_row(asked, "member_removed", EXACT if left is not None else INFERRED, at)
         event |= {
             "group_id": asked.exchange.group_id,
             "member_id": member_id,
@@ -472,15 +272,15 @@ def _goings(round_: Round, before: Round | None, beginnings: _Beginnings, culpri
         yield event
 
 
-def _stable(round_: Round, before: Round | None, moves: Moves, began: Event, phase: Event) -> Iterator[Event]:
+def _stable(round_: Round, before: Round | None, moves: Moves, began: EventRow, phase: EventRow) -> Iterator[EventRow]:
     assert round_.assigned is not None, "only what was assigned is stable"
     exchange = round_.assigned.exchange
     group = {"group_id": exchange.group_id, "generation": round_.generation}
-    received = _event(round_.assigned, "assignment_received", EXACT, exchange.arrived_at_ms) | group
+    received = event_row(round_.assigned, "assignment_received", EXACT, exchange.arrived_at_ms) | group
     received |= {"leader": round_.leader, "member_count": len(round_.members)}
     received["without_assignment"] = [member for member in round_.members if member not in assignments(exchange)]
     yield received
-    done = _event(round_.assigned, "rebalance_completed", EXACT, exchange.answered_at_ms) | group
+    done = event_row(round_.assigned, "rebalance_completed", EXACT, exchange.answered_at_ms) | group
     done |= {name: began[name] for name in _CAUSE if name in began}
     done |= {
         "attempts": 1,

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final
 from rejoin.pipeline.reading.broker_logs.lines import UNREAD, Broken, Lines, Read, Record
 from rejoin.pipeline.reading.broker_logs.messages import Message, of_a_coordinator, read_message, split_prefix
 from rejoin.pipeline.reading.broker_logs.reasons import instance, read_reason, several
-from rejoin.pipeline.reading.request_log import Exchange, is_request, read_exchange
+from rejoin.pipeline.reading.request_log import LoggedExchange, is_request, read_exchange
 
 AHEAD: Final = 48
 """Statements that are looked at before one is given out: to see a set clock, or which group a line was about."""
@@ -91,7 +91,7 @@ class LogFile:
         """What was met in the file, statements or not."""
         return self._lines.read
 
-    def statements(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | Exchange | Broken]:
+    def statements(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | LoggedExchange | Broken]:
         """Every statement, every request and every broken line. Nothing that stands in a file makes this fail."""
         window: deque[Statement] = deque()
         order = _Order()
@@ -100,7 +100,7 @@ class LogFile:
                 self.counts.broken += 1
                 yield found
                 continue
-            if isinstance(found, Exchange):
+            if isinstance(found, LoggedExchange):
                 self.counts.requests += 1
                 yield found
                 continue
@@ -128,7 +128,7 @@ class LogFile:
 
     # --- one record
 
-    def _found(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | Exchange | Broken]:
+    def _found(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | LoggedExchange | Broken]:
         for record in self._lines.records(file):
             if isinstance(record, Broken):
                 yield record

@@ -22,12 +22,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from rejoin.pipeline.reading.broker_logs.lines import Broken
-from rejoin.pipeline.reading.broker_logs.membership import Event
+from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, tell_group
-from rejoin.pipeline.reading.broker_logs.requests import Asked, complete, request_event
+from rejoin.pipeline.reading.broker_logs.requests import complete
+from rejoin.pipeline.reading.broker_logs.rounds import Asked, request_event
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.inputs import Found
-from rejoin.pipeline.reading.request_log import Exchange
+from rejoin.pipeline.reading.request_log import LoggedExchange
 from rejoin.pipeline.reading.text_lines import opened
 from rejoin.pipeline.schemas import BROKER_LOG, EVENTS, QUARANTINE, VERSION
 
@@ -197,10 +198,10 @@ def node_of(path: str) -> str:
     return re.sub(r"(?:\.log)?(?:[.-][\d-]+)*(?:\.gz)?$", "", place.name) or place.name
 
 
-def _row(log: LogFile, found: Statement | Exchange | Broken) -> dict[str, Any]:
+def _row(log: LogFile, found: Statement | LoggedExchange | Broken) -> dict[str, Any]:
     if isinstance(found, Broken):
         return _broken(log.file, found)
-    if isinstance(found, Exchange):
+    if isinstance(found, LoggedExchange):
         about = f"g:{found.group_id}" if found.group_id is not None else f"p:{log.node}"
         row = {"what": "request", "about": about, "order_ms": found.answered_at_ms, "node": log.node}
     else:
@@ -228,11 +229,11 @@ def _follow(table: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(told, to_arrow_schema(_TOLD))
 
 
-def _named(event: Event, nth: int) -> Event:
+def _named(event: EventRow, nth: int) -> EventRow:
     return {"source": BROKER_LOG} | event | {"nth": nth}
 
 
-def _events(rows: pa.Table) -> Iterator[Event]:
+def _events(rows: pa.Table) -> Iterator[EventRow]:
     about = rows["about"][0].as_py()
     asked: list[Asked] = []
     statements = _statements(rows, asked)
@@ -253,4 +254,4 @@ def _statements(rows: pa.Table, asked: list[Asked]) -> Iterator[Statement]:
             if row["what"] == "statement":
                 yield Statement(**body)
             else:
-                asked.append(Asked(Exchange(**body), row["node"], row["file"]))
+                asked.append(Asked(LoggedExchange(**body), row["node"], row["file"]))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.pipeline.findings.history import History
+from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.findings.words import at_least, count, names, period, seconds, span, spans
 
@@ -51,7 +51,7 @@ def stay(member: str, joined: int | None, ended: int | None, end: str, client: s
 
 
 def found(end_ms: int = MARCH_3 + 60 * MINUTE, **rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    history = History.of("run", "orders", end_ms, rows)
+    history = GroupHistory.of("run", "orders", end_ms, rows)
     return {finding.finding: finding.row() for finding in judge(history)}
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.journal.segments import segments
 from rejoin.pipeline.live.event_stream import SETTINGS, drain, lines_of_journals
-from rejoin.pipeline.live.store import Store
+from rejoin.pipeline.live.store import WatchStore
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import Bronze, parse, sort_out
 from rejoin.pipeline.reading.text_lines import read_lines
@@ -70,7 +70,7 @@ def of_batch(spark: SparkSession, folder: Path) -> Bronze:
     return sort_out(parse(read_lines(spark, find([folder]))).persist())
 
 
-def of_stream(spark: SparkSession, store: Store) -> Bronze:
+def of_stream(spark: SparkSession, store: WatchStore) -> Bronze:
     """The same of what a stream has kept."""
     return sort_out(store.read_events(spark).drop("batch_id").persist())
 
@@ -97,7 +97,7 @@ def main() -> None:
     with session("local[2]", fast=True, settings=SETTINGS) as spark:
         print(SparkContext._gateway.proc.pid, flush=True)
         lines = lines_of_journals(spark, [Path(folder)], max_files=8)
-        drain(spark, lines, Store(Path(out)), after_write=die_at(query, int(batch)))
+        drain(spark, lines, WatchStore(Path(out)), after_write=die_at(query, int(batch)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
-from rejoin.pipeline.live.service import EventsGone, NotAService, Service, ServiceDown, normal
+from rejoin.pipeline.live.service import EventsGone, NotAService, ServiceClient, ServiceDown, normal
 from rejoin.pipeline.live.source import EventsStreamReader, Offset, RejoinSource, shares
 from tests.pipeline.live.services import Served, serving
 
@@ -185,7 +185,7 @@ def test_a_service_that_is_down_fails_or_is_waited_for() -> None:
 
 def test_others_than_a_service_are_recognised() -> None:
     with serving() as service:
-        elsewhere = Service(f"{service.url}/elsewhere")
+        elsewhere = ServiceClient(f"{service.url}/elsewhere")
         with pytest.raises(NotAService, match="answered 404"):
             elsewhere.standing()
         elsewhere.close()

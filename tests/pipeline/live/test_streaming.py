@@ -21,7 +21,7 @@ from rejoin.journal.events.client import ConsumerEvent
 from rejoin.pipeline.commands.watch import watch
 from rejoin.pipeline.live.event_stream import drain, lines_of_journals
 from rejoin.pipeline.live.group_rebalances import COLUMNS
-from rejoin.pipeline.live.store import Store, StoreTrouble
+from rejoin.pipeline.live.store import StoreTrouble, WatchStore
 from rejoin.pipeline.live.tables import read_table
 from rejoin.pipeline.reading.journals import Bronze
 from rejoin.pipeline.tables.rebalances import rebalances
@@ -40,7 +40,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def assert_same_tables(spark: SparkSession, store: Store, folder: Path) -> Bronze:
+def assert_same_tables(spark: SparkSession, store: WatchStore, folder: Path) -> Bronze:
     """Events, quarantine and rebalances of a stream are those of a batch, and each finished one came out once."""
     batch, stream = of_batch(spark, folder), of_stream(spark, store)
     assert rows(stream.events) == rows(batch.events)
@@ -62,7 +62,7 @@ def assert_same_tables(spark: SparkSession, store: Store, folder: Path) -> Bronz
 
 def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path: Path) -> None:
     parts = journal(tmp_path / "journal")
-    growing, store = tmp_path / "growing", Store(tmp_path / "out")
+    growing, store = tmp_path / "growing", WatchStore(tmp_path / "out")
     growing.mkdir()
     for part in parts[: len(parts) // 2]:
         shutil.copy(part, growing / part.name)
@@ -103,7 +103,7 @@ def is_gone(process: int) -> bool:
 
 def test_a_kill_between_write_and_commit_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     parts = journal(tmp_path / "journal")
-    folder, store = tmp_path / "some", Store(tmp_path / "out")
+    folder, store = tmp_path / "some", WatchStore(tmp_path / "out")
     folder.mkdir()
     for part in parts[: len(parts) // 2]:
         shutil.copy(part, folder / part.name)
@@ -160,7 +160,7 @@ def told_by(node: str) -> list[tuple[Event, int]]:
 
 
 def test_a_service_is_watched_over_its_restart_and_nothing_ugly_is_printed(spark: SparkSession, tmp_path: Path) -> None:
-    told, kept, store = told_by("node-1"), tmp_path / "journal", Store(tmp_path / "out")
+    told, kept, store = told_by("node-1"), tmp_path / "journal", WatchStore(tmp_path / "out")
     finished = [number for number, (event, _) in enumerate(told) if event.name == "rebalance_completed"]
     # A rebalance that the service does not live to see the end of would not end in this run.
     before, half = 2, finished[1] + 1
@@ -225,7 +225,7 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], told: str, capsys
 
 
 def test_a_folder_has_one_writer_and_one_kind_of_input(tmp_path: Path) -> None:
-    store = Store(tmp_path / "out")
+    store = WatchStore(tmp_path / "out")
 
     def refused(kind: str, *inputs: str) -> str:
         with pytest.raises(StoreTrouble) as told, store.held(kind, inputs):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.pipeline.reading.broker_logs.membership import Event
+from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import tell
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 
@@ -29,7 +29,7 @@ def stamp(second: float) -> str:
     return f"2024-01-01 12:{int(second) // 60:02d}:{int(second) % 60:02d},{round(second * 1000) % 1000:03d}"
 
 
-def told(*files: list[str]) -> list[Event]:
+def told(*files: list[str]) -> list[EventRow]:
     """The events of the lines of some files."""
     statements: list[Statement] = []
     for number, lines in enumerate(files, 1):
@@ -38,11 +38,11 @@ def told(*files: list[str]) -> list[Event]:
     return list(tell(sorted(statements, key=lambda statement: (statement.order_ms, statement.file, statement.line))))
 
 
-def of(events: list[Event], name: str) -> list[Event]:
+def of(events: list[EventRow], name: str) -> list[EventRow]:
     return [event for event in events if event["event"] == name]
 
 
-def some(event: Event, *names: str) -> list[Any]:
+def some(event: EventRow, *names: str) -> list[Any]:
     return [event.get(name) for name in names]
 
 

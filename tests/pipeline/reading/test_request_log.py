@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from rejoin.pipeline.reading.broker_logs.lines import Broken
-from rejoin.pipeline.reading.broker_logs.membership import Event
-from rejoin.pipeline.reading.broker_logs.requests import Asked, complete, request_event, rounds_of
+from rejoin.pipeline.reading.broker_logs.membership import EventRow
+from rejoin.pipeline.reading.broker_logs.requests import complete
+from rejoin.pipeline.reading.broker_logs.rounds import Asked, request_event, rounds_of
 from rejoin.pipeline.reading.broker_logs.statements import LogFile
 from rejoin.pipeline.reading.request_log import (
-    Exchange,
+    LoggedExchange,
     decoded_assignment,
     decoded_subscription,
     error_of,
@@ -122,10 +123,10 @@ def beat(second: float, member: str, error: int = 0) -> str:
     return line(second, "HEARTBEAT", request, {"throttleTimeMs": 0, "errorCode": error})
 
 
-def read(*lines: str) -> tuple[list[Exchange], list[Broken], LogFile]:
+def read(*lines: str) -> tuple[list[LoggedExchange], list[Broken], LogFile]:
     log = LogFile("kafka-request.log", "1")
     found = list(log.statements(io.BytesIO("\n".join(lines).encode() + b"\n")))
-    exchanges = [each for each in found if isinstance(each, Exchange)]
+    exchanges = [each for each in found if isinstance(each, LoggedExchange)]
     return exchanges, [each for each in found if isinstance(each, Broken)], log
 
 
@@ -133,7 +134,7 @@ def asked(*lines: str) -> list[Asked]:
     return [Asked(exchange, "1", "kafka-request.log") for exchange in read(*lines)[0]]
 
 
-def of(events: list[Event], name: str) -> list[Event]:
+def of(events: list[EventRow], name: str) -> list[EventRow]:
     return [event for event in events if event["event"] == name]
 
 
@@ -340,7 +341,7 @@ def test_a_static_member_returns_within_a_generation() -> None:
 
 
 def test_what_a_coordinator_logged_is_completed_and_not_told_twice() -> None:
-    logged: list[Event] = [
+    logged: list[EventRow] = [
         {
             "event": "rebalance_started",
             "at_ms": 1_704_110_401_000,

@@ -7,8 +7,8 @@ from pathlib import Path
 from rejoin.pipeline.sweep import answer, results
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.playing import Task, play_task
-from rejoin.pipeline.sweep.running import Play, Progress, Row, run_grid
-from rejoin.pipeline.sweep.store import Store
+from rejoin.pipeline.sweep.running import Play, Row, SweepProgress, run_grid
+from rejoin.pipeline.sweep.store import SweepStore
 
 SCENARIO = """
 scenario:
@@ -48,9 +48,9 @@ def here(tasks: list[Task]) -> list[Row]:
     return [play_task(task) for task in tasks]
 
 
-def swept(what: Grid, folder: Path, play: Play = here, slots: int = 2, version: str = "v") -> Progress:
+def swept(what: Grid, folder: Path, play: Play = here, slots: int = 2, version: str = "v") -> SweepProgress:
     """Play a grid into a folder and write its results."""
-    store = Store(folder, version, journals=what.events)
+    store = SweepStore(folder, version, journals=what.events)
     try:
         progress = run_grid(what, store, play, lambda: slots)
         store.compact()

@@ -12,16 +12,16 @@ from rejoin.pipeline.sweep.answer import Spread, amount, brackets, name_of, rank
 from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.page import render
-from rejoin.pipeline.sweep.store import Store
+from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.sweep.tables import COUNTS, MEASURES
 from tests.pipeline.sweep.sweeps import GRID, SCENARIO, grid, swept
 
 ROW = {measure.name: 0 for measure in MEASURES} | {name: [] for name, _, _ in COUNTS}
 
 
-def stored(folder: Path, what: Grid, numbers: dict[str, list[int | None]]) -> Store:
+def stored(folder: Path, what: Grid, numbers: dict[str, list[int | None]]) -> SweepStore:
     """A store with these rebalances, by the point's name, for the seeds in order; None: failed. 10 s stopped each."""
-    store = Store(folder, "v", journals=False)
+    store = SweepStore(folder, "v", journals=False)
     for run in what.runs():
         count = numbers[name_of(what, what.points[run.point])][run.seed - 1]
         row = {"run_key": run.key, "seed": run.seed, "status": "ok", "error": None, "code_version": "v", "groups": []}
@@ -57,7 +57,7 @@ def test_a_group_that_never_got_anything_is_not_the_best(tmp_path: Path) -> None
     """Its consumers are refused for their session timeout, so it never rebalances."""
     text = f"{SCENARIO.replace('session_timeout: 10s', '')}\nparameters:\n  session_timeout: [5s, 10s]\nseeds: 2"
     swept(grid(text), tmp_path)
-    store = Store(tmp_path, "v", journals=False)
+    store = SweepStore(tmp_path, "v", journals=False)
     lines = tell(grid(text), rank(grid(text), store))
     store.close()
     assert lines[0].startswith("  1. session 10s: 6 rebalances")
@@ -67,7 +67,7 @@ def test_a_group_that_never_got_anything_is_not_the_best(tmp_path: Path) -> None
 
 def test_what_a_grid_ranks_by_comes_first(tmp_path: Path) -> None:
     swept(grid(), tmp_path)
-    store = Store(tmp_path, "v", journals=False)
+    store = SweepStore(tmp_path, "v", journals=False)
     by_rebalances = rank(grid(), store)
     by_owners = rank(grid(f"rank_by: [unowned]\n{GRID}"), store)
     store.close()
@@ -175,7 +175,7 @@ class TestCommand:
 
     def test_a_folder_in_use_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "grid.yaml").write_text(GRID)
-        store = Store(tmp_path / "out", "v", journals=False)
+        store = SweepStore(tmp_path / "out", "v", journals=False)
         assert sweep_command.sweep(tmp_path / "grid.yaml", out=tmp_path / "out") == 2
         store.close()
         assert "another sweep writes into this folder" in capsys.readouterr().err

@@ -92,7 +92,7 @@ def test_the_examples_are_good(path: Path) -> None:
 
 def test_a_value_with_which_an_event_comes_to_nothing_is_tried_all_the_same() -> None:
     """Where people write a scenario it is a mistake; in a grid it may be what the others are compared with."""
-    assert [point.scenario.events[0].what.to for point in grid_from(f"{GROWTH}  grow.to: [6, 12]").points] == [6, 12]
+    assert [point.scenario.events[0].action.to for point in grid_from(f"{GROWTH}  grow.to: [6, 12]").points] == [6, 12]
     assert len(grid_from(f"{GROWTH}  horizon: [3m, 10m]").points) == 2
 
 

@@ -24,7 +24,7 @@ from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.playing import Task, play_task
 from rejoin.pipeline.sweep.running import Row, spark_player
-from rejoin.pipeline.sweep.store import Store, SweepInUse
+from rejoin.pipeline.sweep.store import SweepInUse, SweepStore
 from rejoin.pipeline.sweep.tables import RUNS
 from rejoin.simulation.output.summary import GroupSummary
 from rejoin.simulation.run import play
@@ -137,7 +137,7 @@ class TestRunsThatFail:
     def test_they_are_played_again_only_when_asked(self, failing: Grid, tmp_path: Path) -> None:
         swept(failing, tmp_path)
         assert swept(failing, tmp_path).played == 0
-        store = Store(tmp_path, "v", journals=False, again=True)
+        store = SweepStore(tmp_path, "v", journals=False, again=True)
         assert (len(store.rows), store.of_other_code) == (12, 0)
         store.close()
 
@@ -199,11 +199,11 @@ class TestWhatIsFinished:
         assert [path.suffix for path in (tmp_path / "finished").iterdir()] == [".parquet"]
 
     def test_belongs_to_one_sweep_at_a_time(self, tmp_path: Path) -> None:
-        store = Store(tmp_path, "v", journals=False)
+        store = SweepStore(tmp_path, "v", journals=False)
         with pytest.raises(SweepInUse, match="another sweep writes into this folder; give --out another one"):
-            Store(tmp_path, "v", journals=False)
+            SweepStore(tmp_path, "v", journals=False)
         store.close()
-        Store(tmp_path, "v", journals=False).close()
+        SweepStore(tmp_path, "v", journals=False).close()
 
     def test_two_settings_that_come_to_the_same_are_played_once(self, tmp_path: Path) -> None:
         same = grid_from(f"{SCENARIO}\nparameters:\n  deploy.down: [60s, 1m]\nseeds: 3")
@@ -214,17 +214,17 @@ class TestWhatIsFinished:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rejoin.pipeline.sweep.store import Store
+from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.commands.sweep import sweep
 
-add = Store.add
+add = SweepStore.add
 
 def add_and_die(store, rows):
     add(store, rows)
     if len(store.rows) >= 5:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Store.add = add_and_die
+SweepStore.add = add_and_die
 sweep(Path("grid.yaml"), out=Path("out"), master="local[2]")
 """
 
@@ -240,7 +240,7 @@ def test_a_sweep_that_was_killed_goes_on_where_it_was(spark: SparkSession, tmp_p
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     assert not (out / "runs.parquet").exists()
-    store = Store(out, code_version(), journals=False)
+    store = SweepStore(out, code_version(), journals=False)
     before = {key: row["pid"] for key, row in store.rows.items()}
     store.close()
     assert 5 <= len(before) < 48
