@@ -16,7 +16,9 @@ from rejoin.coordinator.storage.sqlite import partition_index
 from rejoin.coordinator.storage.sqlite.database import Done, Work
 from rejoin.coordinator.storage.sqlite.files import DATABASE
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.types import TopicPartition
 from tests.coordinator.storage.directories import BROKEN, NONE, RECORDS, UNKNOWN, copied, fill, refused
 from tests.coordinator.storage.helpers import PATIENCE, Sqlite, gone, group, marker, offset
 
@@ -88,6 +90,28 @@ async def test_what_one_piece_of_work_spoils_the_others_do_not_feel(store: Sqlit
     assert [await before, await after] == [NONE, NONE]
     assert isinstance(await failed, sqlite3.IntegrityError)
     assert await store.read(0) == [offset(1), offset(2)]
+
+
+async def test_a_partition_that_was_not_stored_is_added_again(store: Sqlite) -> None:
+    """Its id goes with the transaction that failed."""
+    log = store.log
+    assert isinstance(log, SqliteLog)
+    other = TopicPartition("__transaction_state", 0)
+    failed: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+    def spoil(connection: sqlite3.Connection) -> None:
+        log.fill([(other, 7, None)], connection)
+        connection.execute("INSERT INTO topics_log VALUES (1, NULL)")
+
+    log.database.submit(spoil, failed.set_result)
+    assert isinstance(await failed, sqlite3.IntegrityError)
+    stored: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+    log.append(other, log.elect(other), (offset(1),), stored.set_result)
+    assert await stored is NONE
+    await store.restart()
+    log = store.log
+    assert isinstance(log, SqliteLog)
+    assert log.elect(other) == 1, "the epoch that failed was never there"
 
 
 async def test_a_record_that_cannot_be_stored_fails_alone(store: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
