@@ -1,4 +1,4 @@
-"""Times one assignor on one problem, in a process of its own so that its memory can be told apart.
+"""Times one assignor on one problem, in a process of its own so that its memory is measured alone.
 
 Started by benchmarks.assignors with a JSON object as its argument; prints one JSON object.
 """

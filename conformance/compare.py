@@ -31,7 +31,7 @@ UNORDERED: Final = {
     "OffsetFetch": {"topics", "topics.partitions", "groups.topics", "groups.topics.partitions"},
     "TxnOffsetCommit": {"topics", "topics.partitions"},
 }
-"""Lists that have no order of their own, by API and path; Kafka often tells what went wrong first."""
+"""Lists that have no order of their own, by API and path; Kafka often lists what went wrong first."""
 
 ABSENT: Final = "(absent)"
 NO_ANSWER: Final = "(no answer)"

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from conformance import wire
@@ -45,7 +45,6 @@ class Asked:
     version: int
     answer: asyncio.Task[wire.Json]
     answered_at: float = 0.0
-    told: bool = field(default=False)
 
 
 class Wire:
@@ -81,7 +80,7 @@ class Wire:
         return asked
 
     async def close(self) -> None:
-        """Close every connection; nobody waits any more."""
+        """Close every connection; no request waits any more."""
         for connection in self._all:
             connection.writer.close()
 

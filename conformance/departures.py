@@ -85,8 +85,8 @@ def _no_words(one: Difference) -> bool:
 
 
 def _refused(one: Difference) -> bool:
-    told_off = one.kafka == CLOSED or _error(one.kafka) == ErrorCode.UNSUPPORTED_VERSION
-    return bool(told_off and one.other == REFUSED)
+    unavailable = one.kafka == CLOSED or _error(one.kafka) == ErrorCode.UNSUPPORTED_VERSION
+    return bool(unavailable and one.other == REFUSED)
 
 
 def _still_offered(one: Difference) -> bool:
@@ -167,7 +167,7 @@ DEPARTURES: Final = (
         _still_offered,
         ("plain/bad-requests/versions-that-were-given-up",),
     ),
-    Departure("versions", "ApiVersions tells the versions that are offered here, and no features.", _versions),
+    Departure("versions", "ApiVersions lists the versions that are offered here, and no features.", _versions),
     Departure(
         "topic-settings",
         "A topic's only setting is the rate of its records; Kafka answers CreateTopics with some forty about its logs.",
@@ -180,7 +180,7 @@ DEPARTURES: Final = (
     ),
     Departure(
         "denied-topic",
-        "Whoever is denied a topic cannot create or delete it; in Kafka the right to do so anywhere comes first.",
+        "A principal denied a topic cannot create or delete it; in Kafka the right to do so anywhere comes first.",
         _denied_topic,
         ("acl/acl/topics-that-one-may-not-use",),
     ),

@@ -1,8 +1,8 @@
-"""Plays the scripts against other emulators, and tells how many each passes: ``python -m conformance.emulators``.
+"""Plays the scripts against other emulators, and counts how many each passes: ``python -m conformance.emulators``.
 
 They are asked like Kafka was, in the newest version that both speak unless a script says which, and what they answer is
 laid beside the recording. Times are not compared, nor what is a cluster's own (``ITS_OWN``). Only scripts of the set
-``plain`` are played: the others need settings or brokers that not everybody has.
+``plain`` are played: the others need settings or brokers that the others do not have.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class Tally:
             self.not_spoken += NOT_SPOKEN in problem or wire.NoSuchField.__name__ in problem
             self.failed[name] = problem
             return
-        telling = [one for one in found if one.path.rsplit(".", 1)[-1] not in ITS_OWN]
-        wrong = [one for one in telling if one.path.endswith("errorCode") or not one.path]
+        relevant = [one for one in found if one.path.rsplit(".", 1)[-1] not in ITS_OWN]
+        wrong = [one for one in relevant if one.path.endswith("errorCode") or not one.path]
         self.same_errors += not wrong
-        self.same += not telling
-        if telling:
-            self.failed[name] = str((wrong or telling)[0])
+        self.same += not relevant
+        if relevant:
+            self.failed[name] = str((wrong or relevant)[0])
 
 
 def recorded() -> dict[str, Recording]:

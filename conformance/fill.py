@@ -23,7 +23,7 @@ NOT_FIELDS: Final = frozenset(
 
 @dataclass
 class Client:
-    """What a client knows: its settings, and what it has been told."""
+    """What a client knows: its settings, and what it has learned."""
 
     name: str
     says: dict[str, Any] = field(default_factory=dict)

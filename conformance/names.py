@@ -39,7 +39,7 @@ class Names:
         self._topic_ids: dict[str, str] = {ZERO_UUID: ZERO_UUID}
 
     def learn(self, member_id: str, prefix: str) -> None:
-        """Somebody was given this id; other emulators make theirs differently."""
+        """A member was given this id; other emulators make theirs differently."""
         if _MEMBER_ID.fullmatch(member_id) is None and member_id not in self._members:
             self._name(member_id, prefix)
 

@@ -23,7 +23,7 @@ SETTLE_SECONDS: Final = 0.06
 ANSWER_SECONDS: Final = 15.0
 LAST_SECONDS: Final = 0.15
 FOLLOWED_SECONDS: Final = 0.25
-"""After this the followers have told a new leader how far they are; until then readers see less than was written."""
+"""After this the followers have reported to a new leader; until then readers see less than was written."""
 
 BROKER_ONLY: Final = {"InitProducerId": 22, "AddOffsetsToTxn": 25, "EndTxn": 26, "CreateAcls": 30, "DeleteAcls": 31}
 """Requests that make the surroundings of a script on a broker; the emulator has its own ways for them."""

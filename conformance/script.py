@@ -67,7 +67,7 @@ class Script:
 class ScriptSet:
     """Scripts that share a cluster: its settings, its number of brokers, the topics that are always there.
 
-    ``deny`` names what nobody may touch, as in ``group=secret-*``; ``alone`` scripts are played one after the other.
+    ``deny`` names what is denied, as in ``group=secret-*``; ``alone`` scripts are played one after the other.
     """
 
     name: str

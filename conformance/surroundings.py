@@ -58,7 +58,7 @@ class KafkaSurroundings:
                 await asyncio.sleep(0.02)
 
     async def deny(self, what: Iterable[str]) -> None:
-        """Let nobody do anything with resources such as ``group=secret-*``."""
+        """Deny every operation on resources such as ``group=secret-*``."""
         entries = []
         for one in what:
             kind, _, name = one.partition("=")
@@ -89,7 +89,7 @@ class KafkaSurroundings:
         await self._cluster.start(broker)
 
     async def fill(self, partition: int, partitions: int, broker: int, commits: int) -> None:
-        """Write one commit after the other into an offsets partition, by a group that nobody looks at."""
+        """Write one commit after the other into an offsets partition, by a group that no script uses."""
         names = (f"filler-{number}" for number in itertools.count())
         group = next(name for name in names if partition_for(name, partitions) == partition)
         metadata = {"committedMetadata": "", "partitionIndex": 0, "committedOffset": 1}

@@ -1,4 +1,4 @@
-"""A file that one process holds at a time, for whoever writes to a directory.
+"""A file that one process holds at a time, for the one writer of a directory.
 
 Kept instead of the library ``filelock``: that one falls back to a file that outlives a process that is killed where
 there is no ``flock``, its older versions empty the file that names the holder, and all that is needed is below.
@@ -38,7 +38,7 @@ class FileLock:
         except BaseException:
             os.close(self._handle)
             raise
-        # Whoever is refused reads who holds it. A full disk does not keep anyone from holding it.
+        # A process that is refused reads which one holds it. A full disk does not prevent holding it.
         with suppress(OSError):
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, b"%d\n" % os.getpid(), 0)

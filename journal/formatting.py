@@ -1,4 +1,4 @@
-"""Every event in one line of plain words: the transcript, the demo and whoever watches read the same sentence.
+"""Every event in one line of plain words: the transcript, the demo and live views show the same sentence.
 
 A line begins with what it is about (a group, a topic, an offsets partition) and two spaces.
 """

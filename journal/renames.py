@@ -79,7 +79,7 @@ def upgraded_text(text: bytes) -> bytes:
     try:
         row = json.loads(text)
     except ValueError:
-        # Whoever reads it says what is wrong with it.
+        # The reader reports what is wrong with it.
         return text
     return json.dumps(upgraded(row), ensure_ascii=False, separators=(",", ":")).encode()
 

@@ -17,7 +17,7 @@ from rejoin.journal.renames import upgraded_text
 
 
 class JournalSchema:
-    """The rows that a set of events makes: one model for each, told apart by ``event``."""
+    """The rows that a set of events makes: one model for each, distinguished by ``event``."""
 
     def __init__(self, events: Iterable[type[Event]]) -> None:
         self.events = {event.name: event for event in events}

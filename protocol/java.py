@@ -32,7 +32,7 @@ def int32(number: int) -> int:
 
 
 def abs32(number: int) -> int:
-    """The absolute value of a 32-bit `int`, except that the one without a positive twin becomes 0."""
+    """The absolute value of a 32-bit `int`, except that the one without a positive counterpart becomes 0."""
     # Kafka: Utils.abs. Not a mask: `number & 0x7fffffff` gives another partition for every negative hash.
     return 0 if number == INT32_MIN else abs(number)
 

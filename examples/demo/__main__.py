@@ -82,7 +82,7 @@ class Demo:
         self.screen.scene(
             2,
             "A fourth joins, cooperatively",
-            "Nobody stops: the members keep what they have, give up only what moves, and a second, short rebalance"
+            "No consumer stops: the members keep what they have, give up only what moves, and a second, short rebalance"
             " hands that over.",
         )
         self._start(COOPERATIVE, "cooperative-sticky", 4, 4)
@@ -128,7 +128,7 @@ class Demo:
         self.screen.scene(
             5,
             "The join of scene 2 once more, with an eager assignor",
-            "Everybody gives up everything first; nothing is read until the new assignment is there.",
+            "All members give up everything first; nothing is read until the new assignment is there.",
         )
         self.shown = [EAGER]
         self._until(lambda: self._is_spread(EAGER, 3), "the eager group")

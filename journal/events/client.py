@@ -64,7 +64,7 @@ class CoordinatorFound(ConsumerEvent):
 
 
 class CoordinatorNotFound(ConsumerEvent):
-    """FindCoordinator failed so many times in a row; told for the first, second, fourth, eighth … of them."""
+    """FindCoordinator failed so many times in a row; emitted for the first, second, fourth, eighth … of them."""
 
     attempts: int
     problem: str
@@ -90,7 +90,7 @@ class MembershipReset(MemberEvent):
 
 
 class JoinSent(MemberEvent):
-    """A JoinGroup went out, with the reason the coordinator is told."""
+    """A JoinGroup went out, with the reason it gives the coordinator."""
 
     reason: str
     topics: list[str]
@@ -144,7 +144,7 @@ class AssignmentRefused(MemberEvent):
 
 
 class PartitionsAssigned(MemberEvent):
-    """Partitions were added; also told when none were."""
+    """Partitions were added; also emitted when none were."""
 
     partitions: Partitions
 
@@ -156,7 +156,7 @@ class PartitionsRevoked(MemberEvent):
 
 
 class PartitionsLost(MemberEvent):
-    """Partitions were given up after the membership had ended: somebody else may own them already."""
+    """Partitions were given up after the membership had ended: another member may own them already."""
 
     partitions: Partitions
 
@@ -217,7 +217,7 @@ class GroupLeft(MemberEvent):
 
 
 class Fenced(MemberEvent):
-    """Somebody else joined with this instance id."""
+    """Another consumer joined with this instance id."""
 
     api: str
 
@@ -254,4 +254,4 @@ EVENT_TYPES: tuple[type[ConsumerEvent], ...] = (
     Fenced,
     ConsumerClosed,
 )
-"""Every event a consumer tells, for the schema of its journal."""
+"""Every event of a consumer, for the schema of its journal."""

@@ -89,7 +89,7 @@ class GroupDeleted(GroupEvent):
 
 
 class MemberIdHandedOut(GroupEvent):
-    """A new dynamic member was told to come back with this id (KIP-394). It is not a member yet."""
+    """A new dynamic member was asked to come back with this id (KIP-394). It is not a member yet."""
 
     member_id: str
     client_id: str
@@ -133,7 +133,7 @@ class MemberRejoined(GroupEvent):
 
 
 class StaticMemberReplaced(GroupEvent):
-    """A static member came back under a new id. ``rebalance`` tells whether that makes the group rebalance."""
+    """A static member came back under a new id. ``rebalance`` says whether that makes the group rebalance."""
 
     group_instance_id: str
     old_member_id: str
@@ -174,7 +174,7 @@ class MemberRemoved(GroupEvent):
 
 
 class LeaderChanged(GroupEvent):
-    """Another member leads, or nobody does."""
+    """Another member leads, or none does."""
 
     previous_leader: str | None
     leader: str | None
@@ -229,7 +229,7 @@ class AssignmentReceived(GroupEvent):
 
 
 class AssignmentStoreFailed(GroupEvent):
-    """The assignment could not be stored; everybody starts again."""
+    """The assignment could not be stored; all members start again."""
 
     generation: int
     error: str
@@ -240,7 +240,7 @@ class RebalanceCompleted(GroupEvent):
 
     ``rebalance_ms`` counts from the first RebalanceStarted since the group was last Stable or Empty, ``join_ms`` and
     ``sync_ms`` are the phases of the last one. ``attempts`` counts how often it had to start. ``moved`` are partitions
-    whose last owner still is a member and is another now, even if nobody had them for a generation in between;
+    whose last owner still is a member and is another now, even if they had no owner for a generation in between;
     ``regained`` are those whose last owner has gone, or which never had one. A static member that came back under a new
     id counts as the same member.
     """

@@ -1,7 +1,7 @@
 """What Kafka's group coordinators log, version by version: the lines that are both written and read here.
 
 Texts are those of Kafka 1.1 to 4.0 at the levels that brokers have switched on. Two rows of one kind are two texts;
-which of them a version prints, its range tells.
+its range says which versions print it.
 """
 
 from __future__ import annotations

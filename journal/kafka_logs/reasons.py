@@ -67,7 +67,7 @@ _BEFORE: Final = {
 
 
 def reason_line(cause: str, version: Version) -> Template:
-    """The text by which a version tells of a cause."""
+    """The text by which a version reports a cause."""
     for each in REASONS:
         if each.kind == cause and each.is_in(version):
             return each

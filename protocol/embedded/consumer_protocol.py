@@ -31,7 +31,7 @@ _INT16_MAX = 0x7FFF
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member tells the leader: its topics, and what it held when it last knew.
+    """What a member sends the leader: its topics, and what it held when it last knew.
 
     `generation_id` is -1 when the member has none, or when its version could not say. `version` is the one
     it was read with; it does not take part in comparisons.
@@ -47,7 +47,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader tells a member: its partitions, in the order the assignor gave them."""
+    """What the leader sends a member: its partitions, in the order the assignor gave them."""
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None = None

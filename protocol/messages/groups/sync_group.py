@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): the leader hands in everybody's assignment, each member fetches its own.
+"""SyncGroup (key 14): the leader sends all assignments, each member fetches its own.
 
 v3 adds the group instance id, v5 protocol type and name, both mandatory there (KIP-559).
 """
@@ -18,7 +18,7 @@ class SyncGroupRequestAssignment(Struct):
 
 
 class SyncGroupRequest(Request):
-    """Fetch the assignment of this generation; the leader's request carries everybody's."""
+    """Fetch the assignment of this generation; the leader's request carries those of all members."""
 
     group_id: GroupId
     generation_id: Int32
