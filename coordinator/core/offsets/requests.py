@@ -104,8 +104,10 @@ class OffsetRequests:
     def _refused(self, request: Request, context: Context, partitions: list[TopicPartition]) -> PartitionErrors:
         """Partitions that are not asked of the group: not allowed, or not there."""
         refused: PartitionErrors = {}
+        topics = dict.fromkeys(partition.topic for partition in partitions)
+        errors = {topic: self._admission.authorize(request, context, Resource.TOPIC, topic) for topic in topics}
         for partition in partitions:
-            error = self._admission.authorize(request, context, Resource.TOPIC, partition.topic)
+            error = errors[partition.topic]
             if error is not ErrorCode.NONE:
                 refused[partition] = error
             elif not self._topics.has_partition(*partition):

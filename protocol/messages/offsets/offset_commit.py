@@ -63,7 +63,9 @@ class OffsetCommitRequest(Request):
                     partitions=tuple(
                         OffsetCommitResponsePartition(
                             partition_index=partition.partition_index,
-                            error_code=errors.get(TopicPartition(topic.name, partition.partition_index), others),
+                            error_code=errors.get(TopicPartition(topic.name, partition.partition_index), others)
+                            if errors
+                            else others,
                         )
                         for partition in topic.partitions
                     ),

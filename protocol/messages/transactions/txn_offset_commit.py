@@ -66,7 +66,9 @@ class TxnOffsetCommitRequest(Request):
                     partitions=tuple(
                         TxnOffsetCommitResponsePartition(
                             partition_index=partition.partition_index,
-                            error_code=errors.get(TopicPartition(topic.name, partition.partition_index), others),
+                            error_code=errors.get(TopicPartition(topic.name, partition.partition_index), others)
+                            if errors
+                            else others,
                         )
                         for partition in topic.partitions
                     ),
