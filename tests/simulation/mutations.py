@@ -1,9 +1,11 @@
-"""One rule of the coordinator broken at a time: each takes a monkeypatch and breaks its rule."""
+"""One rule of the coordinator broken at a time, each with the check that must find it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
 
 import pytest
 
@@ -13,14 +15,71 @@ from rejoin.coordinator.core.groups.classic import joining, member_operations, m
 from rejoin.coordinator.core.offsets import commits as committing
 from rejoin.coordinator.core.runtime import shard as runtime_shard
 from rejoin.protocol.errors import ErrorCode
+from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES, Schedule, random_scenario
 
 Break = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A broken rule, the check that must find it, and the schedule whose scenarios are searched."""
+
+    apply: Break
+    check: str
+    schedule: str
+
+    @property
+    def name(self) -> str:
+        return self.apply.__name__
+
+
+MUTATIONS: list[Mutation] = []
+"""Every broken rule, in the order below."""
+
+
+def caught_by(check: str, schedule: str = "faults") -> Callable[[Break], Break]:
+    """Register a broken rule with the check that must find it."""
+
+    def register(mutation: Break) -> Break:
+        MUTATIONS.append(Mutation(mutation, check, schedule))
+        return mutation
+
+    return register
+
+
+def crowded_rebalances(seed: int) -> dict[str, Any]:
+    """A scenario in which four consumers crash, hang and reconnect in the middle of one rebalance after the other."""
+    random = Random(f"rebalances/{seed}")
+    data = random_scenario(seed)
+    timeouts = {"session_timeout": "6s", "max_poll_interval": "10s", "request_timeout": "3s"}
+    data["groups"] = {"app": {**data["groups"]["app"], "consumers": 4, **timeouts}}
+    data["coordinator"]["log_latency"] = random.choice(("uniform(1ms,400ms)", "uniform(500ms,2500ms)"))
+    events: list[tuple[int, dict[str, Any]]] = []
+    for moment in range(8_000, FAULTS_MS, 12_000):
+        first, *others = random.sample([f"app-{number}" for number in range(1, 5)], 4)
+        events.append((moment, {"crash": {"consumer": first, "restart": random.choice(("50ms", "3s"))}}))
+        for name in others:
+            faults: tuple[dict[str, Any], ...] = (
+                {"pause": {"who": name, "for": random.choice(("7s", "11s"))}},
+                {"reset": {"consumer": name}},
+                {"stop": {"consumer": name, "restart": "3s"}},
+                {"stuck": {"consumer": name, "for": "12s"}},
+            )
+            events.append((moment + random.randint(0, 9_000), random.choice(faults)))
+    events.sort(key=lambda event: event[0])
+    data["events"] = [{"at": f"{at}ms", **fault} for at, fault in events]
+    return {**data, "horizon": f"{FAULTS_MS + 120_000}ms"}
+
+
+SEARCHED: Final[dict[str, Schedule]] = {**SCHEDULES, "rebalances": crowded_rebalances}
+"""What is searched for broken rules, by name."""
 
 
 def _nothing(*_: Any, **__: Any) -> None:
     """Does nothing."""
 
 
+@caught_by("a_member_is_removed_that_beat_in_time")
 def a_heartbeat_restarts_no_session(patch: pytest.MonkeyPatch) -> None:
     right = member_requests.MemberRequests.heartbeat
 
@@ -36,10 +95,12 @@ def a_heartbeat_restarts_no_session(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(member_requests.MemberRequests, "heartbeat", wrong)
 
 
+@caught_by("a_silent_member_stays")
 def sessions_never_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "session_expired", _nothing)
 
 
+@caught_by("a_heartbeat_is_answered_wrongly")
 def heartbeats_of_any_generation_are_fine(patch: pytest.MonkeyPatch) -> None:
     right = member_requests.MemberRequests.heartbeat
 
@@ -49,18 +110,21 @@ def heartbeats_of_any_generation_are_fine(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(member_requests.MemberRequests, "heartbeat", wrong)
 
 
-def a_rebalance_is_not_told_to_those_who_beat(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_heartbeat_is_answered_wrongly")
+def heartbeats_do_not_announce_a_rebalance(patch: pytest.MonkeyPatch) -> None:
     told = dict.fromkeys(member_requests.ON_HEARTBEAT, ErrorCode.NONE)
     patch.setattr(member_requests, "ON_HEARTBEAT", told)
 
 
-def anybody_may_commit(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_non_member_commits")
+def any_member_may_commit(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, committer: Any) -> ErrorCode:
         return ErrorCode.NONE if committer.member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     patch.setattr(classic_group.ClassicGroup, "validate_offset_commit", wrong)
 
 
+@caught_by("a_commit_is_acknowledged_before_it_is_stored")
 def commits_are_answered_before_they_are_stored(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, token: Any, request: Any, version: int, refused: Any) -> None:
         error = group.validate_offset_commit(committing.committer_of(request))
@@ -69,6 +133,7 @@ def commits_are_answered_before_they_are_stored(patch: pytest.MonkeyPatch) -> No
     patch.setattr(committing.OffsetCommits, "commit", wrong)
 
 
+@caught_by("a_generation_is_handed_out_before_it_is_stored")
 def an_assignment_is_handed_out_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, request: Any) -> None:
         given = {entry.member_id: entry.assignment for entry in request.assignments}
@@ -77,7 +142,8 @@ def an_assignment_is_handed_out_before_it_is_stored(patch: pytest.MonkeyPatch) -
     patch.setattr(rebalance.Rebalancer, "receive_assignment", wrong)
 
 
-def everybody_gets_the_leaders_share(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_partition_has_two_owners_in_a_generation")
+def every_member_gets_the_leaders_share(patch: pytest.MonkeyPatch) -> None:
     right = rebalance.Rebalancer.become_stable
 
     def wrong(self: Any, group: Any, assignments: dict[str, bytes]) -> None:
@@ -86,6 +152,7 @@ def everybody_gets_the_leaders_share(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "become_stable", wrong)
 
 
+@caught_by("a_generation_goes_back")
 def generations_do_not_count_up(patch: pytest.MonkeyPatch) -> None:
     right = classic_group.ClassicGroup.next_generation
 
@@ -97,15 +164,18 @@ def generations_do_not_count_up(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic_group.ClassicGroup, "next_generation", wrong)
 
 
-def everybody_leads(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_generation_has_two_leaders")
+def every_member_leads(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic_group.ClassicGroup, "is_leader", lambda self, member_id: True)
 
 
-def nobody_is_elected_when_the_leader_stays_away(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_generation_has_no_leader", schedule="rebalances")
+def no_leader_is_elected_when_the_leader_stays_away(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic_group.ClassicGroup, "elect_rejoined_leader", lambda self: self.leader is not None)
 
 
-def the_join_phase_waits_for_good(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_join_phase_does_not_end")
+def the_join_phase_has_no_timeout(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any) -> None:
         if group.initial_delay is not None:
             self.end_join_phase(group)
@@ -113,7 +183,8 @@ def the_join_phase_waits_for_good(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "join_timer_fired", wrong)
 
 
-def the_join_phase_waits_for_nobody(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_member_is_given_no_time_to_rejoin")
+def the_join_phase_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any) -> None:
         if group.state is rebalance.PREPARING_REBALANCE and group.previous_state is not rebalance.EMPTY:
             self.end_join_phase(group)
@@ -121,10 +192,12 @@ def the_join_phase_waits_for_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "finish_if_all_joined", wrong)
 
 
-def nobody_has_to_sync(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_member_need_not_sync", schedule="rebalances")
+def members_need_not_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "sync_timer_fired", _nothing)
 
 
+@caught_by("a_first_rebalance_does_not_wait_for_more_members")
 def a_first_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any) -> None:
         if group.state is rebalance.PREPARING_REBALANCE and group.all_joined:
@@ -133,14 +206,16 @@ def a_first_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rebalance.Rebalancer, "finish_if_all_joined", wrong)
 
 
-def those_who_wait_are_forgotten_when_a_node_resigns(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_request_is_never_answered", schedule="failovers")
+def parked_requests_are_forgotten_when_a_node_resigns(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, error: ErrorCode) -> None:
         self.members.enter(group, shard.DEAD)
 
     patch.setattr(shard.GroupsShard, "_close", wrong)
 
 
-def a_removed_member_that_waits_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_request_is_never_answered", schedule="rebalances")
+def a_parked_sync_of_a_removed_member_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     right = member_operations.MemberOperations.remove
 
     def wrong(self: Any, group: Any, member: Any, *rest: Any) -> None:
@@ -150,6 +225,7 @@ def a_removed_member_that_waits_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(member_operations.MemberOperations, "remove", wrong)
 
 
+@caught_by("a_request_is_never_answered", schedule="rebalances")
 def a_join_that_is_replaced_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, member: Any, parked: Any) -> None:
         if member.parked_join is None:
@@ -159,6 +235,7 @@ def a_join_that_is_replaced_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(member_operations.MemberOperations, "park_join", wrong)
 
 
+@caught_by("a_request_is_answered_twice")
 def a_parked_join_is_answered_again(patch: pytest.MonkeyPatch) -> None:
     right = member_operations.MemberOperations.answer_join
 
@@ -170,10 +247,12 @@ def a_parked_join_is_answered_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(member_operations.MemberOperations, "answer_join", wrong)
 
 
+@caught_by("the_log_differs_from_memory", schedule="failovers")
 def offsets_are_not_loaded(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loading.Replay, "_replay_offset", _nothing)
 
 
+@caught_by("the_core_fails", schedule="failovers")
 def a_group_is_loaded_as_it_was_first(patch: pytest.MonkeyPatch) -> None:
     right = loading.Replay._replay_group
 
@@ -185,6 +264,7 @@ def a_group_is_loaded_as_it_was_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loading.Replay, "_replay_group", wrong)
 
 
+@caught_by("a_silent_member_stays")
 def loaded_members_have_no_sessions(patch: pytest.MonkeyPatch) -> None:
     right = shard.GroupsShard.on_loaded
 
@@ -197,6 +277,7 @@ def loaded_members_have_no_sessions(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(shard.GroupsShard, "on_loaded", wrong)
 
 
+@caught_by("a_protocol_is_chosen_that_is_not_the_majoritys")
 def the_first_name_is_chosen(patch: pytest.MonkeyPatch) -> None:
     right = classic_group.ClassicGroup.select_protocol
 
@@ -207,7 +288,8 @@ def the_first_name_is_chosen(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic_group.ClassicGroup, "select_protocol", wrong)
 
 
-def nobody_is_fenced(patch: pytest.MonkeyPatch) -> None:
+@caught_by("the_core_fails")
+def duplicate_instances_are_not_fenced(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, member_id: str, group_instance_id: str | None) -> ErrorCode:
         if member_id in self.members or group_instance_id in self.static_members:
             return ErrorCode.NONE
@@ -216,17 +298,20 @@ def nobody_is_fenced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(classic_group.ClassicGroup, "check_member", wrong)
 
 
+@caught_by("a_member_is_added_under_no_id")
 def members_are_added_without_an_id_of_their_own(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(joining, "FIRST_VERSION_WITH_MEMBER_ID_REQUIRED", 99)
 
 
-def those_who_leave_stay(patch: pytest.MonkeyPatch) -> None:
+@caught_by("a_member_that_left_is_still_a_member")
+def members_that_leave_stay(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, identity: Any) -> Any:
         return (ErrorCode.NONE, None)
 
     patch.setattr(member_requests.MemberRequests, "_leave_one", wrong)
 
 
+@caught_by("the_core_fails")
 def a_failed_append_counts_as_stored(patch: pytest.MonkeyPatch) -> None:
     right = committing.CommitCompletion.ended
 
@@ -236,6 +321,7 @@ def a_failed_append_counts_as_stored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(committing.CommitCompletion, "ended", wrong)
 
 
+@caught_by("the_core_fails", schedule="failovers")
 def a_new_leader_of_the_log_serves_before_it_has_read(patch: pytest.MonkeyPatch) -> None:
     right = runtime_shard.Shard.elected
 
@@ -244,43 +330,3 @@ def a_new_leader_of_the_log_serves_before_it_has_read(patch: pytest.MonkeyPatch)
         self.state = runtime_shard.ShardState.ACTIVE
 
     patch.setattr(runtime_shard.Shard, "elected", wrong)
-
-
-MUTATIONS: tuple[Break, ...] = tuple(
-    value
-    for name, value in list(globals().items())
-    if callable(value) and getattr(value, "__module__", "") == __name__ and not name.startswith("_") and name.islower()
-)
-"""Every broken rule, in the order above."""
-
-FOUND_WITH = {
-    "a_heartbeat_restarts_no_session": 0,
-    "sessions_never_end": 2,
-    "heartbeats_of_any_generation_are_fine": 0,
-    "a_rebalance_is_not_told_to_those_who_beat": 2,
-    "anybody_may_commit": 0,
-    "commits_are_answered_before_they_are_stored": 1,
-    "an_assignment_is_handed_out_before_it_is_stored": 0,
-    "everybody_gets_the_leaders_share": 0,
-    "generations_do_not_count_up": 0,
-    "everybody_leads": 0,
-    "the_join_phase_waits_for_good": 4,
-    "the_join_phase_waits_for_nobody": 4,
-    "nobody_has_to_sync": 48,
-    "a_first_rebalance_does_not_wait": 1,
-    "those_who_wait_are_forgotten_when_a_node_resigns": 28,
-    "a_join_that_is_replaced_is_forgotten": 115,
-    "a_parked_join_is_answered_again": 0,
-    "offsets_are_not_loaded": 8,
-    "a_group_is_loaded_as_it_was_first": 3,
-    "loaded_members_have_no_sessions": 8,
-    "the_first_name_is_chosen": 1,
-    "nobody_is_fenced": 0,
-    "members_are_added_without_an_id_of_their_own": 1,
-    "those_who_leave_stay": 1,
-    "a_failed_append_counts_as_stored": 20,
-    "a_new_leader_of_the_log_serves_before_it_has_read": 13,
-    "nobody_is_elected_when_the_leader_stays_away": 210,
-    "a_removed_member_that_waits_is_forgotten": 344,
-}
-"""The first seed of the search that finds each."""

@@ -13,13 +13,17 @@ from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import scenario_from
+from rejoin.simulation.search.checks import AT_THE_END, EACH_STEP, NOW_AND_THEN, ON_ASSIGNMENT
 from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
 from rejoin.simulation.search.search import BadRange, FailingSeed, explain, parse_seeds, play_checked, search_seeds
 from rejoin.transcript.player import NodeFailed
 from rejoin.transcript.playing import play
-from tests.simulation.mutations import FOUND_WITH, MUTATIONS, Break
+from tests.simulation.mutations import MUTATIONS, SEARCHED, Mutation
 
 SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "60"))
+
+MUTATION_SEEDS = 60
+"""So many seeds at the most are played until a broken rule is found."""
 
 
 @pytest.mark.parametrize("start", range(0, SEEDS, 30))
@@ -67,15 +71,23 @@ def test_a_lease_that_is_thought_to_last_longer_is_found(monkeypatch: pytest.Mon
     assert report.failure.violation.check == "an_offsets_partition_has_two_leaders"
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
-def test_a_broken_rule_is_found(mutation: Break, monkeypatch: pytest.MonkeyPatch) -> None:
-    seed = FOUND_WITH[mutation.__name__]
-    assert play_checked(random_scenario(seed)).violation is None, "the seed finds nothing without the mutation"
-    mutation(monkeypatch)
-    found = play_checked(random_scenario(seed), transcript=True)
-    assert found.violation is not None
+def first_seed(mutation: Mutation) -> int:
+    """The first seed with which the broken rule, which is in force, is found by the check that is meant to find it."""
+    for seed in range(MUTATION_SEEDS):
+        violation = play_checked(SEARCHED[mutation.schedule](seed)).violation
+        if violation is not None and violation.check == mutation.check:
+            return seed
+    raise AssertionError(f"{MUTATION_SEEDS} seeds of {mutation.schedule}, and {mutation.check} has found nothing")
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
+def test_a_broken_rule_is_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutation.apply(monkeypatch)
+    data = SEARCHED[mutation.schedule](first_seed(mutation))
+    found = play_checked(data, transcript=True)
     broken = replayed(found.transcript)
     monkeypatch.undo()
+    assert play_checked(data).violation is None, "without the mutation nothing is found"
     assert replayed(found.transcript) != broken, "its transcript tells the broken rule from the right one"
 
 
@@ -87,18 +99,22 @@ def replayed(text: str) -> str:
         return str(problem)
 
 
-def test_there_are_enough_mutations() -> None:
+def test_most_checks_find_a_broken_rule() -> None:
     assert len(MUTATIONS) >= 15
-    assert set(FOUND_WITH) == {mutation.__name__ for mutation in MUTATIONS}
+    named = {check.__name__ for check in (*EACH_STEP, *ON_ASSIGNMENT, *NOW_AND_THEN, *AT_THE_END)}
+    caught = {mutation.check for mutation in MUTATIONS}
+    assert caught <= named
+    assert len(caught) > len(named) / 2
 
 
 def found(monkeypatch: pytest.MonkeyPatch, name: str) -> FailingSeed:
-    mutation = next(each for each in MUTATIONS if each.__name__ == name)
-    mutation(monkeypatch)
-    data = random_scenario(FOUND_WITH[name])
+    mutation = next(each for each in MUTATIONS if each.name == name)
+    mutation.apply(monkeypatch)
+    seed = first_seed(mutation)
+    data = SEARCHED[mutation.schedule](seed)
     violation = play_checked(data).violation
     assert violation is not None
-    return explain("faults", FOUND_WITH[name], data, violation, shrink=True)
+    return explain(mutation.schedule, seed, data, violation, shrink=True)
 
 
 def test_a_failure_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +128,7 @@ def test_a_failure_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_failure_becomes_a_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
-    failure = found(monkeypatch, "everybody_gets_the_leaders_share")
+    failure = found(monkeypatch, "every_member_gets_the_leaders_share")
     text = failure.transcript
     assert text.startswith("# a partition has two owners in a generation")
     assert "generation 1" in text
