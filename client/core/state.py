@@ -173,7 +173,7 @@ class Candidates:
 
 
 @dataclass(slots=True)
-class JoinAttempt:
+class PendingJoin:
     """One try to join: JoinGroup, then SyncGroup. ``outcome`` is the assignment, or why there is none."""
 
     started_at: Millis
@@ -190,7 +190,7 @@ class JoinAttempt:
 class JoinState:
     """The attempt that runs now, if any, and what the last one was made from."""
 
-    attempt: JoinAttempt | None = None
+    attempt: PendingJoin | None = None
     retry_at: Millis = 0
     snapshot: MetadataSnapshot = MetadataSnapshot()
     """The topics as the last poll saw them."""

@@ -33,7 +33,7 @@ class Gone(Exception):
         self.first = first
 
 
-class Range(NamedTuple):
+class EventRange(NamedTuple):
     """Rows, and behind which row the next range begins."""
 
     entries: list[Entry]
@@ -92,22 +92,22 @@ class Feed:
         if self._waiting:
             self._wake()
 
-    def range(self, after: int, limit: int, group_id: str | None = None) -> Range:
+    def range(self, after: int, limit: int, group_id: str | None = None) -> EventRange:
         """At most ``limit`` rows behind ``after``. Raises :class:`Gone` when the first of them is not kept any more."""
         if after + 1 < self.first:
             raise Gone(self.first)
         start = min(self._begin + after + 1 - self.first, len(self._entries))
         if group_id is None:
             found = self._entries[start : start + limit]
-            return Range(found, found[-1].seq if found else after)
+            return EventRange(found, found[-1].seq if found else after)
         found = []
         for index in range(start, len(self._entries)):
             entry = self._entries[index]
             if entry.group_id == group_id:
                 found.append(entry)
                 if len(found) == limit:
-                    return Range(found, entry.seq)
-        return Range(found, max(after, self._head))
+                    return EventRange(found, entry.seq)
+        return EventRange(found, max(after, self._head))
 
     async def wait(self, after: int) -> None:
         """Return when there is a row behind ``after``, or none will come any more."""

@@ -1,6 +1,6 @@
 """The join loop: prepare, JoinGroup, SyncGroup, complete; what the group assigns changes here and nowhere else.
 
-The loop is entered from poll only and goes as far as it can each time. What it waits for is in the ``JoinAttempt``
+The loop is entered from poll only and goes as far as it can each time. What it waits for is in the ``PendingJoin``
 (Kafka's join future), in the commit before a rebalance, or in the listener.
 
 Source: Kafka's AbstractCoordinator.joinGroupIfNeeded and ConsumerCoordinator (onJoinPrepare, onJoinComplete).

@@ -21,7 +21,7 @@ from rejoin.client.core.group import heartbeat_timers, lookup, membership
 from rejoin.client.core.group.leader import compute_assignment, read_members
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import ConsumerState, Generation, JoinAttempt, MemberState, RequestInFlight
+from rejoin.client.core.state import ConsumerState, Generation, MemberState, PendingJoin, RequestInFlight
 from rejoin.client.core.step_context import StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.journal.events.client import AssignmentSkipped, Fenced, GenerationJoined, GroupSynced, JoinSent
@@ -60,7 +60,7 @@ def follow_metadata(state: ConsumerState, ctx: StepContext) -> None:
 # -- JoinGroup
 
 
-def send_join(state: ConsumerState, ctx: StepContext) -> JoinAttempt:
+def send_join(state: ConsumerState, ctx: StepContext) -> PendingJoin:
     state.member_state = MemberState.PREPARING_REBALANCE
     join, generation = state.join, state.generation
     if join.rebalance_began_at is None:
@@ -76,7 +76,7 @@ def send_join(state: ConsumerState, ctx: StepContext) -> JoinAttempt:
         state.rejoin_reason,
         ctx.version(JOIN_GROUP),
     )
-    join.attempt = JoinAttempt(ctx.now)
+    join.attempt = PendingJoin(ctx.now)
     ctx.emit(
         JoinSent(
             reason=state.rejoin_reason,
@@ -129,7 +129,7 @@ def _join_answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight
 
 
 def _begin_generation(
-    state: ConsumerState, ctx: StepContext, attempt: JoinAttempt, response: JoinGroupResponse
+    state: ConsumerState, ctx: StepContext, attempt: PendingJoin, response: JoinGroupResponse
 ) -> None:
     state.member_state = MemberState.COMPLETING_REBALANCE
     heartbeat_timers.enable(state, ctx)
@@ -187,7 +187,7 @@ def _failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, probl
 # -- leading
 
 
-def _lead(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt, response: JoinGroupResponse) -> None:
+def _lead(state: ConsumerState, ctx: StepContext, attempt: PendingJoin, response: JoinGroupResponse) -> None:
     try:
         if response.protocol_name not in ctx.assignors:
             raise IllegalStateError(f"the coordinator chose assignor {response.protocol_name!r}, not one of ours")
@@ -202,7 +202,7 @@ def _lead(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt, response
     lead_on(state, ctx, attempt)
 
 
-def lead_on(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt) -> None:
+def lead_on(state: ConsumerState, ctx: StepContext, attempt: PendingJoin) -> None:
     """As leader: assign, once the topics of the whole group are known."""
     if attempt.candidates is None or attempt.outcome is not None:
         return
@@ -236,7 +236,7 @@ def lead_on(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt) -> Non
 # -- SyncGroup
 
 
-def _send_sync(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt, assignments: dict[str, bytes]) -> None:
+def _send_sync(state: ConsumerState, ctx: StepContext, attempt: PendingJoin, assignments: dict[str, bytes]) -> None:
     if state.coordinator is None:
         attempt.outcome = lookup.not_available()
         return
@@ -262,7 +262,7 @@ def _sync_answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight
         _become_stable(state, ctx, attempt, response.assignment)
 
 
-def _become_stable(state: ConsumerState, ctx: StepContext, attempt: JoinAttempt, assignment: bytes) -> None:
+def _become_stable(state: ConsumerState, ctx: StepContext, attempt: PendingJoin, assignment: bytes) -> None:
     state.member_state = MemberState.STABLE
     state.rejoin_needed = False
     state.rejoin_reason = ""

@@ -15,7 +15,7 @@ import orjson
 from aiohttp import web
 
 from rejoin.coordinator.core.views import GroupView
-from rejoin.coordinator.service.feed import Entry, Gone, Range
+from rejoin.coordinator.service.feed import Entry, EventRange, Gone
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.metrics import Metrics
@@ -176,7 +176,7 @@ class Views:
         # What has been shown must not be taken back: a node that is killed keeps what was flushed.
         self._publisher.flush()
         # Asking for no rows is asking where the stream stands, which is never too early or too late.
-        entries, behind = await self._range(after, limit, group_id) if limit else Range([], after)
+        entries, behind = await self._range(after, limit, group_id) if limit else EventRange([], after)
         rows = b",".join(entry.text for entry in entries)
         tail = f'],"next":{behind},"head":{feed.head},"first":{self._first()},"stream":'
         stream = orjson.dumps(self._publisher.stream)
@@ -190,7 +190,7 @@ class Views:
         kept = [segment.first for segment in segments(journal.directory) if segment.stream == journal.stream]
         return min(kept, default=self._publisher.feed.first)
 
-    async def _range(self, after: int, limit: int, group_id: str | None) -> Range:
+    async def _range(self, after: int, limit: int, group_id: str | None) -> EventRange:
         """Rows from memory, or from the journal where they are older."""
         head = self._publisher.feed.head
         if after > head:
@@ -208,7 +208,7 @@ class Views:
         self._publisher.flush()
         return await asyncio.to_thread(self._read_journal, after, limit, group_id)
 
-    def _read_journal(self, after: int, limit: int, group_id: str | None) -> Range:
+    def _read_journal(self, after: int, limit: int, group_id: str | None) -> EventRange:
         journal = self._publisher.journal
         assert journal is not None
         source, node = journal.stream
@@ -220,7 +220,7 @@ class Views:
             after = entry.seq
             if len(found) == limit:
                 break
-        return Range(found, after)
+        return EventRange(found, after)
 
     async def _stream(self, request: web.BaseRequest, after: int, group_id: str | None) -> web.StreamResponse:
         """Server-sent events: the same rows, as they come. Whoever takes nothing for a while is cut off."""
