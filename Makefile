@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-day search search-failovers idle-seeds same-bytes executors kill failover record conformance-others clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds same-bytes executors kill failover record conformance-others clean
 
 setup: $(VENV)/.installed
 
@@ -36,6 +36,10 @@ demo: setup
 # Ratios taken in one run; machines differ, ratios travel.
 bench: setup
 	$(RUN) -m benchmarks
+
+# The benchmarks that take longer than a few minutes each.
+bench-long: setup
+	$(RUN) -m benchmarks --long
 
 # Thousands of random scenarios with random faults; SEEDS=A:B.
 SEEDS ?= 0:5000

@@ -123,8 +123,10 @@ def _set_all(futures: list[asyncio.Future[None]]) -> None:
 @asynccontextmanager
 async def bare_sqlite(folder: Path) -> AsyncIterator[Commit]:
     bare = _BareSqlite(folder / "bare.db")
-    yield bare.commit
-    await asyncio.to_thread(bare.stop)
+    try:
+        yield bare.commit
+    finally:
+        await asyncio.to_thread(bare.stop)
 
 
 @asynccontextmanager
@@ -166,10 +168,12 @@ async def bare_postgres(url: str, *, pipelined: bool = False) -> AsyncIterator[C
                 _set_all(list(futures))
 
     writing = asyncio.create_task(write())
-    yield commit
-    writing.cancel()
-    await connection.close()
-    await database.close()
+    try:
+        yield commit
+    finally:
+        writing.cancel()
+        await connection.close()
+        await database.close()
 
 
 # --- ours
@@ -194,8 +198,10 @@ async def log_sqlite(folder: Path) -> AsyncIterator[Commit]:
     log = SqliteLog(SqliteDatabase(folder / "log"))
     await log.start()
     epochs = {partition: log.elect(partition) for partition in map(offsets_partition, range(PARTITIONS))}
-    yield _appending(log, epochs)
-    await log.close()
+    try:
+        yield _appending(log, epochs)
+    finally:
+        await log.close()
 
 
 @asynccontextmanager
@@ -205,9 +211,11 @@ async def log_postgres(url: str) -> AsyncIterator[Commit]:
     await log.start()
     async with database.acquire() as connection:
         await connection.execute(f"INSERT INTO leases SELECT n, 0, 1 FROM generate_series(0, {PARTITIONS - 1}) n")
-    yield _appending(log, dict.fromkeys(range(PARTITIONS), 0))
-    await log.close()
-    await database.close()
+    try:
+        yield _appending(log, dict.fromkeys(map(offsets_partition, range(PARTITIONS)), 0))
+    finally:
+        await log.close()
+        await database.close()
 
 
 @asynccontextmanager
@@ -234,8 +242,10 @@ async def node(options: Options) -> AsyncIterator[Commit]:
 
     for committer in range(COMMITTERS):
         await commit(committer, 0)
-    yield commit
-    await app.stop()
+    try:
+        yield commit
+    finally:
+        await app.stop()
 
 
 # --- measuring

@@ -61,7 +61,7 @@ async def start_service(listener: socket.socket) -> Any:
     app = App(Options(settings=Settings(group_initial_rebalance_delay_ms=0)))
     await app.runtime.start("127.0.0.1", listener.getsockname()[1])
     await _form_group(app)
-    await app.service.listen(listener)
+    await app.service.begin(listener)
     calm_collector()
     return app
 
@@ -101,7 +101,7 @@ def _member_id(port: int) -> str:
     return member_id
 
 
-def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> dict[str, list[Measured]]:
+def measure() -> dict[str, list[Measured]]:
     """Every server's rounds."""
     starts = {"constant": start_constant, "messages": start_messages, "service": start_service}
     with ExitStack() as stack:
@@ -109,10 +109,10 @@ def measure(rounds: int = ROUNDS, seconds: float = SECONDS) -> dict[str, list[Me
         request = _request(_member_id(servers["service"].port))
         found: dict[str, list[Measured]] = {name: [] for name in servers}
         with on_last_core():
-            for _ in range(rounds):
+            for _ in range(ROUNDS):
                 for name, server in servers.items():
-                    found[name].append(hammer(server, request, seconds=seconds))
-    assert all(_ANSWER in each.answer for rows in found.values() for each in rows), "somebody answered something else"
+                    found[name].append(hammer(server, request, seconds=SECONDS))
+    assert all(_ANSWER in each.answer for rows in found.values() for each in rows), "every server answers the same"
     return found
 
 

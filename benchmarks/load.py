@@ -164,7 +164,15 @@ def postgresql(url: str) -> _Store:
     """A database, in which a partition is compacted by the node that leads it."""
 
     async def fill(rounds: int) -> None:
-        await asyncio.to_thread(fill_database, url, Contents({PARTITION: 0}), records(rounds))
+        # Only an empty store can be filled, so its topics are taken out and put back with the records.
+        database = Database(url)
+        await database.start()
+        async with database.acquire() as connection:
+            topics = [
+                tuple(row) for row in await connection.fetch("DELETE FROM topics_log RETURNING version, record::text")
+            ]
+        await database.close()
+        await asyncio.to_thread(fill_database, url, Contents({PARTITION: 0}, topics), records(rounds))
         if rounds > 1:
             await compact()
 

@@ -19,6 +19,7 @@ from rejoin.transcript.driver import HeldLogs, NodeDriver
 MEMBERS = 100
 BEATS = 200_000
 ROUNDS = 5
+GROUPS = (1, 100, 10_000)
 
 
 class Replies:
@@ -89,7 +90,7 @@ def main() -> None:
     table = Table(title="One heartbeat through Node.step, groups of 100 members")
     for column in ("groups", "members", "µs a heartbeat (best of 5)", "of one group"):
         table.add_column(column, justify="right")
-    prepared = {count: beating_groups(count) for count in (1, 100, 10_000)}
+    prepared = {count: beating_groups(count) for count in GROUPS}
     best = dict.fromkeys(prepared, float("inf"))
     for _ in range(ROUNDS):
         for count, (driven, beats) in prepared.items():

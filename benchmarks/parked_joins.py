@@ -35,7 +35,7 @@ async def start_service(listener: socket.socket) -> Any:
     logs.configure("warning")
     app = App(Options())
     await app.runtime.start("127.0.0.1", listener.getsockname()[1])
-    await app.service.listen(listener)
+    await app.service.begin(listener)
     calm_collector()
     return app
 
@@ -133,7 +133,7 @@ def _ask_to_sync(members: list[_Member], joined: list[dict[str, Any]]) -> list[a
 
 
 async def _form(server: ServerProcess, members: list[_Member]) -> list[dict[str, Any]]:
-    """Bring the group to Stable; everybody's JoinGroup answer."""
+    """Bring the group to Stable; the members' JoinGroup answers."""
     given = await _all([member.ask("/v1/join-group", _join("")) for member in members])
     pairs = zip(members, given, strict=True)
     joined = await _all([member.ask("/v1/join-group", _join(answer["memberId"])) for member, answer in pairs])
@@ -157,7 +157,7 @@ async def _release(server: ServerProcess, count: int) -> Released:
     joined = await _all(joining)
     answered_at, released_cpu = max(member.answered_at for member in members), server.cpu_seconds()
     assert all(answer["errorCode"] == 0 and answer["generationId"] == 2 for answer in joined)
-    assert sum(len(answer["members"]) for answer in joined) == count, "the leader, and only it, is told of everybody"
+    assert sum(len(answer["members"]) for answer in joined) == count, "only the leader gets the members"
     sync_at = time.perf_counter()
     synced = await _all(_ask_to_sync(members, joined))
     synced_at, synced_cpu = max(member.answered_at for member in members), server.cpu_seconds()
@@ -176,23 +176,23 @@ async def _release(server: ServerProcess, count: int) -> Released:
 
 
 async def _until_parked(port: int, count: int) -> None:
-    """Wait until the metrics count everybody as parked."""
+    """Wait until the metrics count this many parked joins."""
     while True:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
         page = await reader.read()
         writer.close()
-        parked = int(page.partition(b"\nrejoin_parked_joins ")[2].split(b"\n")[0])
+        parked = float(page.partition(b"\nrejoin_parked_joins ")[2].split(b"\n")[0])
         if parked >= count:
             return
         await asyncio.sleep(0.1)
 
 
-def measure(sizes: tuple[int, ...] = SIZES) -> list[Released]:
+def measure() -> list[Released]:
     """A group of each size, each in a service of its own."""
     _open_files()
     found: list[Released] = []
-    for size in sizes:
+    for size in SIZES:
         with (
             served(start_service) as server,
             on_last_core(),

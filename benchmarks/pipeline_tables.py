@@ -50,6 +50,7 @@ MILLION = 1_000_000
 SCENARIOS = ("dynamic_rolling_deploy", "eager_scale_out", "cooperative_scale_out", "flapping_consumer")
 GALLERY = Path(__file__).parent.parent / "simulation" / "gallery"
 RECORDS = 0.2
+EVENTS = 5 * MILLION
 WARM_UP = 4
 ROUNDS = 5
 MADE = {"rebalances": (rebalances, REBALANCES), "ownership": (ownership, OWNERSHIP)}
@@ -188,7 +189,7 @@ def compare(table: Table, name: str, count: int, ours: Callable[[], object], the
     table.add_row(name, f"{rows:,}", *seconds, f"{peer:.2f} s", f"{warm / peer:.1f}", f"{count / warm:,.0f}")
 
 
-def bench(*, events: int = 5 * MILLION, records: float = RECORDS, grow: bool = False, everything: bool = True) -> None:
+def bench(*, events: int = EVENTS, records: float = RECORDS, grow: bool = False, everything: bool = True) -> None:
     """All tables from Parquet on two cores.
 
     Parameters
@@ -212,7 +213,7 @@ def bench(*, events: int = 5 * MILLION, records: float = RECORDS, grow: bool = F
 
 def main() -> None:
     """For ``python -m benchmarks``."""
-    bench()
+    bench(events=EVENTS)
 
 
 if __name__ == "__main__":

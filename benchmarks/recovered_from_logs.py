@@ -37,6 +37,7 @@ from rejoin.simulation.search.search import random_scenario
 from rejoin.simulation.world import Actor, Millis
 from rejoin.transcript.recording import Step
 
+SEEDS: Final = 30
 VERSIONS: Final = ((2, 0), (2, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (2, 8), (3, 0), (3, 2), (3, 9), (4, 0))
 GALLERY: Final = Path(__file__).parent.parent / "simulation" / "gallery"
 OFFSETS_PARTITIONS: Final = 50
@@ -374,7 +375,7 @@ def _cell(name: str, share: Share) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--seeds", type=int, default=30, help="random scenarios besides the gallery")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="random scenarios besides the gallery")
     parser.add_argument("--show", metavar="COLUMN:WHAT", help="print what was not found, such as 3.9:cause")
     options = parser.parse_args(arguments or [])
     all_runs = list(runs(range(options.seeds)))
