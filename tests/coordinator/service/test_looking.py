@@ -106,7 +106,7 @@ async def test_what_the_page_asks_for_is_answered(node: Harness) -> None:
     stand = await node.get(f"/{next(path for path in asked if 'limit=' in path)}")
     for path in asked:
         filled = path.replace("${encodeURIComponent(group.groupId)}", "orders-app")
-        filled = re.sub(r"\$\{Math.max\(first - 1, head - MOST_FACTS\)\}", str(stand["first"] - 1), filled)
+        filled = re.sub(r"\$\{Math.max\(first - 1, head - MOST_EVENTS\)\}", str(stand["first"] - 1), filled)
         assert "$" not in filled, filled
         assert (await node.request("GET", f"/{filled}")).status == 200, filled
 
