@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -128,6 +129,8 @@ def _serve(given: Sequence[str]) -> int | None:
     A test waits for its coordinator to start. The parser's imports, and those of rich, which structlog would use for
     tracebacks on a terminal, would be a quarter of that.
     """
+    # Pydantic would read the entry points of every installed distribution, to find plugins that watch validation.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     with _loading("rich"):
         from rejoin.coordinator.commands.plain_options import plain_options  # noqa: PLC0415
         from rejoin.coordinator.commands.serve import SHORT, run  # noqa: PLC0415
