@@ -139,7 +139,7 @@ MAY_IMPORT = {
         "journal.file_lock",
         "coordinator.commands.log",
         "coordinator.service.stores",
-        "coordinator.service.whole_file",
+        "coordinator.service.atomic_file",
         "coordinator.storage",
     ),
     "coordinator.testing": (

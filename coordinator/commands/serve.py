@@ -18,9 +18,9 @@ import structlog
 from rejoin.coordinator.config import WrongSetting, settings_from
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import HOST, PORT, App, ControlOptions, Options, StartFailed, Topic, calm_collector
+from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.service.http.server import MAX_BODY_BYTES
 from rejoin.coordinator.service.publisher import journal_schema
-from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.journal.segments import JournalError
 from rejoin.protocol.units import size_bytes
@@ -135,7 +135,7 @@ def run(
         if store == "":
             raise WrongSetting("--store '': expected the address of a database, as postgresql://HOST/DATABASE")
         if port_file is not None:
-            check_place("--port-file", port_file)
+            check_writable("--port-file", port_file)
         other = "--store" if store else f"{STORE_VARIABLE} in the environment"
         store = store or os.environ.get(STORE_VARIABLE)
         if store is not None and data is not None:
@@ -154,7 +154,7 @@ def run(
         )
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(options, port_file))
-    except (WrongSetting, StartFailed, StoreProblem, JournalError, NotWritten, OSError) as problem:
+    except (WrongSetting, StartFailed, StoreProblem, JournalError, FileNotWritten, OSError) as problem:
         print(f"rejoin: {problem}", file=sys.stderr)
         return 2
     return 0
@@ -187,7 +187,7 @@ async def _serve(options: Options, port_file: Path | None) -> None:
         # Not at once: it costs a twentieth of the start, and a client may be waiting for that.
         loop.call_later(_SETTLED_SECONDS, calm_collector)
         if port_file is not None:
-            with whole_file("--port-file", port_file) as handle:
+            with atomic_file("--port-file", port_file) as handle:
                 handle.write(f"{node.port}\n")
         await stopping
     finally:

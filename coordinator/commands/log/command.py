@@ -19,7 +19,7 @@ from rejoin.coordinator.commands.log.directory import SqliteSource
 from rejoin.coordinator.commands.log.files import TextLog
 from rejoin.coordinator.commands.log.filling import fill_database, fill_directory
 from rejoin.coordinator.commands.log.tables import PostgresSource
-from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
+from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.sqlite.check import DatabaseLost
 from rejoin.protocol.records.consumer_offsets import offsets_partition
@@ -145,14 +145,14 @@ def export(
 
     def run() -> int:
         if out is not None:
-            check_place("--out", out)
+            check_writable("--out", out)
         with _source(None, data, store, _PARTITIONS, salvage=salvage, or_file=False) as source:
             assert not isinstance(source, TextLog), "no file was named"
             records = source.salvaged() if salvage else source.records()
             if out is None:
                 files.write(sys.stdout, source.contents(), records)
             else:
-                with whole_file("--out", out) as handle:
+                with atomic_file("--out", out) as handle:
                     count = files.write(handle, source.contents(), records)
                 print(f"{_counted(count, 'record')} to {out}", file=sys.stderr)
             for note in source.notes:
@@ -234,7 +234,7 @@ def _reported(run: Any) -> int:
     try:
         code: int = run()
         sys.stdout.flush()
-    except (LogProblem, StoreProblem, NotWritten) as problem:
+    except (LogProblem, StoreProblem, FileNotWritten) as problem:
         print(f"rejoin: {problem}", file=sys.stderr)
         return 2
     except BrokenPipeError:

@@ -21,8 +21,8 @@ from rejoin.__main__ import main
 from rejoin.coordinator.commands.serve import topic_from
 from rejoin.coordinator.config import DEFAULTS, Settings, WrongSetting, settings_from
 from rejoin.coordinator.service.app import Topic
+from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.service.publisher import journal_schema
-from rejoin.coordinator.service.whole_file import NotWritten, check_place, whole_file
 from rejoin.coordinator.testing import running as coordinator_running
 from rejoin.journal.reader import read_journal
 from rejoin.journal.segments import segments
@@ -161,20 +161,20 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     path.write_text("before")
 
     def fail(problem: Exception) -> None:
-        with whole_file("--out", path) as handle:
+        with atomic_file("--out", path) as handle:
             handle.write("half of it")
             raise problem
 
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(NotWritten, match=r"pipe: this is no regular file"):
-        check_place("--out", tmp_path / "pipe")
+    with pytest.raises(FileNotWritten, match=r"pipe: this is no regular file"):
+        check_writable("--out", tmp_path / "pipe")
     (tmp_path / "pipe").unlink()
     with pytest.raises(RuntimeError):
         fail(RuntimeError())
-    with pytest.raises(NotWritten, match=r"--out .*/file: it cannot be written: No space left on device; expected"):
+    with pytest.raises(FileNotWritten, match=r"--out .*/file: it cannot be written: No space left on device; expected"):
         fail(OSError(errno.ENOSPC, "No space left on device"))
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("file", "before")]
-    with whole_file("--out", path) as handle:
+    with atomic_file("--out", path) as handle:
         handle.write("after")
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("file", "after")]
 

@@ -1,4 +1,4 @@
-"""Files that are there as a whole, or not at all."""
+"""Files that appear whole, or not at all."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from pathlib import Path
 from typing import TextIO
 
 
-class NotWritten(Exception):
+class FileNotWritten(Exception):
     """A file that cannot be written; the text is for the person who named it."""
 
 
-def check_place(option: str, path: Path) -> None:
-    """Raise :class:`NotWritten` where there can be no file."""
+def check_writable(option: str, path: Path) -> None:
+    """Raise :class:`FileNotWritten` where no file can be written."""
     if os.path.lexists(path) and not path.is_file():
-        raise NotWritten(f"{option} {path}: this is no regular file; expected the name of one to write")
+        raise FileNotWritten(f"{option} {path}: this is no regular file; expected the name of one to write")
     if not path.parent.is_dir():
-        raise NotWritten(f"{option} {path}: there is no directory {path.parent}; expected one for the file to go into")
+        raise FileNotWritten(
+            f"{option} {path}: there is no directory {path.parent}; expected one for the file to go into"
+        )
 
 
 @contextmanager
-def whole_file(option: str, path: Path) -> Iterator[TextIO]:
-    """A file to write, which takes its name when all of it is on the disk. Raises :class:`NotWritten`."""
+def atomic_file(option: str, path: Path) -> Iterator[TextIO]:
+    """A file to write, which takes its name when all of it is on the disk. Raises :class:`FileNotWritten`."""
     aside = path.with_name(path.name + ".new")
     try:
-        check_place(option, path)
+        check_writable(option, path)
         try:
             with aside.open("w", encoding="utf-8") as handle:
                 yield handle
@@ -39,4 +41,4 @@ def whole_file(option: str, path: Path) -> Iterator[TextIO]:
             raise
     except OSError as problem:
         said = f"{option} {path}: it cannot be written: {problem.strerror}"
-        raise NotWritten(f"{said}; expected a file in a directory to write to") from problem
+        raise FileNotWritten(f"{said}; expected a file in a directory to write to") from problem
