@@ -94,9 +94,9 @@ def run(name: str, scenario: Scenario, seed: int | None = None, *, requests: boo
     """Play a scenario."""
     told: list[Told] = []
 
-    def hear(party: Actor, event: CoreEvent, now: Millis) -> None:
+    def hear(actor: Actor, event: CoreEvent, now: Millis) -> None:
         if isinstance(event, _OF_COORDINATORS):
-            told.append(Told(int(party.name.rpartition("-")[2]), event, BASE_MS + now))
+            told.append(Told(int(actor.name.rpartition("-")[2]), event, BASE_MS + now))
 
     lab = Lab(scenario, seed, listeners=[hear])
     # Nobody asks for them, and they would pile up.

@@ -89,10 +89,10 @@ def fingerprint(scenario: Scenario, *, skip: bool) -> tuple[str, int, Any]:
     digest = sha256()
     count = 0
 
-    def on_event(party: Actor, event: Event, now: Millis) -> None:
+    def on_event(actor: Actor, event: Event, now: Millis) -> None:
         nonlocal count
         count += 1
-        digest.update(f"{now} {party.name} {event!r}\n".encode())
+        digest.update(f"{now} {actor.name} {event!r}\n".encode())
 
     lab, _ = play(scenario, skip=skip, listeners=[on_event])
     return digest.hexdigest(), count, lab

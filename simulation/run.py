@@ -44,9 +44,9 @@ class RunJournal:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("wb")
 
-    def on_event(self, party: Actor, event: Event, now: Millis) -> None:
+    def on_event(self, actor: Actor, event: Event, now: Millis) -> None:
         """Take an event."""
-        name = party.name
+        name = actor.name
         if isinstance(event, LabEvent):
             name = OUTSIDE
         elif isinstance(event, ConsumerEvent):

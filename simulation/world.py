@@ -41,7 +41,7 @@ class Order(IntEnum):
 
 
 class Actor:
-    """A node or a consumer's process; its clock may stand still while it is paused."""
+    """A node or a consumer's process, which may be paused for a while."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world

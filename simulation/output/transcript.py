@@ -147,7 +147,7 @@ class GroupTranscript(Watcher):
                     pass
 
     def _see_topics(self) -> None:
-        """Say which topics have grown; a node that was down learns of it when it comes back."""
+        """Record which topics have grown; a node that was down learns of it when it starts again."""
         for name, topic in self.lab.cluster.topics.items():
             if len(topic.partitions) > self._topics[name]:
                 self._topics[name] = len(topic.partitions)

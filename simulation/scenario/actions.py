@@ -114,7 +114,7 @@ class SlowLog(Part):
 
 
 class Failover(Part):
-    """A group's coordinator moves: its node crashes and comes back after ``down``, or, without, just gives it up.
+    """A group's coordinator moves: its node crashes and starts again after ``down``; without, it resigns.
 
     ``zombie``: how long the old one still believes that it leads; not with leases, where it knows by its own clock.
     ``when``: wait until the group is in this state.

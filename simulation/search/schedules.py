@@ -165,7 +165,7 @@ def _over(event: dict[str, Any]) -> Millis:
 def failover_scenario(seed: int) -> dict[str, Any]:
     """A random scenario whose nodes lose what they lead, over and over, and read a slow log anew.
 
-    They are killed one by one or all at once, give it up, stand still for longer than their leases last, or cannot
+    They are killed one by one or all at once, resign, are paused for longer than their leases last, or cannot
     reach the store of leases and logs, alone or together.
     """
     data = random_scenario(seed)

@@ -52,8 +52,8 @@ def quieter(seed: int) -> dict[str, Any]:
 def events(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str, Event]], Lab]:
     seen: list[tuple[Millis, str, Event]] = []
 
-    def on_event(party: Actor, event: Event, now: Millis) -> None:
-        seen.append((now, party.name, event))
+    def on_event(actor: Actor, event: Event, now: Millis) -> None:
+        seen.append((now, actor.name, event))
 
     lab, _ = play(Scenario.model_validate(data), skip=skip, listeners=[on_event])
     return seen, lab
