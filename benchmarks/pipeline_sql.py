@@ -6,7 +6,7 @@ Every column and every rule is there, so that both do the same work; ``tests/pip
 from __future__ import annotations
 
 REBALANCES = """
-with numbered as (
+with of_groups as (
     select *, sum((event = 'rebalance_started')::int) over (partition by run_id, group_id, source, node order by seq)
         + coalesce((event in ('member_joined', 'member_rejoined', 'static_member_replaced', 'member_removed')
                     and state != 'PreparingRebalance')::int, 0) as n
@@ -41,7 +41,7 @@ with numbered as (
         sum(at_ms) filter (event in ('member_joined', 'member_rejoined', 'static_member_replaced')) as joins_at_ms,
         count(*) filter (event in ('member_joined', 'member_rejoined', 'static_member_replaced')) as joins,
         bool_or(confidence != 'exact') as guessed
-    from numbered group by all having began is not null
+    from of_groups group by all having began is not null
 ), loads as (
     select run_id, group_id, list(distinct {at_ms: at_ms, node: node}) as loads
     from events where event in ('group_loaded', 'group_created') group by all

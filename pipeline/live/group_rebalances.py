@@ -123,7 +123,7 @@ COLUMNS: Final = ("run_id", "day", "group_id", "source", "node", *(each.name for
 
 
 @dataclass(slots=True)
-class Comings:
+class MembershipChanges:
     """Who came and went for one rebalance."""
 
     joined: list[str] = field(default_factory=list)
@@ -165,9 +165,9 @@ class Followed:
     attempt: int = 0
     open: FollowedRebalance | None = None
     """The rebalance that goes on."""
-    here: Comings = field(default_factory=Comings)
+    here: MembershipChanges = field(default_factory=MembershipChanges)
     """Who came and went for it."""
-    ahead: Comings = field(default_factory=Comings)
+    ahead: MembershipChanges = field(default_factory=MembershipChanges)
     """Who came and went since then, which makes the next one begin."""
 
     def follow(self, events: Iterable[FollowedEvent]) -> Iterator[FollowedRebalance]:
@@ -214,7 +214,7 @@ class Followed:
             done = self._finish(event.at_ms, SUPERSEDED)
         # Else its coordinator was interrupted and never said how the one before ended.
         self.attempt = self.attempt + 1 if again else 1
-        self.here, self.ahead = self.ahead, Comings()
+        self.here, self.ahead = self.ahead, MembershipChanges()
         self.open = FollowedRebalance(
             rebalance_id=f"{event.run_id}/{event.group_id}/{event.node}/{event.seq}",
             attempt=self.attempt,

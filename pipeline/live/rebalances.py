@@ -16,7 +16,15 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import ArrayType, IntegerType, LongType, Row, StringType, StructField, StructType
 
-from rejoin.pipeline.live.group_rebalances import COLUMNS, FOLLOWED, READS, Comings, Followed, FollowedRebalance, as_row
+from rejoin.pipeline.live.group_rebalances import (
+    COLUMNS,
+    FOLLOWED,
+    READS,
+    Followed,
+    FollowedRebalance,
+    MembershipChanges,
+    as_row,
+)
 from rejoin.pipeline.schemas import REBALANCES
 
 FINISHED: Final = "finished"
@@ -105,8 +113,8 @@ class GroupFollower(StatefulProcessor):
         return Followed(
             **dict(zip(_GROUP.fieldNames(), known, strict=True)),
             open=None if going_on is None else FollowedRebalance(*map(_plain, going_on)),
-            here=_comings(self._here.get()),
-            ahead=_comings(self._ahead.get()),
+            here=_membership_changes(self._here.get()),
+            ahead=_membership_changes(self._ahead.get()),
         )
 
     def _keep(self, followed: Followed) -> None:
@@ -127,8 +135,8 @@ def follow(events: DataFrame) -> DataFrame:
     )
 
 
-def _comings(known: Any) -> Comings:
-    return Comings() if known is None else Comings(*map(_plain, known))
+def _membership_changes(known: Any) -> MembershipChanges:
+    return MembershipChanges() if known is None else MembershipChanges(*map(_plain, known))
 
 
 def _plain(value: Any) -> Any:

@@ -130,7 +130,7 @@ class _Events:
         assert isinstance(part, Span)
         service = ServiceClient(part.url)
         try:
-            _check_life(service, part)
+            _check_incarnation(service, part)
             for after in range(part.after, part.until, MOST_ROWS):
                 limit = min(MOST_ROWS, part.until - after)
                 yield _batch(part.url, with_patience(partial(service.rows, after, limit)))
@@ -220,7 +220,7 @@ class EventsStreamReader(_Events, DataSourceStreamReader, SupportsTriggerAvailab
         if known is None:
             return {"life": 1, "first": where.first, "seq": where.first - 1, "run": where.run_id}
         seq, life = int(known["seq"]), int(known["life"])
-        if not _same_life(service, known, where):
+        if not _same_incarnation(service, known, where):
             place = {"life": life + 1, "first": where.first, "seq": where.first - 1, "run": where.run_id}
         elif where.first > seq + 1:
             place = {"life": life, "first": where.first, "seq": where.first - 1, "run": where.run_id}
@@ -263,7 +263,7 @@ def shares(left: Mapping[str, int], most: int) -> dict[str, int]:
     return takes
 
 
-def _same_life(service: ServiceClient, known: Place, where: Standing) -> bool:
+def _same_incarnation(service: ServiceClient, known: Place, where: Standing) -> bool:
     """Whether the stream that is there now is the one that was read before, perhaps written on by another process."""
     seq = int(known["seq"])
     if where.run_id == known["run"]:
@@ -276,7 +276,7 @@ def _same_life(service: ServiceClient, known: Place, where: Standing) -> bool:
     return with_patience(partial(service.run_of, seq)) == str(known["run"])
 
 
-def _check_life(service: ServiceClient, part: Span) -> None:
+def _check_incarnation(service: ServiceClient, part: Span) -> None:
     """Raise EventsGone where the numbers of a span mean other rows now than when it was planned."""
     where = with_patience(service.standing)
     if where.run_id == part.run:

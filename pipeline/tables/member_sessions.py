@@ -21,7 +21,7 @@ _KEY: Final = ("run_id", "group_id", "member_id")
 def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.MEMBER_SESSIONS` from events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
     stays = (
-        _stays(events)
+        _sessions(events)
         .join(_generations(rebalances), list(_KEY), "left")
         .join(_caused(rebalances), list(_KEY), "left")
         .join(fn.broadcast(ends_of_runs(events)), "run_id")
@@ -69,7 +69,7 @@ def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     )
 
 
-def _stays(events: DataFrame) -> DataFrame:
+def _sessions(events: DataFrame) -> DataFrame:
     told = of(
         events,
         "member_joined",

@@ -33,14 +33,14 @@ from rejoin.pipeline.tables.common import (
     logs_of_topics,
     of,
 )
-from rejoin.pipeline.tables.lives import (
-    LIFE_EVENTS,
+from rejoin.pipeline.tables.incarnations import (
+    INCARNATION_EVENTS,
     ORDER,
     RELEASES,
-    how_of_a_life,
-    is_of_a_life,
-    order_of_lives,
-    place_of_a_life,
+    change_of_an_incarnation,
+    is_of_an_incarnation,
+    order_of_incarnations,
+    process_of_an_incarnation,
 )
 
 _GROUP: Final = ("run_id", "group_id")
@@ -52,7 +52,7 @@ _SPAN: Final = ("kind", "from_ms", "to_ms", "end", "confidence")
 _HELP: Final = ("owns", "since_ms", "ends_at_ms")
 _ROWS: Final = "array<struct<topic:string,partition:int,receiver:string,since_ms:bigint>>"
 _STREAM: Final = ("run_id", "group_id", "about", "place", "client_id")
-"""Whose word it is, to be read in :data:`rejoin.pipeline.tables.lives.ORDER`: one owner's, or the coordinator's."""
+"""Who says it, one owner or the coordinator; read in :data:`rejoin.pipeline.tables.incarnations.ORDER`."""
 
 
 def ownership(events: DataFrame) -> DataFrame:
@@ -96,10 +96,12 @@ def _told(events: DataFrame) -> DataFrame:
 
     ``about``: life | given | wanted; null for what only tells of a member that went.
     """
-    k1, k2 = order_of_lives()
+    k1, k2 = order_of_incarnations()
     replaced = is_one_of("static_member_replaced")
-    rows = of(events, *LIFE_EVENTS, *_WANTS, *_GIVES, *_REMOVALS).where(~is_one_of("join_sent") | is_of_a_life())
-    life = is_one_of(*LIFE_EVENTS)
+    rows = of(events, *INCARNATION_EVENTS, *_WANTS, *_GIVES, *_REMOVALS).where(
+        ~is_one_of("join_sent") | is_of_an_incarnation()
+    )
+    life = is_one_of(*INCARNATION_EVENTS)
     return rows.select(
         "run_id",
         fn.coalesce("group_id", fn.lit("")).alias("group_id"),
@@ -108,7 +110,7 @@ def _told(events: DataFrame) -> DataFrame:
         .when(is_one_of(*_WANTS) & fn.col("topics").isNotNull(), "wanted")
         .alias("about"),
         # Of equal wishes in a group the first one counts, so they have to be told apart.
-        fn.when(life, place_of_a_life())
+        fn.when(life, process_of_an_incarnation())
         .otherwise(fn.coalesce(fn.array_join("topics", "\0"), fn.lit("")))
         .alias("place"),
         fn.when(life, fn.col("client_id")).alias("client_id"),
@@ -116,7 +118,7 @@ def _told(events: DataFrame) -> DataFrame:
         fn.when(life, k2).otherwise(0).alias("k2"),
         "seq",
         "at_ms",
-        fn.when(life, how_of_a_life()).otherwise(fn.col("event")).alias("how"),
+        fn.when(life, change_of_an_incarnation()).otherwise(fn.col("event")).alias("how"),
         "member_id",
         fn.when(replaced, fn.col("other_member_id")).otherwise(fn.col("member_id")).alias("whom"),
         fn.when(

@@ -18,7 +18,7 @@ from pyspark.sql import functions as fn
 
 from rejoin.pipeline.schemas import INFERRED, PAUSES
 from rejoin.pipeline.tables.common import COOPERATIVE, conform, day_of, ends_of_runs, of
-from rejoin.pipeline.tables.lives import ORDER, OWNER, RELEASES, lives
+from rejoin.pipeline.tables.incarnations import ORDER, OWNER, RELEASES, ownership_events
 
 _LIFE: Final = (*OWNER, "life")
 
@@ -34,7 +34,7 @@ def _by_consumers(events: DataFrame) -> DataFrame:
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     releases = fn.col("how").isin(*RELEASES.values())
     begins = fn.col("how").isin("started", "gone")
-    said = lives(events).select("*", fn.sum(begins.cast("int")).over(so_far).alias("life"))
+    said = ownership_events(events).select("*", fn.sum(begins.cast("int")).over(so_far).alias("life"))
 
     # Within a life: what it owns after each event, and which wait it belongs to.
     life = Window.partitionBy(*_LIFE).orderBy(*ORDER)

@@ -152,7 +152,7 @@ class LogHistory(ModernGroups):
         if before == EMPTY:
             self._settled, self._settled_leader = [], None
         self._enter(statement, PREPARING, EXACT if before is not None else INFERRED)
-        self._tell(
+        self._emit(
             statement,
             "rebalance_started",
             confidence,
@@ -231,7 +231,7 @@ class LogHistory(ModernGroups):
         if self._complete and self._leader is None and len(self._members) == 1:
             self._leader, self._leader_told = next(iter(self._members)), False
         self._enter(statement, COMPLETING)
-        told = self._tell(
+        told = self._emit(
             statement,
             "join_phase_ended",
             # Before 2.8 nobody says how many members there are, so who they are is concluded.
@@ -296,7 +296,7 @@ class LogHistory(ModernGroups):
         static = values.get("static_members")
         if episode.join_event is not None and self._leader is not None:
             episode.join_event["leader"] = self._leader
-        episode.assigned_event = self._tell(
+        episode.assigned_event = self._emit(
             statement,
             "assignment_received",
             generation=self._generation,
@@ -309,7 +309,7 @@ class LogHistory(ModernGroups):
 
     def _change_leader(self, statement: Statement, leader: str) -> None:
         if self._leader_told and self._leader not in (None, leader):
-            self._tell(statement, "leader_changed", INFERRED, previous_leader=self._leader, leader=leader)
+            self._emit(statement, "leader_changed", INFERRED, previous_leader=self._leader, leader=leader)
         self._leader, self._leader_told = leader, True
 
     def _on_without_assignment(self, statement: Statement) -> None:
@@ -357,7 +357,7 @@ class LogHistory(ModernGroups):
         attempt, ended = episode.attempt_began, episode.join_ended
         previous = self._settled_leader
         members = self._known_members()
-        self._tell(
+        self._emit(
             statement,
             "rebalance_completed",
             INFERRED,
@@ -386,7 +386,7 @@ class LogHistory(ModernGroups):
         if self._state is None:
             self._state = PREPARING
         self._enter(statement, EMPTY)
-        self._tell(
+        self._emit(
             statement,
             "group_emptied",
             generation=self._generation,
@@ -396,7 +396,7 @@ class LogHistory(ModernGroups):
         )
 
     def _on_nobody_joined(self, statement: Statement) -> None:
-        self._tell(statement, "join_phase_repeated", members=self._known_members())
+        self._emit(statement, "join_phase_repeated", members=self._known_members())
 
     def _on_did_not_join(self, statement: Statement) -> None:
         for member in statement.values["members_named"]:
@@ -409,10 +409,10 @@ class LogHistory(ModernGroups):
     def _on_simple(self, statement: Statement) -> None:
         self._state, self._generation = EMPTY, 0
         self._members, self._complete = {}, True
-        self._tell(statement, "group_created", offsets_partition=statement.partition, simple=True)
+        self._emit(statement, "group_created", offsets_partition=statement.partition, simple=True)
 
     def _on_dead(self, statement: Statement) -> None:
-        self._dead = self._tell(statement, "group_deleted", INFERRED, reason="expired")
+        self._dead = self._emit(statement, "group_deleted", INFERRED, reason="expired")
         self._gone()
 
     def _on_deleted(self, statement: Statement) -> None:
@@ -420,7 +420,7 @@ class LogHistory(ModernGroups):
             self._dead |= {"reason": "requested", "confidence": EXACT}
             self._dead = None
             return
-        self._tell(statement, "group_deleted", reason="requested")
+        self._emit(statement, "group_deleted", reason="requested")
         self._gone()
 
     def _gone(self) -> None:
@@ -429,7 +429,7 @@ class LogHistory(ModernGroups):
         self._settled, self._settled_leader = [], None
 
     def _on_offsets_deleted(self, statement: Statement) -> None:
-        self._tell(statement, "offsets_deleted", reason="requested")
+        self._emit(statement, "offsets_deleted", reason="requested")
 
     def _on_unloading(self, statement: Statement) -> None:
         if self._node in (None, statement.node):
@@ -465,7 +465,7 @@ class LogHistory(ModernGroups):
         else:
             self._complete = count is not None and count == len(self._members)
         self._leader, self._leader_told = self._settled_leader, False
-        self._tell(
+        self._emit(
             statement,
             "group_loaded",
             EXACT if count is not None else INFERRED,

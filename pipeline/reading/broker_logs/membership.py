@@ -59,7 +59,7 @@ class Membership:
 
     # --- telling
 
-    def _tell(self, statement: Statement, event: str, confidence: str = EXACT, **columns: Any) -> EventRow:
+    def _emit(self, statement: Statement, event: str, confidence: str = EXACT, **columns: Any) -> EventRow:
         told: EventRow = {
             "event": event,
             "at_ms": statement.at_ms,
@@ -76,7 +76,7 @@ class Membership:
 
     def _enter(self, statement: Statement, state: str, confidence: str = EXACT) -> None:
         before, self._state = self._state, state
-        self._tell(
+        self._emit(
             statement,
             "group_state_changed",
             confidence,
@@ -103,7 +103,7 @@ class Membership:
         self._handed_out.pop(member, None)
         self._members[member] = instance
         client = UUID.sub("", member) if instance is None and UUID.search(member) else None
-        self._tell(
+        self._emit(
             statement,
             "member_joined",
             confidence,
@@ -137,7 +137,7 @@ class Membership:
         self._handed_out.pop(member, None)
         if "client_id" not in columns and instance is None and UUID.search(member):
             columns["client_id"] = UUID.sub("", member)
-        self._tell(
+        self._emit(
             statement,
             "member_removed",
             confidence,
@@ -169,7 +169,7 @@ class Membership:
         self._joins_told = True
         self._handed_out[member] = None
         client = UUID.sub("", member) if UUID.search(member) else None
-        self._tell(statement, "member_id_handed_out", confidence, member_id=member, client_id=client)
+        self._emit(statement, "member_id_handed_out", confidence, member_id=member, client_id=client)
 
     def _on_id_created(self, statement: Statement) -> None:
         self._on_id_handed_out(statement, INFERRED)
@@ -194,7 +194,7 @@ class Membership:
             if state == EMPTY:
                 self._members, self._complete = {}, True
                 if self._generation is None:
-                    self._tell(statement, "group_created", INFERRED, offsets_partition=statement.partition)
+                    self._emit(statement, "group_created", INFERRED, offsets_partition=statement.partition)
 
     def _on_failed(self, statement: Statement) -> None:
         self._expired = statement
@@ -210,7 +210,7 @@ class Membership:
 
     def _on_pending_left(self, statement: Statement) -> None:
         self._handed_out.pop(statement.values["member"], None)
-        self._tell(
+        self._emit(
             statement,
             "pending_member_removed",
             member_id=statement.values["member"],
@@ -221,19 +221,19 @@ class Membership:
     def _on_pending_expired(self, statement: Statement) -> None:
         member = statement.values["member"]
         self._handed_out.pop(member, None)
-        self._tell(statement, "pending_member_removed", member_id=member, cause="session-expiry")
+        self._emit(statement, "pending_member_removed", member_id=member, cause="session-expiry")
 
     def _on_leader_replaced(self, statement: Statement) -> None:
         old, new = statement.values["old"], statement.values.get("member")
         self._leader, self._leader_told = new, new is not None
-        self._tell(statement, "leader_changed", previous_leader=old, leader=new)
+        self._emit(statement, "leader_changed", previous_leader=old, leader=new)
 
     def _on_fenced(self, statement: Statement) -> None:
         values = statement.values
         current, instance = values["current"], values.get("instance")
         if instance is not None and instance in self._returned:
             self._rename(self._returned.pop(instance), current, instance)
-        self._tell(
+        self._emit(
             statement,
             "member_fenced",
             member_id=values["member"],
@@ -249,7 +249,7 @@ class Membership:
         old, new, instance = values["old"], values.get("member"), values["instance"]
         state = values.get("state") or self._state
         self._rename(old, new, instance)
-        self._replaced = self._tell(
+        self._replaced = self._emit(
             statement,
             "static_member_replaced",
             EXACT if new is not None and "guessed" not in values else INFERRED,
@@ -314,7 +314,7 @@ class Membership:
     def _on_restored(self, statement: Statement) -> None:
         values = statement.values
         self._rename(values["refused"], values["member"], values["instance"])
-        self._tell(
+        self._emit(
             statement,
             "static_member_restored",
             group_instance_id=values["instance"],

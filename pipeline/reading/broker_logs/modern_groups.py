@@ -27,7 +27,7 @@ class ModernGroups(Membership):
     def _on_modern_replaced(self, statement: Statement) -> None:
         values = statement.values
         self._rename(values["old"], values["member"], values["instance"])
-        self._tell(
+        self._emit(
             statement,
             "static_member_replaced",
             group_instance_id=values["instance"],
@@ -63,11 +63,11 @@ class ModernGroups(Membership):
         epoch = int(statement.values["epoch"])
         cause, self._trigger = self._trigger or {"cause": UNKNOWN}, None
         # The line itself has no reason: it is taken from the lines before it.
-        self._tell(statement, "rebalance_started", INFERRED, generation=epoch - 1, initial=False, **cause)
+        self._emit(statement, "rebalance_started", INFERRED, generation=epoch - 1, initial=False, **cause)
         self._generation = epoch
 
     def _on_modern_assigned(self, statement: Statement) -> None:
         epoch, assignor = int(statement.values["epoch"]), statement.values["assignor"]
-        self._tell(statement, "assignment_received", generation=epoch, protocol=assignor)
+        self._emit(statement, "assignment_received", generation=epoch, protocol=assignor)
         # Confidence unknown: when the members have what they shall have is not logged.
-        self._tell(statement, "rebalance_completed", "unknown", generation=epoch, protocol=assignor, cause=UNKNOWN)
+        self._emit(statement, "rebalance_completed", "unknown", generation=epoch, protocol=assignor, cause=UNKNOWN)

@@ -15,7 +15,7 @@ AHEAD: Final = 5_000
 """Statements of a group that are looked through for the new id of a static member."""
 
 
-def tell(statements: Iterable[Statement]) -> Iterator[EventRow]:
+def reconstruct(statements: Iterable[Statement]) -> Iterator[EventRow]:
     """The events of all groups and partitions, from statements in their order (``order_ms``); group after group."""
     groups: dict[str, list[Statement]] = {}
     others: list[Statement] = []
@@ -26,10 +26,10 @@ def tell(statements: Iterable[Statement]) -> Iterator[EventRow]:
             groups.setdefault(statement.group, []).append(statement)
     yield from partition_events(others)
     for group_id, mine in groups.items():
-        yield from tell_group(group_id, mine)
+        yield from reconstruct_group(group_id, mine)
 
 
-def tell_group(group_id: str, statements: Iterable[Statement]) -> Iterator[EventRow]:
+def reconstruct_group(group_id: str, statements: Iterable[Statement]) -> Iterator[EventRow]:
     """The events of one group, from its statements in their order."""
     history = LogHistory(group_id)
     for statement in in_order(statements):

@@ -45,7 +45,7 @@ def complete(events: list[EventRow], asked: list[Asked]) -> list[EventRow]:
     """A coordinator's events of one group, with what its requests tell besides; from requests alone if it has none."""
     rounds = rounds_of(asked)
     if not any(event["event"] == "rebalance_started" for event in events):
-        return [*events, *tell_alone(rounds, asked)]
+        return [*events, *events_of_requests(rounds, asked)]
     owners: Places = {}
     before: Round | None = None
     completed: list[EventRow] = list(events)
@@ -205,7 +205,7 @@ def _joins(round_: Round, before: Round | None, told: dict[str, EventRow], hande
 # --- from requests alone
 
 
-def tell_alone(rounds: list[Round], asked: list[Asked]) -> Iterator[EventRow]:
+def events_of_requests(rounds: list[Round], asked: list[Asked]) -> Iterator[EventRow]:
     """The events of a group that no coordinator's log tells of."""
     owners: Places = {}
     before: Round | None = None

@@ -23,7 +23,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from rejoin.pipeline.reading.broker_logs.lines import Broken
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
-from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, tell_group
+from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.rounds import Asked, request_event
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
@@ -241,7 +241,7 @@ def _events(rows: pa.Table) -> Iterator[EventRow]:
         yield from partition_events(statements)
         yield from map(request_event, asked)
         return
-    events = list(tell_group(about[2:], statements))
+    events = list(reconstruct_group(about[2:], statements))
     yield from complete(events, asked)
     yield from map(request_event, asked)
 

@@ -151,11 +151,11 @@ def told_by(node: str) -> list[tuple[Event, int]]:
     """What a coordinator of the scenario tells, with instants of today."""
     told: list[tuple[Event, int]] = []
 
-    def hear(party: Any, event: Event, now: int) -> None:
+    def on_event(party: Any, event: Event, now: int) -> None:
         if party.name == node and not isinstance(event, ConsumerEvent):
             told.append((event, START + now))
 
-    play(scenario_from(SCENARIO), 1, listeners=[hear])
+    play(scenario_from(SCENARIO), 1, listeners=[on_event])
     return told
 
 

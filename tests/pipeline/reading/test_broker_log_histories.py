@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
-from rejoin.pipeline.reading.broker_logs.reconstruction import tell
+from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 
 SCALA = "kafka.coordinator.group.GroupCoordinator"
@@ -35,7 +35,9 @@ def told(*files: list[str]) -> list[EventRow]:
     for number, lines in enumerate(files, 1):
         found = LogFile(f"{number}.log", str(number)).statements(io.BytesIO("\n".join(lines).encode() + b"\n"))
         statements += [each for each in found if isinstance(each, Statement)]
-    return list(tell(sorted(statements, key=lambda statement: (statement.order_ms, statement.file, statement.line))))
+    return list(
+        reconstruct(sorted(statements, key=lambda statement: (statement.order_ms, statement.file, statement.line)))
+    )
 
 
 def of(events: list[EventRow], name: str) -> list[EventRow]:

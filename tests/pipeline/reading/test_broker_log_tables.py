@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfoNotFoundError
 import pytest
 from pyspark.sql import SparkSession
 
-from rejoin.pipeline.reading.broker_logs.reconstruction import tell
+from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.broker_logs.tables import node_of, read_file, read_logs
 from rejoin.pipeline.reading.inputs import find
@@ -108,7 +108,7 @@ def test_spark_tells_what_plain_reading_tells(spark: SparkSession) -> None:
     files = [file for file in find([GOLDEN]) if file.path.endswith("three-nodes/group-coordinator.log")]
     with Path(files[0].path).open("rb") as file:
         statements = [each for each in LogFile(files[0].path, "1").statements(file) if isinstance(each, Statement)]
-    plain = tell(
+    plain = reconstruct(
         sorted(statements, key=lambda statement: (statement.order_ms, statement.node, statement.file, statement.line))
     )
     expected = Counter((event["event"], event.get("group_id"), event["at_ms"], event["line"]) for event in plain)
@@ -130,7 +130,7 @@ def test_times_are_of_the_brokers_zone(spark: SparkSession, cluster: Path) -> No
 def test_no_column_is_told_that_the_table_has_not(cluster: Path) -> None:
     for path in (*GOLDEN.glob("*/group-coordinator.log"), *cluster.glob("*/*.log")):
         found = LogFile(str(path), "1").statements(path.read_bytes().splitlines())
-        for event in tell(each for each in found if isinstance(each, Statement)):
+        for event in reconstruct(each for each in found if isinstance(each, Statement)):
             assert event.keys() <= {*EVENTS.fieldNames(), "order_ms"}, event
 
 

@@ -21,7 +21,7 @@ from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import parse, sort_out
 from rejoin.pipeline.reading.text_lines import read_lines
-from rejoin.pipeline.tables.lives import LIFE_EVENTS
+from rejoin.pipeline.tables.incarnations import INCARNATION_EVENTS
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.pipeline.tables.records import progress
@@ -213,7 +213,7 @@ def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
     def told_by(source: str | Column, name: str) -> DataFrame:
         return simulated.withColumn("source", fn.lit(source)).withColumn("run_id", fn.concat(fn.lit(name), "run_id"))
 
-    consumers = fn.col("event").isin(*LIFE_EVENTS)
+    consumers = fn.col("event").isin(*INCARNATION_EVENTS)
     without = told_by("coordinator", "without-").where(~consumers)
     real = told_by(fn.when(consumers, "client").otherwise("coordinator"), "real-")
     # One process has one stream; in a simulation, who starts and dies is told in another one.

@@ -24,7 +24,7 @@ GONE: Final = {
 """What ends a consumer's life, and how."""
 
 RELEASES: Final = {"partitions_revoked": "revoked", "partitions_lost": "lost"}
-LIFE_EVENTS: Final = ("partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent")
+INCARNATION_EVENTS: Final = ("partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent")
 """What consumers say of their lives."""
 
 OWNER: Final = ("run_id", "group_id", "place", "client_id")
@@ -34,20 +34,20 @@ ORDER: Final = ("k1", "k2", "seq")
 """The columns that order what is said of an owner."""
 
 
-def lives(events: DataFrame) -> DataFrame:
+def ownership_events(events: DataFrame) -> DataFrame:
     """The events that open, change or end what a consumer owns, with :data:`OWNER`, :data:`ORDER` and ``how``.
 
     ``how``: assigned | revoked | lost | stopped | crashed | started | gone. ``gone`` is a consumer that joins with
-    empty hands and no member id: whatever it still owned by its own events, it had died without a word before.
+    empty hands and no member id: by its own events it may still own something, but it had died silently before.
     """
-    k1, k2 = order_of_lives()
+    k1, k2 = order_of_incarnations()
     told = (
-        of(events, *LIFE_EVENTS)
-        .where(is_of_a_life())
+        of(events, *INCARNATION_EVENTS)
+        .where(is_of_an_incarnation())
         .select(
             "run_id",
             fn.coalesce("group_id", fn.lit("")).alias("group_id"),
-            place_of_a_life().alias("place"),
+            process_of_an_incarnation().alias("place"),
             "client_id",
             "node",
             "source",
@@ -55,7 +55,7 @@ def lives(events: DataFrame) -> DataFrame:
             k2.alias("k2"),
             "seq",
             "at_ms",
-            how_of_a_life().alias("how"),
+            change_of_an_incarnation().alias("how"),
             "member_id",
             "group_instance_id",
             "generation",
@@ -71,18 +71,18 @@ def lives(events: DataFrame) -> DataFrame:
     return told.select("*", before.alias("before")).where("how != 'gone' OR before = 'assigned'").drop("before")
 
 
-def is_of_a_life() -> Column:
-    """Whether an event named in :data:`LIFE_EVENTS` is about a consumer's life: not every rejoin is."""
+def is_of_an_incarnation() -> Column:
+    """Whether an event named in :data:`INCARNATION_EVENTS` is about a consumer's life: not every rejoin is."""
     empty_handed = (fn.col("member_id") == "") & (fn.size("owned") == 0) & (fn.col("source") != "simulation")
-    return is_one_of(*LIFE_EVENTS) & (~is_one_of("join_sent") | fn.coalesce(empty_handed, fn.lit(False)))
+    return is_one_of(*INCARNATION_EVENTS) & (~is_one_of("join_sent") | fn.coalesce(empty_handed, fn.lit(False)))
 
 
-def place_of_a_life() -> Column:
+def process_of_an_incarnation() -> Column:
     """Which process's stream it is in; a simulation has one for all."""
     return fn.when(_simulated(), fn.lit("")).otherwise(fn.col("node"))
 
 
-def order_of_lives() -> tuple[Column, Column]:
+def order_of_incarnations() -> tuple[Column, Column]:
     """``k1`` and ``k2`` of :data:`ORDER`."""
     order = (
         fn.when(is_one_of("consumer_started"), 0)
@@ -92,8 +92,8 @@ def order_of_lives() -> tuple[Column, Column]:
     return fn.when(_simulated(), fn.col("at_ms")).otherwise(0), fn.when(_simulated(), order).otherwise(0)
 
 
-def how_of_a_life() -> Column:
-    """``how`` of :func:`lives`."""
+def change_of_an_incarnation() -> Column:
+    """``how`` of :func:`ownership_events`."""
     event = fn.col("event")
     how = fn.when(event == "partitions_assigned", "assigned").when(event == "consumer_started", "started")
     for name, word in {**RELEASES, **GONE}.items():
