@@ -46,7 +46,7 @@ PORT: Final = 9095
 
 
 class StartFailed(Exception):
-    """A node that cannot start as it was told to; the text is for the person who told it."""
+    """A node that cannot start with its options; the text is for the person who gave them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +178,14 @@ class App:
             self._log.info("listening", url=self.url, node_id=options.settings.broker_id)
 
     async def stop(self) -> None:
-        """Answer whoever is parked, close the connections, the log and the journal."""
+        """Answer parked requests, close the connections, the log and the journal."""
         if self._stopped:
             return
         self._stopped = True
         self._log.info("shutting_down")
         if self.control is not None:
             self.control.stop()
-        # While answers still go out: whoever asks is told to look elsewhere.
+        # While answers still go out, so that clients look for another coordinator.
         await self.runtime.drain()
         await self.service.stop()
         await self.runtime.stop()
@@ -242,7 +242,7 @@ def _control(options: Options, store: Store) -> Control:
     assert options.control is not None, "there is a control to make"
     if options.store is not None and options.control.clock != "real":
         raise StartFailed(f"--clock {options.control.clock}: expected real with --store, whose leases run in real time")
-    # Only here: whoever does not ask for it does not wait for its import either.
+    # Imported here, so that a node without control does not wait for it.
     from rejoin.coordinator.control.clocks import clock_named  # noqa: PLC0415
     from rejoin.coordinator.control.control import Control  # noqa: PLC0415
 
@@ -298,5 +298,5 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _reachable(host: str) -> str:
-    """What clients are told to connect to: where every address was bound, this machine's name."""
+    """The host that clients connect to: this machine's name if every address was bound."""
     return socket.gethostname() if host in {"0.0.0.0", "::", ""} else host

@@ -28,7 +28,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock, read once; from then on its steady one, so that nobody can turn it back."""
+    """The machine's clock, read once; from then on its monotonic one, which never goes back."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

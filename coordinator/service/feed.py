@@ -1,4 +1,4 @@
-"""The events of the last while, in memory, for whoever asks for a range of them or listens.
+"""The events of the last while, in memory, for clients that ask for a range of them or listen.
 
 Nothing is queued for a listener: each keeps its own place and reads on when woken. One that is too slow finds its place
 gone.

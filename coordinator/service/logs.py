@@ -71,7 +71,7 @@ def shortened(event: Event) -> dict[str, Any]:
 
 
 def level_of(event: Event) -> str:
-    """At which level an event is logged. Of its own failures the offsets log tells itself, and why."""
+    """At which level an event is logged. The offsets log reports its own failures, with the reason."""
     if isinstance(event, AppendFailed) and event.error == _TOLD_BY_THE_LOG:
         return "debug"
     return _TROUBLE.get(event.name, "info")

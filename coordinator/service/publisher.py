@@ -1,4 +1,4 @@
-"""Where an event goes once the core has told it: journal, feed, metrics, log line."""
+"""Where an event goes once the core has emitted it: journal, feed, metrics, log line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Publisher:
     def __init__(self, run_id: str, node: str, metrics: Metrics, journal: JournalWriter | None = None) -> None:
         self.journal = journal
         self.stream = {"source": "coordinator", "node": node, "run_id": run_id, "journal": journal is not None}
-        """Whose rows these are now, and whether all are kept on disk; for whoever follows them from elsewhere."""
+        """Whose rows these are now, and whether all are kept on disk; for readers elsewhere that follow them."""
         self.feed = Feed(after=journal.seq if journal is not None else 0)
         self._metrics = metrics
         self._encoder = RowEncoder(run_id, "coordinator", node)
@@ -79,7 +79,7 @@ class Publisher:
             getattr(self._log, level)(event.name, **shortened(event), **counted(times))
 
     def flush(self) -> None:
-        """Write the journal. A failure is told and tried again; rows wait in memory meanwhile."""
+        """Write the journal. A failure is logged and tried again; rows wait in memory meanwhile."""
         self._flush_ordered = False
         if self.journal is None:
             return

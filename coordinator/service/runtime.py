@@ -93,7 +93,7 @@ class Runtime:
         await self.leadership.start(self, self.broker)
 
     async def drain(self, patience_s: float = DRAIN_SECONDS) -> None:
-        """Resign everywhere; whoever is parked is answered, and other nodes can take over at once."""
+        """Resign everywhere; parked requests are answered, and other nodes can take over at once."""
         await self.leadership.stop(patience_s)
 
     async def stop(self) -> None:
@@ -118,7 +118,7 @@ class Runtime:
         return self.leadership.elect(partition)
 
     def resign(self, partition: TopicPartition) -> bool:
-        """Stop leading a partition; whoever is parked there is answered."""
+        """Stop leading a partition; requests parked there are answered."""
         return self.leadership.resign(partition)
 
     def lead_everything(self) -> None:

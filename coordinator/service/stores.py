@@ -57,7 +57,7 @@ class Store:
 def open_store(log: SoleLog, data: Path | None, url: str | None, settings: Settings, metrics: Metrics) -> Store:
     """The store that was asked for, not connected yet. Raises :class:`StoreProblem` where it cannot be one.
 
-    Imports are where they are needed: whoever keeps nothing does not wait for those of a database.
+    Imports are where they are needed: a node without a store does not wait for a database's.
     """
     if url is not None:
         check_url(url)

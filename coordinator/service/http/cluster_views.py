@@ -15,7 +15,7 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
     """Nodes, leases, epochs and load times, as the store last showed them; what this node leads as it is now.
 
     Times are ms. ``loadMs`` counts from when a partition was taken, so it includes waiting behind others that were
-    taken with it. That of another node's partition is what it told when it last renewed its lease.
+    taken with it. That of another node's partition is what it reported when it last renewed its lease.
     """
     leadership = runtime.leadership
     described = runtime.node.describe()

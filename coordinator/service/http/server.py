@@ -295,7 +295,7 @@ class Service:
     async def _api_versions(self, request: web.BaseRequest, route: Route) -> web.StreamResponse:
         protocol = request.protocol
         assert isinstance(protocol, Connection)
-        # Version 2: the newest in which nobody has to introduce himself.
+        # Version 2: the newest that requires no client software name.
         variant = route.variants["2"]
         message: Request = route.api.request()
         response = await self._submit(message, context(2, "", ANONYMOUS, protocol.client_host)).answer()
@@ -318,7 +318,7 @@ class Service:
             self._log.debug("problem", path=request.raw_path, status=problem.status, detail=problem.detail)
         response = problem.response()
         if request.content.exception() is not None:
-            # Where a broken body ends nobody knows, so nothing more can come behind it.
+            # Where a broken body ends is unknown, so no request can follow it.
             response.force_close()
         with suppress(Problem):
             name, _, number = correlation(request.headers).decode("ascii").strip().partition(": ")

@@ -246,7 +246,7 @@ class Views:
                     await self._wait(response, after)
                 entries, after = await self._range(after, _STREAMED_ROWS, group_id)
             return response
-        # Too slow, or its place is not kept any more: it comes back with the id it saw last, and is told.
+        # Too slow, or its place is not kept any more: it comes back with the id it saw last, and learns what it missed.
         if request.transport is not None:
             request.transport.abort()
         return response
