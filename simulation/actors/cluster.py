@@ -40,7 +40,7 @@ from rejoin.simulation.network import Exchange, Requester
 from rejoin.simulation.world import Actor, Lane, Millis, Order, World
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.leased_cluster import LeaseHolder
+    from rejoin.simulation.actors.leased_cluster import NodeLeases
 
 FIRST_PORT: Final = 9_000
 _PIECE: Final = 500
@@ -76,7 +76,7 @@ class NodeActor(Actor):
         self._metadata: dict[tuple[Request, int], Response] = {}
         self._contexts: dict[tuple[str, int], Context] = {}
         self._newest_gossip = 0
-        self.lease_holder: LeaseHolder | None = None
+        self.lease_holder: NodeLeases | None = None
         """Its leases, in a cluster that has them."""
         self.new_id: Callable[[], str] = self._uuid
         """Makes member ids and topic ids for the next incarnation."""

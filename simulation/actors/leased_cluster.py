@@ -50,7 +50,7 @@ class _StorePath:
     queued: deque[Callable[[], None]] = field(default_factory=deque)
 
 
-class LeaseHolder:
+class NodeLeases:
     """The leases of one incarnation of a node."""
 
     def __init__(self, cluster: LeasedCluster, node: NodeActor) -> None:
@@ -177,7 +177,7 @@ class LeasedCluster(Cluster):
 
     def _join(self, node: NodeActor) -> None:
         node.step(ClusterSeen((node.broker,), {}))
-        node.lease_holder = LeaseHolder(self, node)
+        node.lease_holder = NodeLeases(self, node)
         node.lease_holder.hand_in(Tick())
 
     # -- the store
@@ -188,7 +188,7 @@ class LeasedCluster(Cluster):
     def reaches_store(self, node: NodeActor) -> bool:
         return not self._paths_to_store[node].cuts
 
-    def carry_out(self, request: Request, by: LeaseHolder) -> LeaseInput:
+    def carry_out(self, request: Request, by: NodeLeases) -> LeaseInput:
         """Carry out a node's request in the store, and nudge the others if it changed something."""
         answer = self.store.carry_out(request, by.node.broker.node_id, by.incarnation, self.world.now)
         if isinstance(answer, TakeResult):
