@@ -24,7 +24,7 @@ from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event as CoreEvent
 from rejoin.pipeline.reading.broker_logs.lines import Broken
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
-from rejoin.pipeline.reading.broker_logs.reconstruction import tell_group
+from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.rounds import Asked
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
@@ -94,11 +94,11 @@ def run(name: str, scenario: Scenario, seed: int | None = None, *, requests: boo
     """Play a scenario."""
     told: list[Told] = []
 
-    def hear(actor: Actor, event: CoreEvent, now: Millis) -> None:
+    def on_event(actor: Actor, event: CoreEvent, now: Millis) -> None:
         if isinstance(event, _OF_COORDINATORS):
             told.append(Told(int(actor.name.rpartition("-")[2]), event, BASE_MS + now))
 
-    lab = Lab(scenario, seed, listeners=[hear])
+    lab = Lab(scenario, seed, listeners=[on_event])
     # Nobody asks for them, and they would pile up.
     lab.world.listeners.append(lambda *_: lab.ownership.closed_gaps.clear())
     recorder = _Recorder()
@@ -142,7 +142,7 @@ def read(logs: dict[int, list[bytes]], requests: dict[int, list[bytes]]) -> tupl
     told: list[EventRow] = []
     for group in {**statements, **asked}:
         mine = sorted(statements.get(group, ()), key=lambda each: (each.order_ms, each.node, each.line))
-        told += complete(list(tell_group(group, mine)), asked.get(group, []))
+        told += complete(list(reconstruct_group(group, mine)), asked.get(group, []))
     return told, broken
 
 
