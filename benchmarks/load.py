@@ -36,8 +36,8 @@ from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
 from rejoin.coordinator.storage.sqlite.check import rows
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase, connect
-from rejoin.coordinator.storage.sqlite.files import DATABASE
 from rejoin.coordinator.storage.sqlite.log import PIECE_RECORDS, SqliteLog
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.records.consumer_offsets import (
     OFFSETS_TOPIC,

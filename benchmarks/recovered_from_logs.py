@@ -30,11 +30,11 @@ from rejoin.pipeline.reading.broker_logs.rounds import Asked
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.request_log import LoggedExchange
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
+from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import read_scenario
 from rejoin.simulation.search.search import random_scenario
-from rejoin.simulation.world import Actor, Millis
 from rejoin.transcript.recording import Step
 
 SEEDS: Final = 30

@@ -18,9 +18,9 @@ from time import process_time
 from typing import Any
 
 from rejoin.journal.events.base import Event
+from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.world import Actor, Millis
 
 HOURS = (1, 24, 30 * 24)
 BARE_STEPS = 500_000

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         WakeupError,
     )
     from rejoin.client.core.inputs import OffsetAndMetadata, RecordRange
+    from rejoin.client.driver import ConsumerRuntime
     from rejoin.client.records import ConsumerRecord, Records
-    from rejoin.client.runtime import ConsumerRuntime
     from rejoin.client.transports.http import HttpTransport, ProblemError
     from rejoin.protocol.types import TopicPartition
 
@@ -54,7 +54,7 @@ _HOMES = {
     "ProblemError": "rejoin.client.transports.http",
     "ConsumerRecord": "rejoin.client.records",
     "Records": "rejoin.client.records",
-    "ConsumerRuntime": "rejoin.client.runtime",
+    "ConsumerRuntime": "rejoin.client.driver",
     "TopicPartition": "rejoin.protocol.types",
 }
 

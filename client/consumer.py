@@ -43,8 +43,8 @@ from rejoin.client.core.inputs import (
     Unsubscribed,
     Woken,
 )
+from rejoin.client.driver import ConsumerRuntime, Driver, Publish
 from rejoin.client.records import ConsumerRecord, Records, record
-from rejoin.client.runtime import ConsumerRuntime, Driver, Publish
 from rejoin.client.transports.base import Transport
 from rejoin.client.transports.http import HttpTransport
 from rejoin.protocol.types import TopicPartition

@@ -1,1 +1,1 @@
-"""Who decides: Kafka's group coordinator. ``core`` is the state machine, ``server`` the service around it."""
+"""Who decides: Kafka's group coordinator. ``core`` is the state machine, ``service`` the event loop around it."""

@@ -1,5 +1,5 @@
 """Many runs, on Spark: journals and brokers' logs go in, tables that explain every rebalance come out.
 
-``schemas`` says what every table holds. ``lines`` and ``bronze`` turn files into one table of events, ``tables`` and
-``audits`` are functions from DataFrame to DataFrame. pyspark is imported in this package only.
+``schemas`` says what every table holds. ``reading`` turns files into one table of events, ``tables`` and ``audits``
+are functions from DataFrame to DataFrame. pyspark is imported in this package only.
 """

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rejoin.journal.segments import JournalError
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.output import compare as comparing
 from rejoin.simulation.output.page import ChartEvents, render
 from rejoin.simulation.output.summary import show
@@ -23,7 +24,6 @@ from rejoin.simulation.output.timeline import clock
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario
 from rejoin.simulation.search.search import BadRange, SearchReport, parse_seeds, search_seeds
-from rejoin.simulation.world import Millis
 
 GALLERY: Final = Path(__file__).parent / "gallery"
 BAR_AFTER_S: Final = 2.0

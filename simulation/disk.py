@@ -12,7 +12,7 @@ from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord, Record
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.world import Millis, Order, World
+from rejoin.simulation.kernel import Millis, Order, World
 
 Stored: TypeAlias = Callable[[Append, ErrorCode], None]
 Read: TypeAlias = Callable[[tuple[Record, ...]], None]

@@ -10,7 +10,7 @@ function of time, because
 - metadata is a function of the topics, and these have not changed since the consumer last asked;
 - the delay of a message is a function of its connection and the instant (:class:`rejoin.simulation.network.Latency`),
   so a message that is skipped leaves the random numbers of all others alone;
-- what happens at one instant is ordered by the actor it concerns (:class:`rejoin.simulation.world.Order`), and not by
+- what happens at one instant is ordered by the actor it concerns (:class:`rejoin.simulation.kernel.Order`), and not by
   which of them came first.
 
 Before anything else reaches a skipped consumer, and before its group leaves Stable, its interval ends: both cores
@@ -36,8 +36,8 @@ from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.consumers import ConsumerActor
+from rejoin.simulation.kernel import Lane, Millis
 from rejoin.simulation.network import ClientConnection, Exchange
-from rejoin.simulation.world import Lane, Millis
 
 if TYPE_CHECKING:
     from rejoin.simulation.lab import Lab

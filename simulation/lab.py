@@ -17,12 +17,12 @@ from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.idle import IdleSkipper
+from rejoin.simulation.kernel import Actor, Listener, Millis, World
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.ownership import Ownership
 from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, Scenario
 from rejoin.simulation.scenario.runner import ActionRunner
-from rejoin.simulation.world import Actor, Listener, Millis, World
 
 _COLLECT_EVERY: Final = 100_000
 """How many objects may be allocated before Python looks for reference cycles."""

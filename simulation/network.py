@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from rejoin.client.core.inputs import Failure
 from rejoin.protocol.message import Request, Response
-from rejoin.simulation.world import Actor, Lane, Millis, Order, World
+from rejoin.simulation.kernel import Actor, Lane, Millis, Order, World
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.cluster import NodeActor

@@ -13,11 +13,11 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent, Range
 from rejoin.journal.events.simulation import LabEvent, RecordsInHand, RunEnded
 from rejoin.journal.writer import JournalWriter
+from rejoin.simulation.kernel import Actor, Listener, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.summary import Summary, SummaryCounter, summarise
 from rejoin.simulation.output.timeline import Timeline
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.world import Actor, Listener, Millis
 
 CONSUMERS = "consumers"
 """The stream of all consumers in a journal; each node has its own."""

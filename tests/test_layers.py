@@ -45,7 +45,7 @@ STEP = (
 )
 """What every room of the coordinator's core stands on: inputs and effects, and a runtime that knows no groups."""
 
-LAB = ("protocol", "journal.events", "simulation.lab", "simulation.world")
+LAB = ("protocol", "journal.events", "simulation.lab", "simulation.kernel")
 """What looks at a run from outside: its lab, its kernel and its events."""
 
 SERVICE = (
@@ -96,7 +96,7 @@ MAY_IMPORT = {
         "journal.events",
         "coordinator.config",
         "coordinator.core.groups.group",
-        "coordinator.core.groups.routing",
+        "coordinator.core.groups.group_shards",
         "coordinator.core.groups.shard",
         "coordinator.core.inputs",
         "coordinator.core.offsets",
@@ -183,7 +183,7 @@ MAY_IMPORT = {
         "client.core",
         "client.logs",
         "client.records",
-        "client.runtime",
+        "client.driver",
         "client.transports",
         "client.workload",
     ),
@@ -201,8 +201,8 @@ MAY_IMPORT = {
         "simulation",
     ),
     # The kernel knows neither brokers nor consumers, only that events are emitted.
-    "simulation.world": ("journal.events.base",),
-    "simulation.disk": ("protocol", "coordinator.core.effects", "simulation.world"),
+    "simulation.kernel": ("journal.events.base",),
+    "simulation.disk": ("protocol", "coordinator.core.effects", "simulation.kernel"),
     # An actor is one of the two cores with its connections; no actor knows what a scenario does to it.
     "simulation.actors": (
         "protocol",
@@ -219,7 +219,7 @@ MAY_IMPORT = {
         "simulation.disk",
         "simulation.lab",
         "simulation.network",
-        "simulation.world",
+        "simulation.kernel",
     ),
     "simulation.scenario": (
         "protocol",
@@ -229,7 +229,7 @@ MAY_IMPORT = {
         "simulation.actors",
         "simulation.lab",
         "simulation.scenario",
-        "simulation.world",
+        "simulation.kernel",
     ),
     "simulation.output": (
         *LAB,

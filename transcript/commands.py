@@ -10,9 +10,9 @@ from typing import Annotated, Final
 from cyclopts import App, Parameter
 
 from rejoin.transcript.grammar.table import language as commands
-from rejoin.transcript.player import NodeFailed
-from rejoin.transcript.playing import TranscriptError, differences
-from rejoin.transcript.playing import play as play_text
+from rejoin.transcript.interpreter import NodeFailed
+from rejoin.transcript.player import TranscriptError, differences
+from rejoin.transcript.player import play as play_text
 
 _WIDTH: Final = 110
 

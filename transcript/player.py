@@ -1,448 +1,83 @@
-"""Runs the commands of a transcript on a virtual clock; collects what the coordinator answers and emits.
-
-A transcript is a text file. Its first comment is the claim. Empty lines separate blocks; each has commands, a line
-``----`` and what must come out. A line with ``+MS`` says how much time has passed since the line before. A member's
-answers begin with its name. The commands are those of ``grammar.table``.
-"""
+"""A whole transcript against a fresh node: what came out of every block, and where that differs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any, Final
+from difflib import ndiff
+from itertools import zip_longest
 
-from pydantic import ValidationError
-
-from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append
-from rejoin.coordinator.core.inputs import Context, Millis, Token
-from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.core.views import GroupView
-from rejoin.journal.events.base import Event
-from rejoin.journal.events.coordinator import CoreFailed
-from rejoin.journal.formatting import format_event
-from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Request, Response, WrongVersion
-from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
-from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
-from rejoin.protocol.registry import BY_REQUEST
-from rejoin.protocol.types import TopicPartition
-from rejoin.transcript.driver import START, HeldLogs, NodeDriver
-from rejoin.transcript.grammar.base import OUTSIDE, RequestCommand, Scope
-from rejoin.transcript.grammar.table import (
-    ADMIN_REQUESTS,
-    BEAT,
-    CREATE_TOPIC,
-    DIRECTIVES,
-    JOIN,
-    MEMBER_DIRECTIVES,
-    MEMBER_REQUESTS,
-    topic_command,
-)
-from rejoin.transcript.grammar.words import BadWord, read_number
-from rejoin.transcript.members import MemberContext
-from rejoin.transcript.responses import show
-from rejoin.transcript.views import show_group, show_record, show_timers
-
-BEAT_EVERY_MS: Final = 3_000
+from rejoin.transcript.document import RULE, Block, Line, read_blocks
+from rejoin.transcript.grammar.words import BadWord
+from rejoin.transcript.interpreter import TranscriptPlayer
 
 
-class NodeFailed(Exception):
-    """The node's core failed over a command: a bug."""
+class TranscriptError(Exception):
+    """A transcript that cannot be played on: which line, and why."""
+
+    def __init__(self, line: Line, problem: str) -> None:
+        super().__init__(f"line {line.number}: {line.text}: {problem}")
+        self.line = line
+        self.problem = problem
 
 
-@dataclass(slots=True)
-class PlayedMember(MemberContext):
-    """A member that may send heartbeats by itself."""
+@dataclass(frozen=True, slots=True)
+class PlayedBlock:
+    """A block and what came out of it."""
 
-    next_beat_at: Millis | None = None
-    last_beat: str = ""
-    """What the last of these was answered."""
+    block: Block
+    got: list[str]
 
-
-@dataclass(eq=False, slots=True)
-class PendingRequest:
-    """A request that waits for its answer: its token. A ``quiet`` one is shown if its answer differs from the last."""
-
-    member: PlayedMember
-    request: Request
-    quiet: bool = False
-    answered: bool = False
+    @property
+    def differs(self) -> bool:
+        return self.block.expected is not None and self.block.expected != self.got
 
 
-class TranscriptPlayer:
-    """Runs commands on one node whose log takes no time, and collects what comes out."""
+@dataclass(frozen=True, slots=True)
+class PlayedTranscript:
+    """A transcript with what came out of every block."""
 
-    def __init__(self) -> None:
-        self.logs = HeldLogs(self.on_append)
-        self.settings: dict[str, object] = {}
-        self.group = "g"
-        self.members: dict[str, PlayedMember] = {}
-        self.lines: list[str] = []
-        self._driver: NodeDriver | None = None
-        self._now: Millis = START
-        self._shown_at: Millis = START
-        self._silent = False
-        self._unread: list[Record] = []
-        self._member_ids = 0
-        self._topic_ids = 0
-        self._makes_topic = False
+    blocks: list[PlayedBlock]
 
-    # --- playing
+    @property
+    def text(self) -> str:
+        """The transcript with what came out as what must come out."""
+        texts = []
+        for played in self.blocks:
+            lines = [line.text for line in played.block.lines]
+            texts.append("\n".join([*lines, RULE, *played.got] if played.block.commands else lines))
+        return "\n\n".join(texts) + "\n"
 
-    def play(self, commands: Sequence[str]) -> list[str]:
-        """Run one block; returns the lines that came out of it."""
-        self.lines = []
-        for command in commands:
-            self.run(command)
-        return self.lines
+    @property
+    def differing(self) -> list[PlayedBlock]:
+        """The blocks of which something else came out."""
+        return [each for each in self.blocks if each.differs]
 
-    def run(self, command: str) -> None:
-        """Run one command. Raises :class:`BadWord` where it cannot be read or done."""
-        words = command.split()
-        verb = words[0]
-        if verb in DIRECTIVES:
-            getattr(self, f"do_{verb}")(words[1:])
-        elif verb in ADMIN_REQUESTS:
-            self._request(ADMIN_REQUESTS[verb], self._member(OUTSIDE), words[1:])
-        elif len(words) > 1 and words[1] in MEMBER_REQUESTS:
-            self._request(MEMBER_REQUESTS[words[1]], self._member(verb), words[2:])
-        elif len(words) > 1 and words[1] in MEMBER_DIRECTIVES:
-            getattr(self, f"member_{words[1]}")(self._member(verb), words[2:])
-        else:
-            raise BadWord(_unknown(words))
 
-    def _request(
-        self, command: RequestCommand, member: PlayedMember, words: Sequence[str], quiet: bool = False
-    ) -> None:
-        """Send a request; what is answered later is shown when it is."""
+def play(text: str, new_player: Callable[[], TranscriptPlayer] = TranscriptPlayer) -> PlayedTranscript:
+    """Play a transcript from its beginning. Raises :class:`TranscriptError` and :class:`NodeFailed`."""
+    player = new_player()
+    return PlayedTranscript([PlayedBlock(block, _played(player, block)) for block in read_blocks(text)])
+
+
+def _played(player: TranscriptPlayer, block: Block) -> list[str]:
+    player.lines = []
+    for line in block.commands:
         try:
-            scope = Scope(self.group, member, self, self._offsets_partition.partition)
-            request, version = command.read(words, scope)
-            api = BY_REQUEST[type(request)]
-            if not api.supports(version):
-                raise BadWord(f"{api.name} has versions {api.min_version} to {api.max_version}, not {version}")
-            request.check_version(version)
-        except WrongVersion as problem:
-            raise BadWord(f"not a request of this version: {problem.field}: {problem.problem}") from None
-        except ValidationError as problem:
-            raise BadWord(_first(problem)) from None
-        pending = PendingRequest(member, request, quiet)
-        self.driver.request(pending, request, Context(version, member.name, "/127.0.0.1"))
-        if not pending.answered:
-            self._say(f"{member.name}  {api.name} waits")
-
-    # --- members, as the grammar asks for them
-
-    def named(self, name: str) -> MemberContext:
-        """The member of this name."""
-        if name not in self.members:
-            raise BadWord(
-                f"no member is called {name!r} so far; expected {', '.join(self.members) or 'one that joined'}"
-            )
-        return self.members[name]
-
-    def name_of(self, member_id: str) -> str | None:
-        """The name of the member with this id."""
-        return next((name for name, member in self.members.items() if member.member_id == member_id), None)
-
-    def _member(self, name: str) -> PlayedMember:
-        if name not in self.members:
-            self.members[name] = PlayedMember(name=name)
-        return self.members[name]
-
-    # --- the node
-
-    @property
-    def driver(self) -> NodeDriver:
-        """The node; it starts when it is first needed."""
-        if self._driver is None:
-            try:
-                settings = Settings.model_validate(self.settings)
-                self._driver = driver = NodeDriver(settings, self._new_id, self.logs, self, self._now)
-            except ValidationError as problem:
-                raise BadWord(_first(problem)) from None
-            except ValueError as problem:
-                raise BadWord(str(problem)) from None
-            silent = self._silent
-            for index in range(settings.offsets_topic_num_partitions):
-                partition = offsets_partition(index)
-                self._silent = silent or not self.logs.of(partition).records
-                driver.elect(partition)
-            self._silent = silent
-        return self._driver
-
-    @property
-    def node(self) -> Node:
-        """The node's core."""
-        return self.driver.node
-
-    @property
-    def _offsets_partition(self) -> TopicPartition:
-        return offsets_partition(partition_for(self.group, self.node.settings.offsets_topic_num_partitions))
-
-    def _new_id(self) -> str:
-        """Short ids for members, whole ones for topics."""
-        if self._makes_topic:
-            self._topic_ids += 1
-            return f"{self._topic_ids:032x}"
-        self._member_ids += 1
-        return str(self._member_ids)
-
-    def on_event(self, event: Event) -> None:
-        """An event of the node."""
-        if isinstance(event, CoreFailed):
-            raise NodeFailed(f"a bug of the coordinator: {event.doing}: {event.problem}")
-        self._say(format_event(event))
-
-    def on_append(self, append: Append) -> None:
-        """Records have got into the log."""
-        self._unread.extend(append.records)
-
-    def on_reply(self, token: Token, response: Response) -> None:
-        """A request is answered."""
-        assert isinstance(token, PendingRequest)
-        if token.answered:
-            raise NodeFailed(f"a bug of the coordinator: a second answer to {type(token.request).__name__}")
-        token.answered = True
-        member = token.member
-        if isinstance(response, JoinGroupResponse):
-            member.on_join_response(response)
-        text = f"{BY_REQUEST[type(token.request)].name} -> {show(response)}"
-        if token.quiet:
-            if text == member.last_beat or (not member.last_beat and text.endswith("NONE")):
-                return
-            member.last_beat = text
-        self._say(f"{member.name}  {text}")
-
-    def _say(self, line: str) -> None:
-        if self._silent:
-            return
-        now = self.now
-        if now != self._shown_at:
-            self.lines.append(f"+{now - self._shown_at}ms")
-            self._shown_at = now
-        self.lines.append(line)
-
-    # --- several commands in one
-
-    def do_quietly(self, words: list[str]) -> None:
-        if not words:
-            raise BadWord(f"expected {DIRECTIVES['quietly'].usage}")
-        before, self._silent = self._silent, True
-        try:
-            self.run(" ".join(words))
-        finally:
-            self._silent = before
-        self._shown_at = self.now
-        self._unread.clear()
-
-    def do_completing(self, names: list[str]) -> None:
-        for name in sorted(names, key=lambda name: not self._leads(name)):
-            self.do_quietly([name, "joins"])
-        while (group := self._view()) is not None and group.state == "PreparingRebalance":
-            self.do_quietly(["advance", "to=join"])
-
-    def do_stable(self, words: list[str]) -> None:
-        shares = dict(_pair(word) for word in words)
-        self.do_completing(list(shares))
-        for name in sorted(shares, key=self._leads):
-            give = ["give", *words] if self._leads(name) else []
-            self.do_quietly([name, "sync", *give])
-        group = self._view()
-        state = "Dead" if group is None else group.state
-        if state != "Stable":
-            raise BadWord(f"the group is {state}, expected Stable")
-
-    def _leads(self, name: str) -> bool:
-        group = self._view()
-        return group is not None and name in self.members and group.leader == self.members[name].member_id
-
-    # --- looking
-
-    def _view(self) -> GroupView | None:
-        return self.node.describe_group(self.group)
-
-    def do_look(self, _: list[str]) -> None:
-        self._say(show_group(self.group, self._view()))
-
-    def do_timers(self, _: list[str]) -> None:
-        self._say(show_timers(self.group, self._view(), self.now))
-
-    def do_written(self, _: list[str]) -> None:
-        for record in self._unread:
-            self._say(show_record(record))
-        if not self._unread:
-            self._say("log  nothing")
-        self._unread.clear()
-
-    # --- time
-
-    @property
-    def now(self) -> Millis:
-        return self._now if self._driver is None else self._driver.now
-
-    def do_advance(self, words: list[str]) -> None:
-        if len(words) != 1:
-            raise BadWord(f"expected {DIRECTIVES['advance'].usage}")
-        if words[0].startswith("to="):
-            kind = words[0].removeprefix("to=")
-            due = [timer.at for timer in self.node.timers() if timer.timer == kind]
-            if not due:
-                raise BadWord(f"no {kind} timer is set")
-            self._run_until(min(due))
-        else:
-            self._run_until(self.driver.now + read_number(words[0]))
-
-    def _run_until(self, until: Millis) -> None:
-        """Let everything happen that is due by then. A heartbeat that arrives at a deadline comes before it."""
-        driver = self.driver
-        while True:
-            deadline = driver.next_deadline()
-            beat = min(
-                (each.next_beat_at for each in self.members.values() if each.next_beat_at is not None), default=None
-            )
-            if beat is not None and beat <= until and (deadline is None or beat <= deadline):
-                driver.now = max(driver.now, beat)
-                self._send_beat(beat)
-            elif deadline is not None and deadline <= until:
-                driver.fire()
-            else:
-                break
-        driver.now = max(driver.now, until)
-
-    def _send_beat(self, at: Millis) -> None:
-        member = next(each for each in self.members.values() if each.next_beat_at == at)
-        member.next_beat_at = at + BEAT_EVERY_MS
-        self._request(BEAT, member, [], quiet=True)
-
-    def do_pause(self, _: list[str]) -> None:
-        self.driver.paused = True
-
-    def do_resume(self, _: list[str]) -> None:
-        self.driver.paused = False
-
-    def do_beating(self, names: list[str]) -> None:
-        for name in names:
-            member = self._member(name)
-            member.last_beat = ""
-            member.next_beat_at = self.now + BEAT_EVERY_MS
-
-    def do_silence(self, names: list[str]) -> None:
-        for name in names:
-            self._member(name).next_beat_at = None
-
-    # --- surroundings
-
-    def do_set(self, words: list[str]) -> None:
-        if self._driver is not None:
-            raise BadWord("settings come before any other command; restart takes some, too")
-        for key, value in map(_pair, words):
-            self.settings[key] = tuple(value.split(",")) if key == "emulator.deny" else value
-
-    def do_restart(self, words: list[str]) -> None:
-        self._now = self.driver.now
-        self._driver = None
-        self.logs.drop_held()
-        self.do_set(words)
-        _ = self.driver
-
-    def do_group(self, words: list[str]) -> None:
-        self.group = words[0] if words else ""
-
-    def do_topic(self, words: list[str]) -> None:
-        command = topic_command(words)
-        if command is not CREATE_TOPIC:
-            self._request(command, self._member(OUTSIDE), words)
-            return
-        before, self._silent, self._makes_topic = self._silent, True, True
-        try:
-            self._request(command, self._member(OUTSIDE), words)
-        finally:
-            self._silent, self._makes_topic = before, False
-
-    def do_log(self, words: list[str]) -> None:
-        mode, _, error = (words[0] if words else "").partition("=")
-        if mode not in ("ok", "hold", "fail"):
-            raise BadWord(f"expected {DIRECTIVES['log'].usage}")
-        self.logs.holds_appends = mode == "hold"
-        self.logs.error = _error(error) if mode == "fail" else None
-
-    def do_stored(self, words: list[str]) -> None:
-        if self.logs.held_appends:
-            self.logs.end_append(_error(words[0]) if words else None)
-        else:
-            self._say("log  nothing is held")
-
-    def do_resign(self, words: list[str]) -> None:
-        if words != ["writing"]:
-            self.logs.held_appends.clear()
-        self.logs.held_reads.clear()
-        self.driver.resign(self._offsets_partition)
-
-    def do_elect(self, words: list[str]) -> None:
-        self.logs.holds_reads = words == ["hold"]
-        self.driver.elect(self._offsets_partition)
-
-    def do_load(self, _: list[str]) -> None:
-        self.logs.holds_reads = False
-        if self.logs.held_reads:
-            self.logs.end_read()
-        else:
-            self._say("log  nothing is held")
-
-    def do_expire(self, words: list[str]) -> None:
-        if len(words) != 1:
-            raise BadWord(f"expected {DIRECTIVES['expire'].usage}")
-        (who,) = words
-        member_id = who.removeprefix("id:") if who.startswith("id:") else self.named(who).member_id
-        self.driver.lose_session(self.group, member_id)
-
-    # --- members
-
-    def member_is(self, member: PlayedMember, words: list[str]) -> None:
-        JOIN.take_options(words, member)
-
-    def member_joins(self, member: PlayedMember, words: list[str]) -> None:
-        self._request(JOIN, member, words)
-        if member.member_id and member.generation == -1 and not member.options.get("instance"):
-            self._request(JOIN, member, [])
-
-    def member_restarts(self, member: PlayedMember, words: list[str]) -> None:
-        member.forget()
-        self._request(JOIN, member, words)
+            player.run(line.text)
+        except BadWord as problem:
+            raise TranscriptError(line, str(problem)) from None
+    return player.lines
 
 
-# --- problems
-
-
-def _unknown(words: list[str]) -> str:
-    verbs = {**DIRECTIVES, **ADMIN_REQUESTS}
-    actions = {**MEMBER_REQUESTS, **MEMBER_DIRECTIVES}
-    known: dict[str, Any] = actions if len(words) > 1 and words[1].isalpha() and words[0] not in verbs else verbs
-    given = words[1] if known is actions else words[0]
-    near = get_close_matches(given, known, n=1)
-    hint = f"is it {near[0]}: {known[near[0]].usage}?" if near else f"expected {', '.join(sorted(known))}"
-    return f"there is no command {given!r}; {hint}"
-
-
-def _pair(word: str) -> tuple[str, str]:
-    key, equals, value = word.partition("=")
-    if not equals:
-        raise BadWord(f"expected KEY=VALUE, not {word!r}")
-    return key, value
-
-
-def _error(name: str) -> ErrorCode:
-    if name not in ErrorCode.__members__:
-        near = get_close_matches(name, ErrorCode.__members__, n=1)
-        raise BadWord(f"there is no error {name!r}" + (f"; is it {near[0]}?" if near else ""))
-    return ErrorCode[name]
-
-
-def _first(problem: ValidationError) -> str:
-    first = problem.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
+def differences(played: PlayedTranscript) -> Iterator[str]:
+    """The blocks that differ, with the first line that does: ``-`` was expected, ``+`` came out."""
+    for each in played.differing:
+        commands = each.block.commands
+        expected = each.block.expected or []
+        pairs = zip_longest(expected, each.got)
+        same = next(count for count, (ours, theirs) in enumerate(pairs) if ours != theirs)
+        yield f"line {each.block.expected_from + same}, after `{commands[-1].text if commands else ''}`:"
+        for line in ndiff(expected, each.got):
+            if not line.startswith("?"):
+                yield f"  {line}".rstrip()

@@ -20,7 +20,7 @@ from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import metadata, poll, quiescence
 from rejoin.client.core.effects import CallDone, CommitDone, Effect, OffsetsFound, PollReturned, Raised
 from rejoin.client.core.errors import DisconnectError, IllegalStateError, InvalidGroupIdError, KafkaError
-from rejoin.client.core.group import closing, heartbeats, joining, listener, lookup, membership
+from rejoin.client.core.group import closing, heartbeats, join_attempt, listener, lookup, membership
 from rejoin.client.core.inputs import (
     Answered,
     Assigned,
@@ -370,7 +370,7 @@ def _advance(state: ConsumerState, ctx: StepContext) -> None:
     if state.heartbeat.enabled and not is_closing:
         heartbeats.advance(state, ctx)
     if state.join.attempt is not None:
-        joining.lead_on(state, ctx, state.join.attempt)
+        join_attempt.lead_on(state, ctx, state.join.attempt)
     if state.commits.sync:
         commits.advance(state, ctx)
     if state.queries:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from rejoin.client.core import metadata
 from rejoin.client.core.effects import PollReturned, Raised
 from rejoin.client.core.errors import IllegalStateError, KafkaError, WakeupError
-from rejoin.client.core.group import heartbeats, join_loop, joining, lookup
+from rejoin.client.core.group import heartbeats, join_attempt, join_loop, lookup
 from rejoin.client.core.inputs import Polled
 from rejoin.client.core.offsets import commits, fetching, positions
 from rejoin.client.core.state import ConsumerState, Poll
@@ -70,13 +70,13 @@ def _update_assignment(state: ConsumerState, ctx: StepContext, poll: Poll) -> bo
     metadata.raise_error(state)
     if ctx.config.group_id is not None:
         join_loop.raise_listener_error(state)
-        joining.follow_metadata(state, ctx)
+        join_attempt.follow_metadata(state, ctx)
         commits.run_completed(state, ctx)
         if state.subscription.automatic:
             heartbeats.poll_heartbeat(state, ctx)
             if not lookup.ensure_for_user(state, ctx):
                 return False
-            if joining.needed(state, ctx):
+            if join_attempt.needed(state, ctx):
                 if not _pattern_is_fresh(state, ctx, poll):
                     return False
                 if not join_loop.advance(state, ctx):
@@ -100,5 +100,5 @@ def _pattern_is_fresh(state: ConsumerState, ctx: StepContext, poll: Poll) -> boo
     if poll.metadata_update > 0 and not metadata.seen(state, poll.metadata_update):
         metadata.ensure_fresh(state, ctx)
         return False
-    joining.follow_metadata(state, ctx)
+    join_attempt.follow_metadata(state, ctx)
     return True

@@ -27,9 +27,9 @@ from rejoin.client.core.errors import (
     WakeupError,
 )
 from rejoin.client.core.inputs import Millis, RecordRange
+from rejoin.client.driver import ConsumerRuntime
 from rejoin.client.logs import log_event
 from rejoin.client.records import Records
-from rejoin.client.runtime import ConsumerRuntime
 from rejoin.client.transports.http import HttpTransport
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.base import Event

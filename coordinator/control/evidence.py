@@ -6,8 +6,8 @@ The writers are imported when they are first used: most tests pass, and should n
 from __future__ import annotations
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.controlled import ControlledRuntime
 from rejoin.coordinator.control.errors import InvalidArgument, StepsNotKept
+from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.journal.events.base import Event
 from rejoin.transcript.recording import Step, StepRecorder, StepsGone
 

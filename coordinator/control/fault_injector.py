@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.controlled import ControlledRuntime
-from rejoin.coordinator.control.faults import Fault, Faults
+from rejoin.coordinator.control.fault_rules import Fault, Faults
+from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.coordinator.pending import NoReply, PendingReply
 from rejoin.protocol.errors import ErrorCode

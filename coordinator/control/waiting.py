@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.controlled import ControlledRuntime, EventFeed
 from rejoin.coordinator.control.errors import ConditionNotReached
-from rejoin.coordinator.control.faults import Body
+from rejoin.coordinator.control.fault_rules import Body
+from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.views import GroupView
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member
 from rejoin.coordinator.core.groups.classic.state import GroupState
-from rejoin.coordinator.core.groups.routing import GroupShards
+from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.statistics import GroupStatistics, owned_partitions
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.offsets.store import GroupOffsets
-from rejoin.coordinator.core.runtime.routing import ClusterMetadata
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.views import GroupView, MemberView, NodeView, OffsetView, PartitionView, TimerView

@@ -13,8 +13,8 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core import describe, quiescence, snapshots
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.requests import GroupRequests
-from rejoin.coordinator.core.groups.routing import GroupShards
 from rejoin.coordinator.core.handlers import HANDLERS, RequestHandlers
 from rejoin.coordinator.core.inputs import (
     ClusterSeen,
@@ -36,8 +36,8 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
-from rejoin.coordinator.core.runtime.routing import ClusterMetadata, Shards
 from rejoin.coordinator.core.runtime.shard import Shard
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
 from rejoin.coordinator.core.topics.requests import TopicRequests

@@ -1,15 +1,14 @@
-"""What a node needs to know of who leads what, whether it is alone or one of many."""
+"""What a node needs of its leadership, whether it is alone or one of many."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from rejoin.coordinator.core.inputs import Broker
-from rejoin.coordinator.leadership.view import LeaseInfo, NodeInfo, View
-from rejoin.coordinator.storage.base import SoleLog
+from rejoin.coordinator.leadership.view import View
 from rejoin.protocol.types import TopicPartition
 
 FOREVER: Final = float("inf")
@@ -77,69 +76,3 @@ class Leadership(Protocol):
     @property
     def counts(self) -> Mapping[str, int]:
         """What happened how often, by name."""
-
-
-class SoleLeader:
-    """A node that is alone leads everything, and loses nothing."""
-
-    def __init__(self, log: SoleLog, partitions: Sequence[TopicPartition]) -> None:
-        self.valid_until = FOREVER
-        self.lease_ms: int | None = None
-        self.counts: Mapping[str, int] = {}
-        self._log = log
-        self._partitions = partitions
-        self._host: PartitionHost | None = None
-        self._broker = Broker(-1, "", -1)
-
-    async def start(self, host: PartitionHost, broker: Broker) -> None:
-        self._host = host
-        self._broker = broker
-        self.lead_everything()
-
-    def lead_everything(self) -> None:
-        """Lead every partition, with one line in the log for all of them."""
-        host = self._host
-        assert host is not None, "it was started"
-        with host.quietly():
-            for partition in self._partitions:
-                host.take_lead(partition, self._log.elect(partition))
-        self._publish(host)
-
-    async def stop(self, patience_s: float) -> None:
-        host = self._host
-        if host is not None and host.leading:
-            with host.quietly():
-                for partition in host.leading:
-                    host.give_lead(partition)
-            self._publish(host)
-
-    def lapse(self) -> None:
-        raise AssertionError("a sole leader loses nothing")
-
-    def elect(self, partition: TopicPartition) -> bool:
-        assert self._host is not None, "it was started"
-        self._host.take_lead(partition, self._log.elect(partition))
-        self._publish(self._host)
-        return True
-
-    def resign(self, partition: TopicPartition) -> bool:
-        host = self._host
-        if host is None or partition not in host.leading:
-            return False
-        host.give_lead(partition)
-        self._publish(host)
-        return True
-
-    def problem(self) -> str:
-        return ""
-
-    def view(self) -> View:
-        broker = self._broker
-        epochs = self._host.leading if self._host is not None else {}
-        return View(
-            (NodeInfo(broker.node_id, "", broker.host, broker.port, 1),),
-            tuple(LeaseInfo(partition, epoch, broker.node_id, "", 1) for partition, epoch in sorted(epochs.items())),
-        )
-
-    def _publish(self, host: PartitionHost) -> None:
-        host.on_cluster((self._broker,), dict.fromkeys(host.leading, self._broker.node_id))

@@ -19,11 +19,11 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.service.clock import Clock, SystemClock
+from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.server import BODY_SECONDS, MAX_BODY_BYTES, Service
 from rejoin.coordinator.service.http.views import Views
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
-from rejoin.coordinator.service.runtime import Runtime
 from rejoin.coordinator.service.stores import Store, open_store
 from rejoin.coordinator.storage.base import SoleLog, StoreProblem
 from rejoin.coordinator.storage.memory import MemoryLog

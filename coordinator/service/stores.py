@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from rejoin.coordinator.leadership.base import Leadership, SoleLeader
+from rejoin.coordinator.leadership.base import Leadership
+from rejoin.coordinator.leadership.sole_leader import SoleLeader
 from rejoin.coordinator.storage.base import OffsetsLog, SoleLog, StoreProblem
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rejoin.coordinator.config import Settings
+    from rejoin.coordinator.service.driver import Runtime
     from rejoin.coordinator.service.metrics import Metrics
-    from rejoin.coordinator.service.runtime import Runtime
     from rejoin.coordinator.storage.topics.sync import TopicsSync
 
 SCHEMES = ("postgresql", "postgres")
@@ -96,8 +97,8 @@ class PostgresStore(Store):
     """One database for all nodes of a cluster."""
 
     def __init__(self, url: str, settings: Settings, metrics: Metrics) -> None:
-        from rejoin.coordinator.leadership.manager import LeaseHolder  # noqa: PLC0415
-        from rejoin.coordinator.leadership.postgres import LeaseStore  # noqa: PLC0415
+        from rejoin.coordinator.leadership.lease_driver import LeaseHolder  # noqa: PLC0415
+        from rejoin.coordinator.leadership.lease_store import LeaseStore  # noqa: PLC0415
         from rejoin.coordinator.storage.postgres.database import Database  # noqa: PLC0415
         from rejoin.coordinator.storage.postgres.log import PostgresLog  # noqa: PLC0415
         from rejoin.coordinator.storage.topics.postgres import PostgresTopicsLog  # noqa: PLC0415
@@ -125,7 +126,7 @@ class PostgresStore(Store):
 
     def _on_notification(self, what: str) -> None:
         """A node has stored something; an empty text may stand for anything."""
-        from rejoin.coordinator.leadership.postgres import CLUSTER_CHANGED  # noqa: PLC0415
+        from rejoin.coordinator.leadership.lease_store import CLUSTER_CHANGED  # noqa: PLC0415
         from rejoin.coordinator.storage.topics.postgres import TOPICS_CHANGED  # noqa: PLC0415
 
         if what != CLUSTER_CHANGED:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.faults import When
+from rejoin.coordinator.control.fault_rules import When
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
 from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers, running

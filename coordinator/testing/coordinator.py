@@ -17,7 +17,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import MemberKey, NewRecords, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import ControlError
-from rejoin.coordinator.control.faults import Fault, FaultRule, When
+from rejoin.coordinator.control.fault_rules import Fault, FaultRule, When
 from rejoin.coordinator.control.timing import Advance
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition
 from rejoin.coordinator.core.inputs import Context

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from rejoin.journal.events.base import Event
 from rejoin.pipeline.sweep.tables import FAILED, JOURNAL, OK, numbers, totals
+from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.accounting import Ledger
 from rejoin.simulation.output.summary import GroupSummary, Summary, SummaryCounter
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.world import Actor, Millis
 
 LONGEST_ERROR: Final = 2_000
 

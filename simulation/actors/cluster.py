@@ -36,8 +36,8 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.disk import Disk
+from rejoin.simulation.kernel import Actor, Lane, Millis, Order, World
 from rejoin.simulation.network import Exchange, Requester
-from rejoin.simulation.world import Actor, Lane, Millis, Order, World
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.leased_cluster import NodeLeases

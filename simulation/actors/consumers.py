@@ -53,8 +53,8 @@ from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
+from rejoin.simulation.kernel import Actor, Millis, Order, World
 from rejoin.simulation.network import ClientConnection, Exchange, Network
-from rejoin.simulation.world import Actor, Millis, Order, World
 
 CommitMode: TypeAlias = Literal["auto", "after", "after-async", "before", "none"]
 

@@ -34,7 +34,7 @@ from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster, NodeActor
 from rejoin.simulation.actors.lease_store import MemoryLeaseStore
 from rejoin.simulation.disk import Disk
-from rejoin.simulation.world import Millis, Order, World
+from rejoin.simulation.kernel import Millis, Order, World
 
 _SLOWEST_MS: Final = 5
 """The longest time that a request to the store, or its response, is in flight."""

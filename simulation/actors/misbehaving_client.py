@@ -14,8 +14,8 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
-from rejoin.simulation.world import Millis
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.consumers import ConsumerActor

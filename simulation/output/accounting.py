@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rejoin.journal.events.client import CommitSucceeded, PositionsFound, RecordsProcessed
-from rejoin.simulation.world import EventHandlers, Millis
+from rejoin.simulation.kernel import EventHandlers, Millis
 
 
 class OffsetRange(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rejoin.journal.events.client import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
-from rejoin.simulation.world import EventHandlers, Millis
+from rejoin.simulation.kernel import EventHandlers, Millis
 
 
 class GroupPartition(NamedTuple):

@@ -11,10 +11,10 @@ from rejoin.journal.events.client import PollTimeoutExceeded
 from rejoin.journal.events.coordinator import RebalanceCompleted, RebalanceStarted
 from rejoin.journal.events.simulation import ScenarioAction
 from rejoin.journal.formatting import why
+from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.summary import ROWS, Summary
 from rejoin.simulation.output.timeline import clock, short
-from rejoin.simulation.world import Actor, Millis
 
 
 @dataclass(slots=True)

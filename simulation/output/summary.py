@@ -15,9 +15,9 @@ from rejoin.journal.events.coordinator import (
     RebalanceStarted,
     StaticMemberReplaced,
 )
+from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.timeline import span
-from rejoin.simulation.world import Actor, Millis
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from rejoin.journal.events import coordinator as coordinator
 from rejoin.journal.events import simulation as lab
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import format_event, owned, why
+from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.output.ownership import Ownership
-from rejoin.simulation.world import Actor, Millis
 
 UUID: Final = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TWICE: Final = re.compile(r"\b(\S+) \(\1\)")

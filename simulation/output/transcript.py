@@ -27,9 +27,9 @@ from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRe
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.disk import key_of
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.timeline import short
-from rejoin.simulation.world import Millis
 from rejoin.transcript.grammar.base import RequestCommand, Scope
 from rejoin.transcript.grammar.table import BEAT, BY_REQUEST, JOIN, LEAVE
 from rejoin.transcript.members import MemberContext

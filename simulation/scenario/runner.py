@@ -11,6 +11,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.actions import (
     Autoscale,
     ChangeSubscription,
@@ -31,7 +32,6 @@ from rejoin.simulation.scenario.actions import (
     StopConsumers,
     StoreOutage,
 )
-from rejoin.simulation.world import Millis
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.cluster import NodeActor

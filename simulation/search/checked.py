@@ -7,10 +7,10 @@ from rejoin.coordinator.core.inputs import Elected, Input
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
+from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.search import checks
 from rejoin.simulation.search.observations import Observations, ObservedStep, Violation
-from rejoin.simulation.world import Actor, Millis
 
 
 class CheckedLab(Watcher):

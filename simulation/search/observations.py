@@ -34,10 +34,10 @@ from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeActor
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.ownership import GroupPartition
-from rejoin.simulation.world import Millis
 
 NEW_MEMBER_MS = 300_000
 

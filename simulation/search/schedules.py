@@ -6,8 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, TypeAlias
 
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.durations import parse_duration
-from rejoin.simulation.world import Millis
 
 Schedule: TypeAlias = Callable[[int], dict[str, Any]]
 

@@ -12,6 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from rejoin.simulation.actors.misbehaving_client import MisbehavingClient
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario
@@ -19,9 +20,8 @@ from rejoin.simulation.search.checked import CheckedLab
 from rejoin.simulation.search.observations import Violation
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
 from rejoin.simulation.search.schedules import random_scenario as random_scenario
-from rejoin.simulation.world import Millis
-from rejoin.transcript.player import NodeFailed
-from rejoin.transcript.playing import TranscriptError, play
+from rejoin.transcript.interpreter import NodeFailed
+from rejoin.transcript.player import TranscriptError, play
 
 SHRINK_TRIES: Final = 300
 FIRST_SCHEDULE: Final = next(iter(SCHEDULES))

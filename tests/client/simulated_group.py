@@ -32,8 +32,8 @@ from rejoin.journal.events.simulation import ConsumerFailed
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
 from rejoin.simulation.disk import Disk
+from rejoin.simulation.kernel import Actor, Millis, World
 from rejoin.simulation.network import Latency, Network
-from rejoin.simulation.world import Actor, Millis, World
 
 START = 1_700_000_000_000
 POLL_MS = 1_000

@@ -9,10 +9,10 @@ import pytest
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import JoinPhaseEnded
+from rejoin.simulation.kernel import Actor
 from rejoin.simulation.output.summary import GroupSummary, Summary
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import read_scenario
-from rejoin.simulation.world import Actor
 from tests.paths import GALLERY
 
 pytestmark = pytest.mark.xdist_group("gallery")

@@ -20,12 +20,12 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import EVENT_TYPES
 from rejoin.journal.reader import read_journal
 from rejoin.journal.schema import JournalSchema, events_in
+from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.schedules import SCHEDULES
 from rejoin.simulation.search.search import random_scenario
-from rejoin.simulation.world import Actor, Millis
 from tests import paths
 
 ROOT = paths.ROOT

@@ -16,8 +16,8 @@ from rejoin.simulation.scenario.reading import scenario_from
 from rejoin.simulation.search.checks import AT_THE_END, EACH_STEP, NOW_AND_THEN, ON_ASSIGNMENT
 from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
 from rejoin.simulation.search.search import BadRange, FailingSeed, explain, parse_seeds, play_checked, search_seeds
-from rejoin.transcript.player import NodeFailed
-from rejoin.transcript.playing import play
+from rejoin.transcript.interpreter import NodeFailed
+from rejoin.transcript.player import play
 from tests.simulation.mutations import MUTATIONS, SEARCHED, Mutation
 
 SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "60"))

@@ -11,14 +11,14 @@ from rejoin.journal.events.coordinator import GroupEvent
 from rejoin.journal.formatting import format_event
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.misbehaving_client import MisbehavingClient
+from rejoin.simulation.kernel import Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.search import FAULTS_MS, random_scenario
-from rejoin.simulation.world import Millis
 from rejoin.transcript.document import read_blocks
 from rejoin.transcript.driver import START
-from rejoin.transcript.player import TranscriptPlayer
+from rejoin.transcript.interpreter import TranscriptPlayer
 
 Lines = list[tuple[Millis, str]]
 

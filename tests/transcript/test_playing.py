@@ -9,8 +9,8 @@ import pytest
 
 from rejoin.__main__ import build
 from rejoin.transcript.grammar.table import ADMIN_REQUESTS, DIRECTIVES, MEMBER_DIRECTIVES, MEMBER_REQUESTS
-from rejoin.transcript.player import TranscriptPlayer
-from rejoin.transcript.playing import TranscriptError, play
+from rejoin.transcript.interpreter import TranscriptPlayer
+from rejoin.transcript.player import TranscriptError, play
 
 CLEAN = """\
 # A member joins alone.

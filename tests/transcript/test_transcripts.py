@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.transcript.playing import play
+from rejoin.transcript.player import play
 from tests import paths
 from tests.docs.texts import TEXTS
 

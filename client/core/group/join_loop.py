@@ -15,7 +15,7 @@ from rejoin.client.assignors import Assignor, RebalanceProtocol
 from rejoin.client.core import metadata
 from rejoin.client.core.effects import CallbackKind
 from rejoin.client.core.errors import CodedError, IllegalStateError, KafkaError
-from rejoin.client.core.group import joining, listener, lookup, membership
+from rejoin.client.core.group import join_attempt, listener, lookup, membership
 from rejoin.client.core.inputs import Millis
 from rejoin.client.core.offsets import commits
 from rejoin.client.core.state import NO_GENERATION, ConsumerState, Generation, MemberState
@@ -70,7 +70,7 @@ def advance(state: ConsumerState, ctx: StepContext) -> bool:
 
     Raises what poll must raise.
     """
-    while joining.needed(state, ctx):
+    while join_attempt.needed(state, ctx):
         if state.in_listener or not lookup.ensure_for_user(state, ctx):
             return False
         if state.needs_prepare:
@@ -84,7 +84,7 @@ def advance(state: ConsumerState, ctx: StepContext) -> bool:
             if ctx.now < state.join.retry_at:
                 ctx.wake(state.join.retry_at)
                 return False
-            attempt = joining.send_join(state, ctx)
+            attempt = join_attempt.send_join(state, ctx)
         if attempt.outcome is None:
             return False
         if isinstance(attempt.outcome, KafkaError):

@@ -32,7 +32,7 @@ from rejoin.coordinator.storage.sqlite.check import (
     progress_problem,
 )
 from rejoin.coordinator.storage.sqlite.database import known_version, migrate, opened
-from rejoin.coordinator.storage.sqlite.files import (
+from rejoin.coordinator.storage.sqlite.progress_file import (
     DATABASE,
     PROGRESS,
     DirectoryInUse,

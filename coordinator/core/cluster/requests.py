@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from rejoin.coordinator.core.groups.routing import GroupShards
+from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import UNAUTHORIZED, Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import ClusterMetadata
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topic, Topics

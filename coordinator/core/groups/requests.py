@@ -12,12 +12,12 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member_requests import HEARTBEAT_RESPONSES, leave_unknown_group
 from rejoin.coordinator.core.groups.classic.responses import sync_refused
 from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
-from rejoin.coordinator.core.groups.routing import GroupShards
+from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import ClusterMetadata
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.delete_groups import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rejoin.coordinator.core.groups.routing import GroupShards
+from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.offsets.commits import CommitRequest, PartitionErrors

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
-from rejoin.coordinator.core.runtime.routing import ClusterMetadata, Shards
 from rejoin.coordinator.core.runtime.shard import M, ShardState
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest

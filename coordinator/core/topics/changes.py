@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 
 from rejoin.coordinator.core.effects import AppendTopics
-from rejoin.coordinator.core.groups.routing import GroupShards
+from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords, TopicsStored
 from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext

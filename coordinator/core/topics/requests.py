@@ -10,7 +10,7 @@ from dataclasses import replace
 from rejoin.coordinator.core.inputs import Context, RecordsWritten, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.routing import ClusterMetadata
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.topics import Topics

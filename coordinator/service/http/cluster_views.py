@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rejoin.coordinator.core.cluster.requests import CLUSTER_ID
+from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.problems import Problem
-from rejoin.coordinator.service.runtime import Runtime
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 

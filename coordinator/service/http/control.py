@@ -23,7 +23,7 @@ from rejoin.coordinator.control.errors import (
     RequestFailed,
     StepsNotKept,
 )
-from rejoin.coordinator.control.faults import Body, Fault, FaultRule
+from rejoin.coordinator.control.fault_rules import Body, Fault, FaultRule
 from rejoin.coordinator.control.timing import Advance
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, Timeout
 from rejoin.coordinator.core.inputs import Context

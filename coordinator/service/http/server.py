@@ -21,6 +21,7 @@ from aiohttp import web
 
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending import NoReply, PendingReply
+from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.cluster_views import resign
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.http.rpc import (
@@ -38,7 +39,6 @@ from rejoin.coordinator.service.http.rpc import (
 )
 from rejoin.coordinator.service.http.views import PLACES, Views
 from rejoin.coordinator.service.metrics import Metrics
-from rejoin.coordinator.service.runtime import Runtime
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
 

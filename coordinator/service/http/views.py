@@ -15,12 +15,12 @@ import orjson
 from aiohttp import web
 
 from rejoin.coordinator.core.views import GroupView
+from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.feed import Entry, EventRange, Gone
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
-from rejoin.coordinator.service.runtime import Runtime
 from rejoin.journal.envelope import JournalLine
 from rejoin.journal.reader import read_lines
 from rejoin.journal.segments import segments

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import Row, checksum
-from rejoin.coordinator.storage.sqlite.files import Progress, advice
+from rejoin.coordinator.storage.sqlite.progress_file import Progress, advice
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.types import TopicPartition
 

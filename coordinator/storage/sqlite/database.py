@@ -25,7 +25,7 @@ import structlog
 
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.sqlite.check import check_progress, check_records, check_there, lost
-from rejoin.coordinator.storage.sqlite.files import DATABASE, ProgressFile, advice, lock_directory
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE, ProgressFile, advice, lock_directory
 from rejoin.coordinator.storage.sqlite.schema import STEPS
 from rejoin.journal.file_lock import FileLock
 

@@ -13,7 +13,7 @@ from rejoin.coordinator.testing import FaultHandle, GroupCoordinator, NoAnswer, 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
 from rejoin.protocol.registry import APIS
-from rejoin.transcript.playing import play
+from rejoin.transcript.player import play
 from tests.coordinator.control.helpers import Controlled
 from tests.coordinator.control.samples import GROUP, beat, joined, parse, sample, stable
 from tests.coordinator.service.helpers import join

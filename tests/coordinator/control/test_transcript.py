@@ -13,7 +13,7 @@ import pytest
 from rejoin.__main__ import build
 from rejoin.coordinator.testing import GroupCoordinator, Refused, running
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
-from rejoin.transcript.playing import play
+from rejoin.transcript.player import play
 from rejoin.transcript.recording import StepRecorder
 from tests.coordinator.control.helpers import Controlled
 from tests.coordinator.control.samples import beat, joined, parse, stable

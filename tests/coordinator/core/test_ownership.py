@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import RebalanceCompleted
-from rejoin.transcript.player import TranscriptPlayer
+from rejoin.transcript.interpreter import TranscriptPlayer
 
 
 class Listening(TranscriptPlayer):

@@ -17,8 +17,8 @@ import pytest
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App, Options, Topic
-from rejoin.coordinator.storage.sqlite.files import DATABASE
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.durability.members import NONE, SETTINGS, Member
 from tests.coordinator.durability.service import PATIENCE, Committer, Service

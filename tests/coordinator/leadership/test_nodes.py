@@ -14,7 +14,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from rejoin.coordinator.leadership.manager import LeaseHolder
+from rejoin.coordinator.leadership.lease_driver import LeaseHolder
 from rejoin.coordinator.service.app import App, ControlOptions, Options, StartFailed, Topic
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.protocol.errors import ErrorCode

@@ -13,7 +13,8 @@ import pytest
 import structlog
 
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service import loads, logs
+from rejoin.coordinator.service import load_summaries as loads
+from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, Options, Topic
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher, journal_schema

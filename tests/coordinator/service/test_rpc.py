@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.service import runtime
+from rejoin.coordinator.service import driver
 from rejoin.protocol.registry import APIS, BY_NAME, Api
 from tests.coordinator.service.helpers import START, Harness, join, sync
 
@@ -171,7 +171,7 @@ async def test_a_commit_is_answered_when_it_is_stored(node: Harness) -> None:
 async def test_a_requester_that_goes_away_leaves_nothing_behind(node: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     replies: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    class Watched(runtime.PendingReply):
+    class Watched(driver.PendingReply):
         __slots__ = ("__weakref__",)
 
         def __init__(self) -> None:
@@ -179,7 +179,7 @@ async def test_a_requester_that_goes_away_leaves_nothing_behind(node: Harness, m
             replies.add(self)
 
     member_id = await node.member_id("g")
-    monkeypatch.setattr(runtime, "PendingReply", Watched)
+    monkeypatch.setattr(driver, "PendingReply", Watched)
     joining = await node.parked("JoinGroup", join("g", member_id))
     joining.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rejoin.coordinator.storage.base import StoreProblem
-from rejoin.coordinator.storage.sqlite.files import DATABASE, PROGRESS
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE, PROGRESS
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.storage.helpers import Sqlite, offset
 

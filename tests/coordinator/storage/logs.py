@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import asyncpg
 
-from rejoin.coordinator.storage.sqlite.files import DATABASE
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
 from tests.coordinator.storage.helpers import Store, gone, group, marker, offset

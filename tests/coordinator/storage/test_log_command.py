@@ -18,7 +18,7 @@ from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import checksum, encode
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.schema import STEPS
-from rejoin.coordinator.storage.sqlite.files import DATABASE, PROGRESS
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE, PROGRESS
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from tests.coordinator.storage.helpers import Postgres, Sqlite, offset

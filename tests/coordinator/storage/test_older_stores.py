@@ -13,8 +13,8 @@ from rejoin.coordinator.commands.log.command import export, verify
 from rejoin.coordinator.commands.log.command import import_ as import_log
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.schema import STEPS as POSTGRES_STEPS
-from rejoin.coordinator.storage.sqlite.files import DATABASE
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.coordinator.storage.sqlite.schema import STEPS as SQLITE_STEPS
 from rejoin.coordinator.storage.topics.postgres import PostgresTopicsLog
 from rejoin.coordinator.storage.topics.sqlite import SqliteTopicsLog

@@ -17,7 +17,7 @@ from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import checksum, encode
 from rejoin.coordinator.storage.sqlite import partition_index
 from rejoin.coordinator.storage.sqlite import schema as sqlite_schema
-from rejoin.coordinator.storage.sqlite.files import DATABASE, PROGRESS
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE, PROGRESS
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from tests.coordinator.storage.directories import NONE, RECORDS, copied, fill, refused
 from tests.coordinator.storage.helpers import Sqlite, offset

@@ -14,8 +14,8 @@ from rejoin.coordinator.storage.memory import compacted
 from rejoin.coordinator.storage.sqlite import log as sqlite
 from rejoin.coordinator.storage.sqlite import partition_index
 from rejoin.coordinator.storage.sqlite.database import Done, Work
-from rejoin.coordinator.storage.sqlite.files import DATABASE
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record
 from rejoin.protocol.types import TopicPartition

@@ -27,7 +27,7 @@ from rejoin.coordinator.testing import (
     running_in_thread,
 )
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
-from rejoin.transcript.playing import play
+from rejoin.transcript.player import play
 from tests import paths
 from tests.coordinator.control.samples import GROUP, beat, stable
 

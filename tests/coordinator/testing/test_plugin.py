@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rejoin.transcript.playing import play
+from rejoin.transcript.player import play
 
 pytest_plugins = ("pytester",)
 

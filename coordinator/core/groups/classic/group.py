@@ -1,6 +1,7 @@
 """A classic group: its members, their protocols, its leader and its state. What is always true of it is kept here.
 
-Deciding what a request or a timer does to a group is the work of ``joining``, ``rebalance`` and ``membership``.
+Deciding what a request or a timer does to a group is the work of ``joining``, ``rebalance`` and
+``member_operations``.
 
 Kafka: ClassicGroup.
 """

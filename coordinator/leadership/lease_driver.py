@@ -12,6 +12,7 @@ import structlog
 
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen
 from rejoin.coordinator.leadership.base import FOREVER, PartitionHost, steady_ms
+from rejoin.coordinator.leadership.lease_store import LeaseStore
 from rejoin.coordinator.leadership.leases import (
     Beat,
     Drain,
@@ -29,7 +30,6 @@ from rejoin.coordinator.leadership.leases import (
     Unreachable,
     ViewChange,
 )
-from rejoin.coordinator.leadership.postgres import LeaseStore
 from rejoin.coordinator.leadership.view import NodeInfo, View
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.postgres.database import LOST, PostgresError

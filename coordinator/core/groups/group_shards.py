@@ -7,7 +7,7 @@ from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Token
 from rejoin.coordinator.core.offsets.store import GroupOffsets
-from rejoin.coordinator.core.runtime.routing import Shards
+from rejoin.coordinator.core.runtime.shards import Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 

@@ -28,7 +28,8 @@ from rejoin.coordinator.core.inputs import (
     Stored,
 )
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.leadership.base import FOREVER, Leadership, SoleLeader, steady_ms
+from rejoin.coordinator.leadership.base import FOREVER, Leadership, steady_ms
+from rejoin.coordinator.leadership.sole_leader import SoleLeader
 from rejoin.coordinator.pending import PendingReply
 from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.service.publisher import Publisher
