@@ -168,7 +168,7 @@ def postgresql(url: str) -> _Store:
         database = Database(url)
         await database.start()
         async with database.acquire() as connection:
-            topics = [
+            topics: list[Any] = [
                 tuple(row) for row in await connection.fetch("DELETE FROM topics_log RETURNING version, record::text")
             ]
         await database.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -64,20 +65,20 @@ def beating_groups(count: int) -> tuple[NodeDriver, list[Received]]:
             )
             driven.step(Received((number, member), request, Context(3, "c")))
         driven.step(Elapsed())
-        members = [replies.by_token.pop((number, member)) for member in range(MEMBERS)]
+        members: list[Any] = [replies.by_token.pop((number, member)) for member in range(MEMBERS)]
         for index, joined in enumerate(members):
             sync = SyncGroupRequest(
                 group_id=group_id,
                 generation_id=1,
                 member_id=joined.member_id,
-                assignments=(),  # type: ignore[attr-defined]
+                assignments=(),
             )
             driven.step(Received(("sync", index), sync, Context(4, "c")))
         if number % max(1, count // 100) == 0:
             beats += [
                 Received(
                     None,
-                    HeartbeatRequest(group_id=group_id, generation_id=1, member_id=joined.member_id),  # type: ignore[attr-defined]
+                    HeartbeatRequest(group_id=group_id, generation_id=1, member_id=joined.member_id),
                     Context(4, "c"),
                 )
                 for joined in members

@@ -152,7 +152,7 @@ def measure(console: Console, wanted: int, records: float, *, everything: bool) 
                     table,
                     name,
                     count,
-                    lambda make=make: to_nowhere(make(events)),
+                    partial(_made, make, events),
                     partial(in_duckdb, connection, query),
                 )
             if everything:
@@ -175,6 +175,10 @@ def measure(console: Console, wanted: int, records: float, *, everything: bool) 
             )
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _made(make: Callable[[DataFrame], DataFrame], events: DataFrame) -> None:
+    to_nowhere(make(events))
 
 
 def compare(table: Table, name: str, count: int, ours: Callable[[], object], theirs: Callable[[], int]) -> None:

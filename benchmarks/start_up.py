@@ -105,7 +105,7 @@ async def _join(coordinator: GroupCoordinator, group: str, member_id: str = "", 
     return asyncio.ensure_future(coordinator.call(request))
 
 
-async def _stable(coordinator: GroupCoordinator, group: str, **timeouts: int) -> str:
+async def _stable(coordinator: GroupCoordinator, group: str, **timeouts: Any) -> str:
     member_id = cast(JoinGroupResponse, await (await _join(coordinator, group, **timeouts))).member_id
     joining = await _join(coordinator, group, member_id, **timeouts)
     await asyncio.sleep(0)

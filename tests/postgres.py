@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 import pytest
@@ -251,7 +251,7 @@ def _another_user() -> pwd.struct_passwd:
     raise RuntimeError("PostgreSQL cannot run as root, and there is no user postgres or nobody to run it as")
 
 
-def _as(owner: pwd.struct_passwd | None) -> dict[str, object]:
+def _as(owner: pwd.struct_passwd | None) -> dict[str, Any]:
     if owner is None:
         return {"cwd": "/"}
     return {"cwd": "/", "user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
