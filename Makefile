@@ -22,7 +22,8 @@ test: setup lint
 
 # While editing: lint, types, and the tests that need no socket, process or Spark.
 check: lint
-	$(RUN) -m pytest -n 2 --dist loadgroup tests/test_layers.py tests/test_documents.py tests/coordinator/core tests/coordinator/control tests/transcript tests/client/core tests/client/assignors tests/conformance
+	$(RUN) -m pytest -n 2 --dist loadgroup tests/test_*.py tests/protocol tests/journal tests/transcript \
+	  tests/coordinator/core tests/coordinator/control tests/client/core tests/client/assignors tests/conformance
 
 lint: setup
 	$(RUN) -m ruff check .

@@ -33,7 +33,7 @@ from rich.table import Table
 
 from benchmarks.http_load import loop_factory
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service.app import App, Options, Topic, calm_collector
+from rejoin.coordinator.service.app import App, InitialTopic, Options, calm_collector
 from rejoin.coordinator.storage.codec import encode
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
@@ -281,7 +281,7 @@ def main() -> None:
     """Measure both stores, print a table."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     calm_collector()
-    topics = (Topic("orders", 1),)
+    topics = (InitialTopic("orders", 1),)
     table = Table(title=f"commits, {COMMITTERS} committers, durable")
     for column in ("store", "what", "commits/s", "of bare"):
         table.add_column(column, justify="left" if column in ("store", "what") else "right")

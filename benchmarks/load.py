@@ -26,10 +26,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.http_load import loop_factory
-from rejoin.coordinator.commands.log.contents import Contents, LogRecord
+from rejoin.coordinator.commands.log.contents import LogRecord, LogSummary
 from rejoin.coordinator.commands.log.filling import fill_database
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.app import App, Options, Topic, calm_collector
+from rejoin.coordinator.service.app import App, InitialTopic, Options, calm_collector
 from rejoin.coordinator.storage.base import Observer
 from rejoin.coordinator.storage.codec import Entry, decode, encode
 from rejoin.coordinator.storage.postgres.database import Database
@@ -172,7 +172,7 @@ def postgresql(url: str) -> _Store:
                 tuple(row) for row in await connection.fetch("DELETE FROM topics_log RETURNING version, record::text")
             ]
         await database.close()
-        await asyncio.to_thread(fill_database, url, Contents({PARTITION: 0}, topics), records(rounds))
+        await asyncio.to_thread(fill_database, url, LogSummary({PARTITION: 0}, topics), records(rounds))
         if rounds > 1:
             await compact()
 
@@ -233,7 +233,7 @@ async def load(options: Options) -> tuple[float, float, int]:
 async def measure(store: _Store, rounds: int) -> tuple[str, ...]:
     """A row of the table."""
     # Offsets of topics that are not there would be deleted when they are loaded.
-    async with App(replace(store.options, topics=(Topic("orders", OFFSETS),))):
+    async with App(replace(store.options, topics=(InitialTopic("orders", OFFSETS),))):
         pass
     await store.fill(rounds)
     gc.collect()

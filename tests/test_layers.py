@@ -446,3 +446,16 @@ def test_no_package_touches_the_private_names_of_another(folder: str) -> None:
 def test_the_table_is_about_something() -> None:
     names = [module for module, _ in modules()]
     assert {"protocol.types", "coordinator.core.node", "client.assignors.base"} <= set(names)
+
+
+IN_BOTH_CORES = {"Elapsed", "StepContext"}
+"""The same thing in the coordinator's core and in the consumer's."""
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    homes: dict[str, list[str]] = {}
+    for module, path in modules():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    assert {name: at for name, at in homes.items() if len(at) > 1 and name not in IN_BOTH_CORES} == {}

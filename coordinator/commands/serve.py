@@ -17,7 +17,16 @@ import structlog
 
 from rejoin.coordinator.config import WrongSetting, settings_from
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import HOST, PORT, App, ControlOptions, Options, StartFailed, Topic, calm_collector
+from rejoin.coordinator.service.app import (
+    HOST,
+    PORT,
+    App,
+    ControlOptions,
+    InitialTopic,
+    Options,
+    StartFailed,
+    calm_collector,
+)
 from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.service.http.server import MAX_BODY_BYTES
 from rejoin.coordinator.service.publisher import journal_schema
@@ -34,7 +43,7 @@ SHORT: Final = {"-c": "config"}
 """Short names of options."""
 
 
-def topic_from(text: str) -> Topic:
+def topic_from(text: str) -> InitialTopic:
     """A topic from ``NAME:PARTITIONS[:RECORDS_PER_SECOND]``."""
     name, *numbers = text.split(":")
     try:
@@ -45,7 +54,7 @@ def topic_from(text: str) -> Topic:
     if not name or partitions < 1 or len(numbers) > 2 or (rate is not None and not 0 <= rate < math.inf):
         raise WrongSetting(f"--topic {text}: expected NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND")
     try:
-        return Topic(name, partitions, rate)
+        return InitialTopic(name, partitions, rate)
     except ValueError as problem:
         raise WrongSetting(f"--topic {text}: {problem}") from None
 

@@ -19,7 +19,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
 from rejoin.coordinator.pending import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
-from rejoin.coordinator.storage.memory import Contents, MemoryLog
+from rejoin.coordinator.storage.memory import LogSnapshot, MemoryLog
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -102,7 +102,7 @@ class Snapshot:
     at: Millis
     node: Node
     leading: dict[TopicPartition, int]
-    log: Contents
+    log: LogSnapshot
     recording: RecordingSnapshot
 
 
@@ -301,7 +301,7 @@ class AdminActions:
         self._recorder.recording = False
         self._snapshots.clear()
         self._clock.catch_up()
-        log.go_back(Contents({}, {}))
+        log.go_back(LogSnapshot({}, {}))
         self._go_on_with(self._new_node(), {}, None)
         self._runtime.lead_everything()
         self._recorder.begin(self._clock.now())

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from rejoin.coordinator.core.inputs import Broker
-from rejoin.coordinator.leadership.view import View
+from rejoin.coordinator.leadership.view import LeadershipView
 from rejoin.protocol.types import TopicPartition
 
 FOREVER: Final = float("inf")
@@ -66,7 +66,7 @@ class Leadership(Protocol):
     def problem(self) -> str:
         """Why this node cannot do its part; empty when it can."""
 
-    def view(self) -> View:
+    def view(self) -> LeadershipView:
         """Nodes and leases as they were last seen, with the times that they have left now."""
 
     @property

@@ -30,7 +30,7 @@ from rejoin.coordinator.leadership.leases import (
     Unreachable,
     ViewChange,
 )
-from rejoin.coordinator.leadership.view import NodeInfo, View
+from rejoin.coordinator.leadership.view import LeadershipView, NodeInfo
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.postgres.database import LOST, PostgresError
 from rejoin.protocol.types import TopicPartition
@@ -192,7 +192,7 @@ class LeaseHolder:
             return "not registered yet" if not self._leases.left else "leaving"
         return "" if not self._to_lead else "taking over"
 
-    def view(self) -> View:
+    def view(self) -> LeadershipView:
         return self._leases.seen(int(steady_ms()))
 
     # --- driving
@@ -274,7 +274,7 @@ class LeaseHolder:
         """A line for each of a few partitions, but not for each of many."""
         return host.quietly() if partitions > _A_FEW else nullcontext()
 
-    def _publish(self, view: View, passed_ms: int = 0) -> None:
+    def _publish(self, view: LeadershipView, passed_ms: int = 0) -> None:
         """Give the core the brokers and leaders: others as the store showed, itself as it knows."""
         assert self._host is not None, "it was started"
         cluster = self._leases.cluster(self._broker, view, passed_ms)

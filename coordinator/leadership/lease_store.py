@@ -21,7 +21,7 @@ from rejoin.coordinator.leadership.leases import (
     Take,
     TakeResult,
 )
-from rejoin.coordinator.leadership.view import LeaseInfo, NodeInfo, View
+from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, NodeInfo
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.postgres.database import CONNECT_SECONDS, Connection, Database
 from rejoin.protocol.records.consumer_offsets import offsets_partition
@@ -137,12 +137,12 @@ class LeaseStore:
             case GiveBack():
                 return await self._give(connection, request)
 
-    async def view(self) -> View:
+    async def view(self) -> LeadershipView:
         """What the tables show."""
         connection = await self._connected()
         nodes = await connection.fetch(_NODES)
         leases = await connection.fetch(_LEASES)
-        return View(tuple(NodeInfo(**row) for row in nodes), tuple(_lease(row) for row in leases))
+        return LeadershipView(tuple(NodeInfo(**row) for row in nodes), tuple(_lease(row) for row in leases))
 
     def hang_up(self) -> None:
         """Break the connection; whatever was asked through it may still be done."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen
-from rejoin.coordinator.leadership.view import LeaseInfo, Millis, NodeInfo, View
+from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, Millis, NodeInfo
 from rejoin.protocol.types import TopicPartition
 
 MARGIN_PARTS: Final = 10
@@ -47,7 +47,7 @@ class BeatResult:
     """A ``Beat`` was carried out: the leases that were renewed, and the view after it."""
 
     renewed: tuple[TopicPartition, ...]
-    view: View
+    view: LeadershipView
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class StopLeading:
 class ViewChange:
     """The cluster is now known to be so."""
 
-    view: View
+    view: LeadershipView
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Leases:
         self.incarnation = incarnation
         self.lease_ms = lease_ms
         self.held: dict[TopicPartition, Lease] = {}
-        self.view = View()
+        self.view = LeadershipView()
         """As the store showed it last."""
         self.registered = False
         self.left = False
@@ -233,7 +233,7 @@ class Leases:
         """The instant from which not all that is led is led by right any more; none where nothing is led."""
         return min((lease.valid_until for lease in self.held.values()), default=None)
 
-    def seen(self, now: Millis) -> View:
+    def seen(self, now: Millis) -> LeadershipView:
         """The view as it is by now: without a newer one from the store, those in it run out of time."""
         return self.view.later(self.seen_ms_ago(now))
 
@@ -247,7 +247,7 @@ class Leases:
         ends = (self._seen_at + lease.ms_left for lease in others if lease.ms_left is not None)
         return min((end for end in ends if end > now), default=None)
 
-    def cluster(self, broker: Broker, view: View, passed_ms: Millis = 0) -> ClusterSeen:
+    def cluster(self, broker: Broker, view: LeadershipView, passed_ms: Millis = 0) -> ClusterSeen:
         """Who is there and who leads what: others as the store showed them in ``view``, itself as it knows.
 
         ``passed_ms`` is how long ago that was. Leases run out meanwhile; who is there stays, as long as nothing newer

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.leadership.base import FOREVER, PartitionHost
-from rejoin.coordinator.leadership.view import LeaseInfo, NodeInfo, View
+from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, NodeInfo
 from rejoin.coordinator.storage.base import SoleLog
 from rejoin.protocol.types import TopicPartition
 
@@ -65,10 +65,10 @@ class SoleLeader:
     def problem(self) -> str:
         return ""
 
-    def view(self) -> View:
+    def view(self) -> LeadershipView:
         broker = self._broker
         epochs = self._host.leading if self._host is not None else {}
-        return View(
+        return LeadershipView(
             (NodeInfo(broker.node_id, "", broker.host, broker.port, 1),),
             tuple(LeaseInfo(partition, epoch, broker.node_id, "", 1) for partition, epoch in sorted(epochs.items())),
         )

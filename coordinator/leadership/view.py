@@ -49,7 +49,7 @@ class LeaseInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class LeadershipView:
     """Every node and every lease. A partition without a lease never had one."""
 
     nodes: tuple[NodeInfo, ...] = ()

@@ -50,7 +50,7 @@ class StartFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class InitialTopic:
     """A topic to create at the start."""
 
     name: str
@@ -89,7 +89,7 @@ class Options:
     port: int = PORT
     advertised_host: str | None = None
     journal: Path | None = None
-    topics: tuple[Topic, ...] = ()
+    topics: tuple[InitialTopic, ...] = ()
     max_body_bytes: int = MAX_BODY_BYTES
     body_seconds: float = BODY_SECONDS
     clock: Clock | None = None
@@ -207,7 +207,7 @@ class App:
         for topic in self._options.topics:
             await self._create(topic)
 
-    async def _create(self, topic: Topic) -> None:
+    async def _create(self, topic: InitialTopic) -> None:
         rate = topic.records_per_second
         configs = () if rate is None else (CreatableTopicConfig(name="emulator.records.per.second", value=str(rate)),)
         creatable = CreatableTopic(

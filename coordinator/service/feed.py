@@ -16,7 +16,7 @@ RETAINED_ROWS: Final = 50_000
 RETAINED_BYTES: Final = 64 * 2**20
 
 
-class Entry(NamedTuple):
+class FeedRow(NamedTuple):
     """A row of the journal with what listeners choose by."""
 
     seq: int
@@ -36,7 +36,7 @@ class Gone(Exception):
 class EventRange(NamedTuple):
     """Rows, and behind which row the next range begins."""
 
-    entries: list[Entry]
+    entries: list[FeedRow]
     next: int
 
 
@@ -46,7 +46,7 @@ class Feed:
     def __init__(
         self, after: int = 0, retained_rows: int = RETAINED_ROWS, retained_bytes: int = RETAINED_BYTES
     ) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[FeedRow] = []
         self._begin = 0
         self._head = after
         self._bytes = 0
@@ -79,7 +79,7 @@ class Feed:
         """Take in the next row."""
         assert line.seq == self._head + 1, "rows come in order, without gaps"
         self._head = line.seq
-        self._entries.append(Entry(line.seq, event.name, getattr(event, "group_id", None), line.text))
+        self._entries.append(FeedRow(line.seq, event.name, getattr(event, "group_id", None), line.text))
         self._bytes += len(line.text)
         while (
             len(self._entries) - self._begin > self._retained_rows or self._bytes > self._retained_bytes

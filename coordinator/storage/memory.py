@@ -13,7 +13,7 @@ from rejoin.protocol.types import TopicPartition
 _COMPACT_FROM: Final = 1_000
 
 
-class Contents(NamedTuple):
+class LogSnapshot(NamedTuple):
     """A whole log: the epoch and the records of each partition."""
 
     epochs: dict[TopicPartition, int]
@@ -53,11 +53,13 @@ class MemoryLog:
     def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
         piece(tuple(self._records.get(partition, ())), True)
 
-    def contents(self) -> Contents:
+    def contents(self) -> LogSnapshot:
         """All that is in it, as it is now."""
-        return Contents(dict(self._epochs), {partition: tuple(records) for partition, records in self._records.items()})
+        return LogSnapshot(
+            dict(self._epochs), {partition: tuple(records) for partition, records in self._records.items()}
+        )
 
-    def go_back(self, contents: Contents) -> None:
+    def go_back(self, contents: LogSnapshot) -> None:
         """Be as it was when these were its contents, epochs too."""
         self._epochs = dict(contents.epochs)
         self._records = {partition: list(records) for partition, records in contents.records.items()}

@@ -24,7 +24,7 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.pending import NoReply
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, ControlOptions, Options, Topic
+from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, Refused, raised
 from rejoin.protocol.message import Request, Response
@@ -368,7 +368,7 @@ async def running(
     options = Options(
         settings=given,
         port=port,
-        topics=tuple(Topic(name, partitions) for name, partitions in (topics or {}).items()),
+        topics=tuple(InitialTopic(name, partitions) for name, partitions in (topics or {}).items()),
         log=MemoryLog(),
         control=ControlOptions(clock=clock),
         listen=socket,

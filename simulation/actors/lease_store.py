@@ -17,7 +17,7 @@ from rejoin.coordinator.leadership.leases import (
     Take,
     TakeResult,
 )
-from rejoin.coordinator.leadership.view import LeaseInfo, NodeInfo, View
+from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, NodeInfo
 from rejoin.protocol.types import TopicPartition
 
 
@@ -85,8 +85,8 @@ class MemoryLeaseStore:
     def _live(lease: LeaseRow, now: float) -> bool:
         return lease.expires_at is not None and lease.expires_at > now
 
-    def view(self, now: float) -> View:
-        return View(
+    def view(self, now: float) -> LeadershipView:
+        return LeadershipView(
             tuple(self._node(row, now) for row in self.nodes.values()),
             tuple(
                 LeaseInfo(

@@ -10,7 +10,7 @@ import pytest
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.coordinator.service.app import App, InitialTopic, Options
 
 logs.configure("critical")
 
@@ -26,7 +26,7 @@ async def serve() -> AsyncIterator[Serve]:
             topics: dict[str, int] | None = None, rate: float = 1_000.0, port: int = 0, **settings: Any
         ) -> App:
             settings.setdefault("group_initial_rebalance_delay_ms", 0)
-            wanted = tuple(Topic(name, count, rate) for name, count in (topics or {"orders": 4}).items())
+            wanted = tuple(InitialTopic(name, count, rate) for name, count in (topics or {"orders": 4}).items())
             options = Options(port=port, settings=Settings(**settings), topics=wanted)
             return await stack.enter_async_context(App(options))
 

@@ -15,7 +15,7 @@ from conformance.replay import Emulator, Ids, Recording, settings_of
 from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.coordinator.service import app as app_module
-from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.coordinator.service.app import App, InitialTopic, Options
 from rejoin.protocol.registry import BY_NAME
 from tests.coordinator.service.helpers import START, ManualClock
 
@@ -48,7 +48,7 @@ class OverHttp:
 
     async def play(self) -> dict[int, Answer]:
         """Every request of the recording; the answers by number."""
-        topics = tuple(Topic(name, count) for name, count in self._recording.topics.items())
+        topics = tuple(InitialTopic(name, count) for name, count in self._recording.topics.items())
         options = Options(settings=settings_of(self._recording), port=0, topics=topics, clock=self._clock)
         app = App(options)
         self._ids.plan_topics(list(self._recording.topics))

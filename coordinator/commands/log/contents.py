@@ -42,7 +42,7 @@ class LogRecord(NamedTuple):
         return f'{{"key":{self.entry.key},"value":{self.entry.value or "null"}}}'
 
 
-class TopicChange(NamedTuple):
+class StoredTopicChange(NamedTuple):
     """An entry of the topics' log: its version and its JSON."""
 
     version: int
@@ -50,11 +50,11 @@ class TopicChange(NamedTuple):
 
 
 @dataclass(slots=True)
-class Contents:
+class LogSummary:
     """Everything but the records, which are read one by one."""
 
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
-    topics: list[TopicChange] = field(default_factory=list)
+    topics: list[StoredTopicChange] = field(default_factory=list)
 
 
 Records: TypeAlias = Iterator[LogRecord]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from rejoin.coordinator.commands.log.contents import (
-    Contents,
     LogProblem,
     LogRecord,
-    TopicChange,
+    LogSummary,
+    StoredTopicChange,
     compact,
     entry_of,
     is_whole,
@@ -183,7 +183,7 @@ class SqliteSource:
             self._lock.release()
             self._lock = None
 
-    def contents(self) -> Contents:
+    def contents(self) -> LogSummary:
         epochs: dict[TopicPartition, int] = {}
         columns = "topic, partition, epoch" if has_topics(self._connection) else f"'{OFFSETS_TOPIC}', partition, epoch"
         try:
@@ -194,10 +194,10 @@ class SqliteSource:
             if not self._salvage:
                 raise LogProblem(f"{said}; expected a whole file, or --salvage") from None
             self.notes.append(said)
-        topics: list[TopicChange] = []
+        topics: list[StoredTopicChange] = []
         try:
             found = self._connection.execute("SELECT version, record FROM topics_log ORDER BY version")
-            topics = [TopicChange(version, compact(record)) for version, record in found]
+            topics = [StoredTopicChange(version, compact(record)) for version, record in found]
         except sqlite3.OperationalError:
             pass  # a version without topics
         except sqlite3.Error as problem:
@@ -205,7 +205,7 @@ class SqliteSource:
             if not self._salvage:
                 raise LogProblem(f"{said}; expected a whole file, or --salvage") from None
             self.notes.append(said)
-        return Contents(epochs, topics)
+        return LogSummary(epochs, topics)
 
     def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
         """By partition, in order."""

@@ -17,7 +17,7 @@ from typing import Any, Final, TextIO
 
 import orjson
 
-from rejoin.coordinator.commands.log.contents import Contents, LogProblem, LogRecord, TopicChange, problem_of
+from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, StoredTopicChange, problem_of
 from rejoin.coordinator.storage.codec import PLAIN, Entry
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
@@ -29,7 +29,7 @@ VERSION: Final = 2
 """The first version named no topics: all was the offsets topic's."""
 
 
-def write(out: TextIO, contents: Contents, records: Iterable[LogRecord]) -> int:
+def write(out: TextIO, contents: LogSummary, records: Iterable[LogRecord]) -> int:
     """Write an export; returns how many records it has."""
     crc = count = 0
 
@@ -62,7 +62,7 @@ class TextLog:
 
     def __init__(self, path: str, partitions: int) -> None:
         self.name = "standard input" if path == "-" else path
-        self.contents = Contents()
+        self.contents = LogSummary()
         self.skipped = 0
         try:
             text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
@@ -98,7 +98,7 @@ class TextLog:
             elif "newestEpoch" in fields:
                 self.contents.epochs[_partition(fields)] = fields["newestEpoch"]
             elif "topics" in fields:
-                self.contents.topics.append(TopicChange(fields["topicsVersion"], _dumped(fields["topics"])))
+                self.contents.topics.append(StoredTopicChange(fields["topicsVersion"], _dumped(fields["topics"])))
             else:
                 count += 1
                 yield self._kept(fields, number)

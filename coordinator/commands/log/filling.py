@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rejoin.coordinator.commands.log.contents import Contents, LogProblem, LogRecord, said
+from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, said
 from rejoin.coordinator.storage.codec import Entry, checksum
 from rejoin.coordinator.storage.postgres.database import LOST, Database, PostgresError
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
@@ -29,7 +29,7 @@ class FillResult(NamedTuple):
     superseded: int = 0
 
 
-def fill_directory(folder: Path, contents: Contents, records: Iterable[LogRecord]) -> FillResult:
+def fill_directory(folder: Path, contents: LogSummary, records: Iterable[LogRecord]) -> FillResult:
     """Put a log into a data directory that has none. All records are put in, or none."""
 
     async def fill() -> FillResult:
@@ -63,7 +63,7 @@ def fill_directory(folder: Path, contents: Contents, records: Iterable[LogRecord
     return asyncio.run(fill())
 
 
-def fill_database(url: str, contents: Contents, records: Iterable[LogRecord]) -> FillResult:
+def fill_database(url: str, contents: LogSummary, records: Iterable[LogRecord]) -> FillResult:
     """The same for the tables of a cluster."""
 
     async def fill() -> FillResult:
@@ -111,7 +111,7 @@ async def _refuse_used(connection: Any, shown: str) -> None:
             )
 
 
-async def _copy(connection: Any, contents: Contents, records: Iterable[LogRecord]) -> tuple[int, int]:
+async def _copy(connection: Any, contents: LogSummary, records: Iterable[LogRecord]) -> tuple[int, int]:
     """How many records there are now, and how many partitions the log has."""
     count = 0
     ends: dict[TopicPartition, int] = {}
@@ -141,7 +141,7 @@ async def _copy(connection: Any, contents: Contents, records: Iterable[LogRecord
     return count + len(rows), len(epochs)
 
 
-def _entries(contents: Contents, records: Iterable[LogRecord]) -> Iterator[tuple[TopicPartition, int, Entry | None]]:
+def _entries(contents: LogSummary, records: Iterable[LogRecord]) -> Iterator[tuple[TopicPartition, int, Entry | None]]:
     for partition, epoch in sorted(contents.epochs.items()):
         yield partition, epoch, None
     for kept in records:

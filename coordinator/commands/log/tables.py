@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Any, Final, Self
 
 from rejoin.coordinator.commands.log.contents import (
-    Contents,
     LogProblem,
     LogRecord,
-    TopicChange,
+    LogSummary,
+    StoredTopicChange,
     compact,
     entry_of,
     is_whole,
@@ -89,13 +89,13 @@ class PostgresSource:
         """The column with the topic, or the one that all logs are of."""
         return "topic" if self._version >= _WITH_TOPIC_PARTITIONS else f"'{OFFSETS_TOPIC}'"
 
-    def contents(self) -> Contents:
+    def contents(self) -> LogSummary:
         leases = self._fetch(f"SELECT {self._topic}, partition, epoch FROM leases ORDER BY 1, 2")
         epochs = {TopicPartition(topic, partition): int(epoch) for topic, partition, epoch in leases}
         found = []
         if self._version >= _WITH_TOPICS:
             found = self._fetch("SELECT version, record::text FROM topics_log ORDER BY version")
-        return Contents(epochs, [TopicChange(version, compact(record)) for version, record in found])
+        return LogSummary(epochs, [StoredTopicChange(version, compact(record)) for version, record in found])
 
     def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
         """By partition, in order."""

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.service.driver import Runtime
-from rejoin.coordinator.service.feed import Entry, EventRange, Gone
+from rejoin.coordinator.service.feed import EventRange, FeedRow, Gone
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.metrics import Metrics
@@ -212,7 +212,7 @@ class Views:
         journal = self._publisher.journal
         assert journal is not None
         source, node = journal.stream
-        found: list[Entry] = []
+        found: list[FeedRow] = []
         for line in read_lines(journal.directory, after, source=source, node=node):
             entry = _entry(line)
             if group_id is None or entry.group_id == group_id:
@@ -268,13 +268,13 @@ def _live_page() -> str:
     return pages.render("rejoin.coordinator.service.pages", "live.html")
 
 
-def _as_event(entry: Entry) -> bytes:
+def _as_event(entry: FeedRow) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (entry.seq, entry.name.encode(), entry.text)
 
 
-def _entry(line: JournalLine) -> Entry:
+def _entry(line: JournalLine) -> FeedRow:
     row = json.loads(line.text)
-    return Entry(line.seq, row["event"], row.get("group_id"), line.text)
+    return FeedRow(line.seq, row["event"], row.get("group_id"), line.text)
 
 
 def _json(value: Any, status: int = 200) -> web.Response:

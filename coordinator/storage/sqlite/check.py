@@ -36,7 +36,7 @@ class DatabaseLost(StoreProblem):
     """There is no database any more, and something beside it says that there was one."""
 
 
-class Finding(NamedTuple):
+class LogDefect(NamedTuple):
     """Something wrong with a partition, or with the whole file."""
 
     partition: TopicPartition | None
@@ -123,13 +123,13 @@ def has_topics(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute(_HAS_TOPICS).fetchone()[0])
 
 
-def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
+def findings(connection: sqlite3.Connection) -> Iterator[LogDefect]:
     """All that is wrong with the records."""
     with_topics = has_topics(connection)
     names, expected = expected_records(connection)
     tail = _tail(connection)
     if not all(isinstance(each, int) for each in tail):
-        yield Finding(None, f"the table store: expected numbers for where the log ends, found {tail}")
+        yield LogDefect(None, f"the table store: expected numbers for where the log ends, found {tail}")
         return
     caught_up, tail_records, tail_checksums = tail
     counts: Counter[int] = Counter()
@@ -139,10 +139,10 @@ def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
     query = f"SELECT {number_column}, position, producer_id, checksum, key, value FROM log ORDER BY position"
     for number, position, producer_id, kept, key, value in connection.execute(query):
         if not isinstance(number, int) or not isinstance(kept, int):
-            yield Finding(None, f"position {position}: there is no record in its place")
+            yield LogDefect(None, f"position {position}: there is no record in its place")
             continue
         if with_topics and number not in names:
-            yield Finding(None, f"position {position}: expected a partition of the table, found id {number}")
+            yield LogDefect(None, f"position {position}: expected a partition of the table, found id {number}")
             continue
         partition = names.setdefault(number, offsets_partition(number))
         if position <= caught_up:
@@ -152,26 +152,26 @@ def findings(connection: sqlite3.Connection) -> Iterator[Finding]:
             in_tail[number] += 1
             tail_checksums -= kept
         if not _fits(partition, position, (producer_id, key, value), kept):
-            yield Finding(partition, f"{partition}, position {position}: the checksum does not fit the record")
+            yield LogDefect(partition, f"{partition}, position {position}: the checksum does not fit the record")
     by_partition = PARTITION_LOG if connection.execute(_HAS_PARTITION_LOG).fetchone()[0] else "log"
     listed = dict(connection.execute(f"SELECT {number_column}, count(*) FROM {by_partition} GROUP BY 1"))
     if in_tail.total() != tail_records:
         found = f"expected {tail_records} records, found {in_tail.total()}"
-        yield Finding(None, f"after position {caught_up}: {found}")
+        yield LogDefect(None, f"after position {caught_up}: {found}")
     elif tail_checksums:
-        yield Finding(None, f"after position {caught_up}: the records are not those that were stored")
+        yield LogDefect(None, f"after position {caught_up}: the records are not those that were stored")
     for number in sorted(expected.keys() | counts.keys() | in_tail.keys()):
         partition = names[number]
         records, checksums = expected.get(number, (0, 0))
         count = counts[number]
         if count != records:
-            yield Finding(partition, f"{partition}: expected {records} records, found {count}")
+            yield LogDefect(partition, f"{partition}: expected {records} records, found {count}")
         elif sums[number] != checksums:
-            yield Finding(partition, f"{partition}: its records are not those that were stored")
+            yield LogDefect(partition, f"{partition}: its records are not those that were stored")
         count += in_tail[number]
         if listed.get(number, 0) != count:
             text = f"{partition}: its index has {listed.get(number, 0)} records, its table {count}"
-            yield Finding(partition, text)
+            yield LogDefect(partition, text)
 
 
 def expected_records(

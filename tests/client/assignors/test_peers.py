@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from benchmarks.assignors_peers import PEERS, Answer, prepare
+from benchmarks.assignors.peers import PEERS, Answer, prepare
 from rejoin.client.assignors import Assignments, ClusterView, MemberSubscription, assignor_named
 from tests.client.assignors.groups import claiming, member
 from tests.client.assignors.vectors import Vector, answer_of, assignor_vectors, cluster_of, members_of

@@ -11,7 +11,7 @@ import pytest
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, ControlOptions, Options, Topic
+from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options
 from tests.coordinator.control.helpers import Controlled
 
 logs.configure("critical")
@@ -28,7 +28,7 @@ async def start() -> AsyncIterator[Start]:
             options = Options(
                 port=0,
                 settings=Settings(**settings),
-                topics=(Topic("orders", 3),),
+                topics=(InitialTopic("orders", 3),),
                 control=ControlOptions(token=token, clock=clock),
             )
             app = await stack.enter_async_context(App(options))

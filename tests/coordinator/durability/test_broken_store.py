@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.coordinator.service.app import App, InitialTopic, Options
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
 
 
 def options(folder: Path, settings: Settings = SETTINGS) -> Options:
-    return Options(settings=settings, data=folder, topics=(Topic("orders", 1),), listen=False)
+    return Options(settings=settings, data=folder, topics=(InitialTopic("orders", 1),), listen=False)
 
 
 def writable(app: App, is_writable: bool) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from rejoin.coordinator.service import exposition
-from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.coordinator.service.app import App, InitialTopic, Options
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.durability.members import NONE, SETTINGS, Member
@@ -24,7 +24,7 @@ async def room_for(app: App, pages: int) -> None:
 
 
 async def test_a_full_disk_stops_commits_and_nothing_else(tmp_path: Path) -> None:
-    options = Options(settings=SETTINGS, data=tmp_path / "data", topics=(Topic("orders", 1),), listen=False)
+    options = Options(settings=SETTINGS, data=tmp_path / "data", topics=(InitialTopic("orders", 1),), listen=False)
     async with App(options) as app:
         member = Member(app)
         assert await member.join() is NONE

@@ -15,7 +15,7 @@ import rejoin.coordinator.storage.sqlite.log
 import rejoin.coordinator.storage.topics.sqlite  # noqa: F401
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.coordinator.service.app import App, InitialTopic, Options
 from rejoin.protocol.message import Request
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
@@ -51,7 +51,9 @@ class Nodes:
         self._stack = AsyncExitStack()
         self.session = aiohttp.ClientSession()
 
-    async def start(self, node_id: int, url: str | None = None, topics: tuple[Topic, ...] = (), **more: Any) -> App:
+    async def start(
+        self, node_id: int, url: str | None = None, topics: tuple[InitialTopic, ...] = (), **more: Any
+    ) -> App:
         app = App(Options(settings=settings(node_id, **more), port=0, store=url or self.url, topics=topics))
         await app.start()
         self.apps[node_id] = app

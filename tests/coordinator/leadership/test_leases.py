@@ -30,7 +30,7 @@ from rejoin.coordinator.leadership.leases import (
     Tick,
     Unreachable,
 )
-from rejoin.coordinator.leadership.view import LeaseInfo, NodeInfo, View
+from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, NodeInfo
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.lease_store import MemoryLeaseStore
@@ -375,7 +375,7 @@ def test_never_two_leaders_and_in_the_end_all_is_led_and_evenly(
 
 def test_what_was_seen_of_others_runs_out_unless_it_is_seen_again() -> None:
     leases = Leases(1, "mine", some(2), LEASE_MS)
-    view = View(
+    view = LeadershipView(
         (NodeInfo(1, "mine", "a", 1, LEASE_MS), NodeInfo(2, "other", "b", 2, 900)),
         (
             LeaseInfo(offsets_partition(0), 3, 2, "other", 900),

@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from rejoin.coordinator.leadership.lease_driver import LeaseHolder
-from rejoin.coordinator.service.app import App, ControlOptions, Options, StartFailed, Topic
+from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options, StartFailed
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
@@ -210,7 +210,7 @@ async def test_topics_are_everybodys_and_outlive_everybody(three: Nodes, postgre
     assert all(topics(app) == known for app in three.apps.values())
     for node_id in (1, 2, 3):
         await three.stop(node_id)
-    again = await three.start(4, topics=(Topic("orders", 3), Topic("refunds", 1)))
+    again = await three.start(4, topics=(InitialTopic("orders", 3), InitialTopic("refunds", 1)))
     assert {name: topics(again)[name] for name in known} == known
     assert sorted(topics(again)) == ["orders", "payments", "refunds"]
 
@@ -436,7 +436,7 @@ async def test_a_virtual_clock_and_shared_leases_do_not_go_together(postgres: st
 
 
 async def test_topics_in_a_data_directory_are_there_after_a_restart(tmp_path: Path) -> None:
-    options = Options(settings=settings(1), port=0, data=tmp_path / "data", topics=(Topic("orders", 3, 5.0),))
+    options = Options(settings=settings(1), port=0, data=tmp_path / "data", topics=(InitialTopic("orders", 3, 5.0),))
     nodes = Nodes("")
     try:
         async with App(options) as app:

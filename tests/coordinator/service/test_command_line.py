@@ -20,7 +20,7 @@ import pytest
 from rejoin.__main__ import main
 from rejoin.coordinator.commands.serve import topic_from
 from rejoin.coordinator.config import DEFAULTS, Settings, WrongSetting, settings_from
-from rejoin.coordinator.service.app import Topic
+from rejoin.coordinator.service.app import InitialTopic
 from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.coordinator.testing import running as coordinator_running
@@ -73,8 +73,8 @@ def test_a_wrong_setting_is_told_in_full(given: list[str], environment: dict[str
 
 
 def test_topics_are_given_with_partitions_and_a_rate() -> None:
-    assert topic_from("orders:12") == Topic("orders", 12, None)
-    assert topic_from("orders:3:0.5") == Topic("orders", 3, 0.5)
+    assert topic_from("orders:12") == InitialTopic("orders", 12, None)
+    assert topic_from("orders:3:0.5") == InitialTopic("orders", 3, 0.5)
 
 
 @pytest.mark.parametrize("text", ["orders", "orders:", "orders:x", "orders:0", ":3", "orders:3:-1", "orders:3:1:1"])

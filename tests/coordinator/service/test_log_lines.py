@@ -15,7 +15,7 @@ import structlog
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service import load_summaries as loads
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options, Topic
+from rejoin.coordinator.service.app import App, InitialTopic, Options
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher, journal_schema
 from rejoin.coordinator.storage.log_throttle import LogThrottle
@@ -128,7 +128,9 @@ async def loaded(app: App) -> None:
 
 
 async def test_what_is_loaded_at_the_start_is_one_line_and_every_event(tmp_path: Path) -> None:
-    options = Options(data=tmp_path / "data", journal=tmp_path / "journal", topics=(Topic("orders", 1),), listen=False)
+    options = Options(
+        data=tmp_path / "data", journal=tmp_path / "journal", topics=(InitialTopic("orders", 1),), listen=False
+    )
     async with App(options) as app:
         await loaded(app)
         for group in ("a", "b", "c"):
@@ -210,7 +212,7 @@ def test_what_fails_again_and_again_is_told_at_once_and_then_counted() -> None:
 
 async def test_a_store_that_refuses_everything_does_not_fill_the_log(tmp_path: Path) -> None:
     logs.configure("info", out := io.StringIO())
-    options = Options(data=tmp_path / "data", topics=(Topic("orders", 1),), listen=False)
+    options = Options(data=tmp_path / "data", topics=(InitialTopic("orders", 1),), listen=False)
     async with App(options) as app:
         await loaded(app)
         log = app.store.log

@@ -21,7 +21,7 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Times one of Kafka's own assignors on a problem of benchmarks/assignors_problems.py.
+ * Times one of Kafka's own assignors on a problem of benchmarks/assignors/problems.py.
  *
  *   java -Xmx4g -cp 'jars/*' AssignorBenchmark.java sticky leave equal 2000 500 2000
  *

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.assignors_peers import prepare
-from benchmarks.assignors_problems import PROBLEMS, Problem, floor_of
+from benchmarks.assignors.peers import prepare
+from benchmarks.assignors.problems import PROBLEMS, Problem, floor_of
 from rejoin.client.assignors import assignor_named
 
 OURS = "rejoin"

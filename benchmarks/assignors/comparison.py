@@ -18,19 +18,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cyclopts import run as run_command
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks.assignors_problems import ODD_ONE, QUARTERS, ROTATING, SIZES, STRESS, Problem
+from benchmarks.assignors.problems import ODD_ONE, QUARTERS, ROTATING, SIZES, STRESS, Problem
 
 OURS = "rejoin"
 JAVA = "Kafka (Java)"
 GIB = 2**30
 REPEATS = 5
-ONLY = ""
 JAVA_SOURCE = Path(__file__).parent / "java" / "AssignorBenchmark.java"
 
 
@@ -71,11 +69,6 @@ def cases() -> Iterator[Case]:
     for assignor in ("range", "roundrobin"):
         for size in SIZES:
             yield Case(size, assignor, "fresh", ("kafka-python", "aiokafka"))
-
-
-def main() -> None:
-    """The peers that need minutes are left out; ``python -m benchmarks.assignors`` has them."""
-    bench(quick=True, only=ONLY, repeats=REPEATS)
 
 
 def bench(
@@ -150,7 +143,7 @@ def _measure(who: str, case: Case, repeats: int, limit_seconds: float, memory_gi
         "repeats": repeats,
         "memory_limit_bytes": int(memory_gib * GIB),
     }
-    command = [sys.executable, "-m", "benchmarks.assignors_worker", json.dumps(asked)]
+    command = [sys.executable, "-m", "benchmarks.assignors.worker", json.dumps(asked)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit_seconds, check=False)
     except subprocess.TimeoutExpired:
@@ -217,7 +210,3 @@ def _verdicts(case: Case, ours: Result, others: dict[str, Result]) -> Iterator[t
             # of a plain answer alone cost more than that.
             beyond = ", the floor alone is slower" if ours.floor_seconds > result.seconds else ""
             yield f"{about}, {peer} × ours{beyond}", result.seconds / ours.seconds, 1, False
-
-
-if __name__ == "__main__":
-    run_command(bench)
