@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -138,12 +140,13 @@ def test_a_master_that_there_is_not(journal: Path, master: str, capsys: pytest.C
     grid = journal.parent / "grid.yaml"
     grid.write_text(GRID)
     out = journal.parent.parent / "out"
-    for ended in (
-        lambda: report([journal], out=out, master=master),
-        lambda: sweep(grid, out=out, master=master),
-        lambda: watch(journal=(journal.parent,), out=out, once=True, master=master),
-    ):
-        assert ended() == 2
+    commands: list[Callable[..., int]] = [
+        partial(report, [journal]),
+        partial(sweep, grid),
+        partial(watch, journal=(journal.parent,), once=True),
+    ]
+    for command in commands:
+        assert command(out=out, master=master) == 2
         told = one_line(capsys.readouterr().err)
         assert told.startswith(f"--master {master}: no such master; expected local[N]")
     assert not out.exists()

@@ -50,8 +50,8 @@ def stay(member: str, joined: int | None, ended: int | None, end: str, client: s
     return row | more
 
 
-def found(end_ms: int = MARCH_3 + 60 * MINUTE, **rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    history = GroupHistory.of("run", "orders", end_ms, rows)
+def found(**rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    history = GroupHistory.of("run", "orders", MARCH_3 + 60 * MINUTE, rows)
     return {finding.finding: finding.row() for finding in judge(history)}
 
 

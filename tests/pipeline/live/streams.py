@@ -95,7 +95,9 @@ def main() -> None:
     """``FOLDER OUT QUERY BATCH``: take in a folder, and die as that batch is written."""
     folder, out, query, batch = sys.argv[1:]
     with session("local[2]", fast=True, settings=SETTINGS) as spark:
-        print(SparkContext._gateway.proc.pid, flush=True)
+        gateway = SparkContext._gateway
+        assert gateway is not None
+        print(gateway.proc.pid, flush=True)
         lines = lines_of_journals(spark, [Path(folder)], max_files=8)
         drain(spark, lines, WatchStore(Path(out)), after_write=die_at(query, int(batch)))
 

@@ -96,7 +96,7 @@ def interrupted(folder: Path, out: Path, query: str, batch: int) -> None:
 
 def is_gone(process: int) -> bool:
     try:
-        return psutil.Process(process).status() == psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(process).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
 

@@ -49,7 +49,8 @@ def standalone(folder: Path, workers: int) -> Iterator[Cluster]:
     (folder / "local").mkdir()
 
     def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *arguments]
+        program = str(home / "bin" / "spark-class")
+        command = [program, f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *arguments]
         return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
 
     with ExitStack() as closing:

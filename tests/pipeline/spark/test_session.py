@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -163,8 +164,7 @@ def test_a_start_that_fails_is_told_with_the_log() -> None:
 
 
 def test_packages_that_do_not_go_together_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = session.version
-    monkeypatch.setattr(session, "version", lambda name: "3.1.1" if name == "pandas" else real(name))
+    monkeypatch.setattr(session, "version", lambda name: "3.1.1" if name == "pandas" else metadata.version(name))
     with pytest.raises(
         session.SparkTrouble, match=r"pandas 3\.1\.1 does not go with the rest; expected pandas>=2\.2,<3"
     ):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,10 @@ from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.sweep.tables import COUNTS, MEASURES
 from tests.pipeline.sweep.sweeps import GRID, SCENARIO, grid, swept
 
-ROW = {measure.name: 0 for measure in MEASURES} | {name: [] for name, _, _ in COUNTS}
+ROW: dict[str, Any] = {measure.name: 0 for measure in MEASURES} | {name: [] for name, _, _ in COUNTS}
 
 
-def stored(folder: Path, what: Grid, numbers: dict[str, list[int | None]]) -> SweepStore:
+def stored(folder: Path, what: Grid, numbers: Mapping[str, Sequence[int | None]]) -> SweepStore:
     """A store with these rebalances, by the point's name, for the seeds in order; None: failed. 10 s stopped each."""
     store = SweepStore(folder, "v", journals=False)
     for run in what.runs():
@@ -120,7 +122,7 @@ def test_terminal_and_page_tell_the_same_of_a_parameter(tmp_path: Path) -> None:
     text = f"{SCENARIO}\nparameters:\n  assignor: [range, sticky]\n  deploy.down: [5s, 12s]\nseeds: 3"
     asked = grid_from(text)
     # Medians of the settings: 2 and 60. Of the runs: 2, 2, 5, 6, 60, 61 and so 5.5; of the medians it would be 31.
-    numbers = {
+    numbers: dict[str, list[int | None]] = {
         "range + down for 5s": [2, 2, 5],
         "range + down for 12s": [6, 60, 61],
         "sticky + down for 5s": [0, 0, 0],
@@ -148,11 +150,6 @@ def test_what_brackets_mean_is_said_by_the_number_of_seeds() -> None:
 
 class TestCommand:
     """What needs no Spark; test_executors.py and test_sweep.py have the rest."""
-
-    def run(self, *arguments: object) -> int:
-        result = sweep_command.sweep(*arguments)  # type: ignore[arg-type]
-        assert isinstance(result, int)
-        return result
 
     def test_what_is_finished_needs_no_spark(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "grid.yaml").write_text(GRID)

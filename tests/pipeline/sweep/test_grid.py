@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ GROWTH = "scenario: topic_growth\nparameters:\n"
 EXAMPLES = paths.ROOT / "examples" / "sweeps"
 
 
-def of(parameters: str, seeds: str = "1") -> list[dict[str, object]]:
+def of(parameters: str, seeds: str = "1") -> list[dict[str, Any]]:
     """The scenarios of a grid, as its groups and events have them."""
     read = grid_from(f"{SCENARIO}\nseeds: {seeds}\nparameters:\n{parameters}")
     return [point.scenario.model_dump() for point in read.points]
