@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import rejoin
 from rejoin.__main__ import COMMANDS, EXTRAS, main
 from tests import paths
 
@@ -132,3 +133,9 @@ def test_completion_is_installed_with_what_is_there(shell: str, tmp_path: Path) 
     assert "consume" in text
     assert "--session-timeout-ms" in text or "session-timeout-ms" in text
     assert "sweep" not in text
+
+
+def test_what_most_programs_need_can_be_imported_from_the_top() -> None:
+    assert all(getattr(rejoin, name).__name__ == name for name in rejoin.__all__)
+    with pytest.raises(AttributeError, match="'rejoin' has no attribute 'Producer'"):
+        rejoin.Producer  # noqa: B018

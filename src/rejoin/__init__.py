@@ -1,5 +1,37 @@
 """Rejoin: Kafka's group coordinator as a service, consumers that join it, a virtual clock for both, and a pipeline that
 explains what happened.
 
-The top-level folders of the repository are its packages: ``rejoin.protocol`` is ``protocol/``, and so on.
+The top-level folders of the repository are its packages: ``rejoin.protocol`` is ``protocol/``, and so on. What most
+programs need can be imported from here; it is loaded when it is first used.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from rejoin.client import Consumer as Consumer
+    from rejoin.client import ConsumerRecord as ConsumerRecord
+    from rejoin.client import TopicPartition as TopicPartition
+    from rejoin.coordinator.testing import GroupCoordinator as GroupCoordinator
+    from rejoin.coordinator.testing import running as running
+    from rejoin.coordinator.testing import running_in_thread as running_in_thread
+
+_HOMES: Final = {
+    "Consumer": "rejoin.client",
+    "ConsumerRecord": "rejoin.client",
+    "TopicPartition": "rejoin.client",
+    "GroupCoordinator": "rejoin.coordinator.testing",
+    "running": "rejoin.coordinator.testing",
+    "running_in_thread": "rejoin.coordinator.testing",
+}
+
+__all__ = ["Consumer", "ConsumerRecord", "GroupCoordinator", "TopicPartition", "running", "running_in_thread"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)
