@@ -12,7 +12,7 @@ from tests.docs.texts import TEXTS
 
 CONSOLE = re.compile(r"^```console\n\$ rejoin (.*?)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHOWN = [(name, command, output) for name, text in TEXTS.items() for command, output in CONSOLE.findall(text)]
-CALLED = re.compile(r"(?:^|[`$ ])rejoin ([a-z][a-z-]*)((?: [^\n`|#]*)?)", re.MULTILINE)
+CALLED = re.compile(r"(?:^|[`$] ?)rejoin ([a-z][a-z-]*)((?: [^\n`|#]*)?)", re.MULTILINE)
 
 
 @pytest.mark.parametrize(("name", "command", "output"), SHOWN, ids=[f"{name}: {command}" for name, command, _ in SHOWN])
