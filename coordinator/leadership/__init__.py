@@ -1,1 +1,1 @@
-"""Who leads what: one node everything, or several nodes by leases in a store that all of them reach."""
+"""Partition leadership: a single node leads everything; several nodes share by leases in a common store."""

@@ -1,4 +1,4 @@
-"""What a node needs of its leadership, whether it is alone or one of many."""
+"""The interface between a runtime and its leadership, for one node or several."""
 
 from __future__ import annotations
 
@@ -18,61 +18,61 @@ _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def steady_ms() -> float:
-    """A clock in ms that cannot be set, and that goes on while the process, or the whole machine, is suspended."""
+    """A monotonic clock in ms that also advances while the machine is suspended."""
     return time.clock_gettime(_CLOCK) * 1_000
 
 
 class PartitionHost(Protocol):
-    """What leads the partitions: a runtime, as a leadership sees it."""
+    """A runtime, as its leadership sees it: it leads the partitions."""
 
     @property
     def leading(self) -> dict[TopicPartition, int]:
-        """The partitions that are led, with their epochs."""
+        """The partitions that this node leads, with their epochs."""
 
-    def take_lead(self, partition: TopicPartition, epoch: int) -> None:
-        """Lead a partition from now on."""
+    def start_leading(self, partition: TopicPartition, epoch: int) -> None:
+        """Start leading a partition."""
 
-    def give_lead(self, partition: TopicPartition) -> None:
-        """Stop leading it; parked requests are answered."""
+    def stop_leading(self, partition: TopicPartition) -> None:
+        """Stop leading a partition. Parked requests are answered."""
 
     def on_cluster(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
-        """The cluster has changed to this."""
+        """The brokers or the leaders have changed."""
 
     def quietly(self) -> AbstractContextManager[None]:
-        """Log what happens to partitions meanwhile at debug only."""
+        """Log partition events at debug level meanwhile."""
 
 
 class Leadership(Protocol):
     """Decides which partitions a node leads, and in which epochs."""
 
     valid_until: float
-    """By :func:`steady_ms`: from then on not all that is led is led by right, unless ``lapse`` is called."""
+    """When the first lease expires, by :func:`steady_ms`. From then on ``expire`` comes before any other input."""
 
     async def start(self, host: PartitionHost, broker: Broker) -> None:
-        """Begin to lead. Raises :class:`StoreProblem` where the store, or the node's id, cannot be had."""
+        """Start leading. Raises :class:`StoreProblem` if the store is unavailable or the node's id is in use."""
 
     async def stop(self, patience_s: float) -> None:
-        """Give up everything, and let others have it at once."""
+        """Release everything, so that other nodes can take over at once."""
 
-    def lapse(self) -> None:
-        """Give up what is not led by right any more."""
+    def expire(self) -> None:
+        """Stop leading the partitions whose leases have expired."""
 
     def elect(self, partition: TopicPartition) -> bool:
-        """Lead a partition, in a new epoch; false where that is not for this node to decide."""
+        """Lead a partition in a new epoch; false where leases decide that."""
 
     def resign(self, partition: TopicPartition) -> bool:
-        """Give up a partition; false where it is not led."""
+        """Stop leading a partition; false where this node does not lead it."""
 
     def problem(self) -> str:
-        """Why this node cannot do its part; empty when it can."""
+        """Why this node is not ready; empty when it is."""
 
     def view(self) -> LeadershipView:
-        """Nodes and leases as they were last seen, with the times that they have left now."""
+        """The last view of nodes and leases, with the time that each has left now."""
 
     @property
     def lease_ms(self) -> int | None:
-        """How long a lease lasts; none where nothing can be lost."""
+        """How long a lease lasts; none without leases."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What happened how often, by name."""
+        """Counts of lease events, by name."""

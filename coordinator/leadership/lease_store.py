@@ -1,7 +1,7 @@
-"""Nodes and leases in PostgreSQL: what ``Beat``, ``Take`` and ``GiveBack`` promise, by the clock of its server.
+"""Nodes and leases in PostgreSQL: what ``Renew``, ``Acquire`` and ``Release`` promise, by the server's clock.
 
-Each request is a few statements that stand for themselves, never a transaction of several round trips: a process that
-is stopped between two of them holds no lock. Lease rows are locked in the order of their partitions.
+Each request is a few separate statements, never a transaction of several round trips: a process that stops between two
+of them holds no lock. Lease rows are locked in partition order.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.leadership.leases import (
-    Beat,
-    BeatResult,
-    GiveBack,
-    GiveBackResult,
+    Acquire,
+    AcquireResult,
     LeaseInput,
     Refusal,
+    Release,
+    ReleaseResult,
+    Renew,
+    RenewResult,
     Request,
-    Take,
-    TakeResult,
 )
 from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, NodeInfo
 from rejoin.coordinator.storage.base import StoreProblem
@@ -28,12 +28,12 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 
 CLUSTER_CHANGED: Final = "cluster"
-"""What is notified when nodes or leases change hands."""
+"""The payload of the notification that nodes or leases have changed."""
 
 _EXPIRES: Final = "clock_timestamp() + {0}::integer * interval '1 millisecond'"
 _MS_LEFT: Final = "ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000)::bigint"
 
-_LAY_OUT: Final = """
+_CREATE_LEASES: Final = """
 INSERT INTO leases (partition, epoch)
 SELECT partition, -1 FROM unnest($1::integer[]) AS partition
 WHERE NOT EXISTS (SELECT FROM leases) ON CONFLICT DO NOTHING
@@ -58,9 +58,9 @@ WITH held AS (
 UPDATE leases SET expires_at = {_EXPIRES.format("$5")}, load_ms = mine.load_ms
 FROM mine WHERE leases.partition = mine.partition RETURNING leases.partition
 """
-# Locked against the append that may be under way, which is waited for by coming back: one that hangs must not hold up
-# the others.
-_TAKE: Final = f"""
+# An append in flight locks its row. Such a row is skipped and tried again later: an append that hangs must not hold up
+# the other partitions.
+_ACQUIRE: Final = f"""
 WITH free AS (
     SELECT partition FROM leases
     WHERE partition = ANY($1::integer[])
@@ -71,14 +71,14 @@ UPDATE leases SET epoch = epoch + 1, node_id = $3, incarnation = $2::uuid, load_
     expires_at = {_EXPIRES.format("$4")}
 FROM free WHERE leases.partition = free.partition RETURNING leases.partition, leases.epoch
 """
-_GIVE: Final = """
-WITH given AS (
+_RELEASE: Final = """
+WITH released AS (
     SELECT partition FROM leases
     WHERE incarnation = $1::uuid
         AND ($4 OR (partition, epoch) IN (SELECT * FROM unnest($2::integer[], $3::bigint[])))
     ORDER BY partition FOR NO KEY UPDATE
 )
-UPDATE leases SET expires_at = NULL FROM given WHERE leases.partition = given.partition
+UPDATE leases SET expires_at = NULL FROM released WHERE leases.partition = released.partition
 """
 _LEAVE: Final = "DELETE FROM nodes WHERE node_id = $1 AND incarnation = $2::uuid"
 _NODES: Final = f"""
@@ -95,10 +95,10 @@ FROM leases ORDER BY partition
 
 
 class LeaseStore:
-    """One node's way to the tables ``nodes`` and ``leases``, over one connection that is made anew when it breaks.
+    """One node's access to the tables ``nodes`` and ``leases``, over a connection that is reopened if it breaks.
 
-    ``on_notification`` is called with what was notified on ``channel``, and after each new connection, since what was
-    sent meanwhile was missed.
+    ``on_notification`` is called with each payload on ``channel``, and with "" after each new connection, as some
+    payloads may have been missed.
     """
 
     def __init__(
@@ -115,37 +115,37 @@ class LeaseStore:
         self._connection: Connection | None = None
 
     async def prepare(self) -> None:
-        """See to it that there is a lease for each partition. Raises :class:`StoreProblem` where there are others."""
+        """Create a lease row for each partition. Raises :class:`StoreProblem` if their number differs."""
         connection = await self._connected()
-        await connection.execute(_LAY_OUT, _indexes(self._partitions))
+        await connection.execute(_CREATE_LEASES, _indexes(self._partitions))
         there = await connection.fetchval("SELECT count(*) FROM leases")
         if there != len(self._partitions):
             raise StoreProblem(
-                f"the store {self._database.shown} was made for {there} offsets partitions, and this node is set to "
-                f"{len(self._partitions)}: start it with -c offsets.topic.num.partitions={there}, or give another "
+                f"the store {self._database.shown} was created with {there} offsets partitions, this node is set to "
+                f"{len(self._partitions)}: start it with -c offsets.topic.num.partitions={there}, or use another "
                 "search_path"
             )
 
     async def carry_out(self, request: Request) -> LeaseInput:
-        """Do what is asked. Raises what asyncpg raises when it cannot be done, or may have been."""
+        """Carry out a request. An exception of asyncpg means that it failed, or may have succeeded."""
         connection = await self._connected()
         match request:
-            case Beat():
-                return await self._beat(connection, request)
-            case Take():
-                return await self._take(connection, request)
-            case GiveBack():
-                return await self._give(connection, request)
+            case Renew():
+                return await self._renew(connection, request)
+            case Acquire():
+                return await self._acquire(connection, request)
+            case Release():
+                return await self._release(connection, request)
 
     async def view(self) -> LeadershipView:
-        """What the tables show."""
+        """Read both tables."""
         connection = await self._connected()
         nodes = await connection.fetch(_NODES)
         leases = await connection.fetch(_LEASES)
         return LeadershipView(tuple(NodeInfo(**row) for row in nodes), tuple(_lease(row) for row in leases))
 
     def hang_up(self) -> None:
-        """Break the connection; whatever was asked through it may still be done."""
+        """Abort the connection; a request in flight may still be carried out."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.terminate()
@@ -172,7 +172,7 @@ class LeaseStore:
         if connection is not None and not connection.is_closed():
             await connection.close(timeout=CONNECT_SECONDS)
 
-    async def _beat(self, connection: Connection, request: Beat) -> LeaseInput:
+    async def _renew(self, connection: Connection, request: Renew) -> LeaseInput:
         broker = self.broker
         there = await connection.fetchval(
             _REGISTER, broker.node_id, self._incarnation, broker.host, broker.port, broker.rack, self._lease_ms
@@ -188,24 +188,24 @@ class LeaseStore:
                 _RENEW, self._incarnation, _indexes(request.held), list(request.held.values()), loads, self._lease_ms
             )
         self.on_notification("topics")
-        return BeatResult(tuple(sorted(offsets_partition(row["partition"]) for row in renewed)), await self.view())
+        return RenewResult(tuple(sorted(offsets_partition(row["partition"]) for row in renewed)), await self.view())
 
-    async def _take(self, connection: Connection, request: Take) -> LeaseInput:
-        taken = await connection.fetch(
-            _TAKE, _indexes(request.partitions), self._incarnation, self.broker.node_id, self._lease_ms
+    async def _acquire(self, connection: Connection, request: Acquire) -> LeaseInput:
+        acquired = await connection.fetch(
+            _ACQUIRE, _indexes(request.partitions), self._incarnation, self.broker.node_id, self._lease_ms
         )
-        if taken:
+        if acquired:
             await self._notify(connection)
-        return TakeResult({offsets_partition(row["partition"]): row["epoch"] for row in taken})
+        return AcquireResult({offsets_partition(row["partition"]): row["epoch"] for row in acquired})
 
-    async def _give(self, connection: Connection, request: GiveBack) -> LeaseInput:
+    async def _release(self, connection: Connection, request: Release) -> LeaseInput:
         await connection.execute(
-            _GIVE, self._incarnation, _indexes(request.held), list(request.held.values()), request.leave
+            _RELEASE, self._incarnation, _indexes(request.held), list(request.held.values()), request.leave
         )
         if request.leave:
             await connection.execute(_LEAVE, self.broker.node_id, self._incarnation)
         await self._notify(connection)
-        return GiveBackResult()
+        return ReleaseResult()
 
     async def _notify(self, connection: Connection) -> None:
         await connection.execute("SELECT pg_notify($1, $2)", self.channel, CLUSTER_CHANGED)

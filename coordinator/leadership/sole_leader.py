@@ -1,4 +1,4 @@
-"""The leadership of a node that is alone."""
+"""The leadership of a single node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 class SoleLeader:
-    """A node that is alone leads everything, and loses nothing."""
+    """A single node leads every partition and never loses one."""
 
     def __init__(self, log: SoleLog, partitions: Sequence[TopicPartition]) -> None:
         self.valid_until = FOREVER
@@ -29,12 +29,12 @@ class SoleLeader:
         self.lead_everything()
 
     def lead_everything(self) -> None:
-        """Lead every partition, with one line in the log for all of them."""
+        """Lead every partition, with one log line for all of them."""
         host = self._host
         assert host is not None, "it was started"
         with host.quietly():
             for partition in self._partitions:
-                host.take_lead(partition, self._log.elect(partition))
+                host.start_leading(partition, self._log.elect(partition))
         self._publish(host)
 
     async def stop(self, patience_s: float) -> None:
@@ -42,15 +42,15 @@ class SoleLeader:
         if host is not None and host.leading:
             with host.quietly():
                 for partition in host.leading:
-                    host.give_lead(partition)
+                    host.stop_leading(partition)
             self._publish(host)
 
-    def lapse(self) -> None:
-        raise AssertionError("a sole leader loses nothing")
+    def expire(self) -> None:
+        raise AssertionError("a sole leader has no leases")
 
     def elect(self, partition: TopicPartition) -> bool:
         assert self._host is not None, "it was started"
-        self._host.take_lead(partition, self._log.elect(partition))
+        self._host.start_leading(partition, self._log.elect(partition))
         self._publish(self._host)
         return True
 
@@ -58,7 +58,7 @@ class SoleLeader:
         host = self._host
         if host is None or partition not in host.leading:
             return False
-        host.give_lead(partition)
+        host.stop_leading(partition)
         self._publish(host)
         return True
 

@@ -1,4 +1,4 @@
-"""The cluster as the store shows it at one moment: plain data."""
+"""The nodes and leases of the cluster at one moment, as plain data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Millis: TypeAlias = int
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """A node that has registered. ``ms_left`` is how long it is taken to be alive unless it says so again."""
+    """A registered node. ``ms_left`` is how long it counts as alive unless it renews."""
 
     node_id: int
     incarnation: str
@@ -34,7 +34,7 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class LeaseInfo:
-    """Who has, or had, a partition. ``ms_left`` is none where it was given back."""
+    """The current or last holder of a partition. ``ms_left`` is none where the lease was released."""
 
     partition: TopicPartition
     epoch: int
@@ -50,7 +50,7 @@ class LeaseInfo:
 
 @dataclass(frozen=True, slots=True)
 class LeadershipView:
-    """Every node and every lease. A partition without a lease never had one."""
+    """Every node and every lease. A partition without a lease never had a holder."""
 
     nodes: tuple[NodeInfo, ...] = ()
     leases: tuple[LeaseInfo, ...] = ()
@@ -60,7 +60,7 @@ class LeadershipView:
         object.__setattr__(self, "by_partition", {lease.partition: lease for lease in self.leases})
 
     def later(self, millis: Millis) -> Self:
-        """The same after a while without news: times run on, and out."""
+        """The same view ``millis`` later: that much is taken off every ``ms_left``."""
         return replace(
             self,
             nodes=tuple(replace(node, ms_left=node.ms_left - millis) for node in self.nodes),
@@ -71,7 +71,7 @@ class LeadershipView:
         )
 
     def workers(self) -> list[NodeInfo]:
-        """The nodes that may lead something, by id."""
+        """The nodes that can lead partitions, by id."""
         return sorted(
             (node for node in self.nodes if node.is_alive and not node.draining), key=lambda node: node.node_id
         )

@@ -1,7 +1,7 @@
-"""Drives a node: feeds it what happens, in one line, and carries out what it wants, in order.
+"""Drives a node: hands it inputs one at a time and applies its effects in order.
 
-One writer: everything runs on the event loop, and a step never begins before the last one's effects are worked off. An
-append's end that comes at once waits its turn behind them.
+One writer: everything runs on the event loop, and a step begins only when the effects of the last one are applied. An
+append that completes at once waits behind them.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from rejoin.protocol.records.consumer_offsets import Record
 from rejoin.protocol.types import TopicPartition
 
 DRAIN_SECONDS: Final = 5.0
-"""How long a node that stops may take to hand over what it leads."""
+"""How long a stopping node may take to hand over its partitions."""
 
 
 class Runtime:
-    """A node at work. ``start`` makes it lead what its leadership says: everything, unless there are other nodes.
+    """A running node. ``start`` makes it lead what its leadership decides: everything, unless there are other nodes.
 
     With a topics log, changes of topics are stored there; the node must have been made for one.
     """
@@ -82,7 +82,7 @@ class Runtime:
         self._logger: Any = structlog.get_logger("coordinator").bind()
 
     async def start(self, host: str, port: int) -> None:
-        """Become a node of the cluster, reachable under this address. Raises :class:`StoreProblem`."""
+        """Join the cluster under this address. Raises :class:`StoreProblem`."""
         self.broker = Broker(self.node.settings.broker_id, host, port)
         await self._log.start()
         if self.topics is not None:
@@ -115,7 +115,7 @@ class Runtime:
         return dict(self._leading)
 
     def elect(self, partition: TopicPartition) -> bool:
-        """Lead a partition; false where other nodes have a say in that."""
+        """Lead a partition; false where leases decide that."""
         return self.leadership.elect(partition)
 
     def resign(self, partition: TopicPartition) -> bool:
@@ -123,16 +123,16 @@ class Runtime:
         return self.leadership.resign(partition)
 
     def lead_everything(self) -> None:
-        """Lead every partition, with one line in the log for all of them."""
-        assert isinstance(self.leadership, SoleLeader), "only who is alone can have everything"
+        """Lead every partition, with one log line for all of them."""
+        assert isinstance(self.leadership, SoleLeader), "only a single node leads everything"
         self.leadership.lead_everything()
 
-    def take_lead(self, partition: TopicPartition, epoch: int) -> None:
+    def start_leading(self, partition: TopicPartition, epoch: int) -> None:
         """See :class:`rejoin.coordinator.leadership.base.PartitionHost`, here and below."""
         self._leading[partition] = epoch
         self._take_in(Elected(partition, epoch))
 
-    def give_lead(self, partition: TopicPartition) -> None:
+    def stop_leading(self, partition: TopicPartition) -> None:
         self._leading.pop(partition, None)
         self.load_ms.pop(partition, None)
         self._take_in(Resigned(partition))
@@ -143,27 +143,27 @@ class Runtime:
     def quietly(self) -> AbstractContextManager[None]:
         return self._publisher.quietly()
 
-    # --- what happens
+    # --- inputs and effects
 
     def submit(self, request: Request, context: Context) -> PendingReply:
-        """Hand in a request. Its reply may be there already when this returns."""
+        """Hand in a request. The reply may already be set when this returns."""
         pending = PendingReply()
         self._take_in(Received(pending, request, context))
         return pending
 
     def hand_in(self, what: Input) -> None:
-        """Hand in anything else that can happen."""
+        """Hand in any other input."""
         self._take_in(what)
 
     async def topics_settled(self) -> None:
-        """Return when every change of the topics that was wanted is stored, or refused."""
+        """Return when every requested change of topics is stored or refused."""
         if not self.node.topics_settled:
             settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._settling.append(settled)
             await settled
 
     def go_on_with(self, node: Node, leading: dict[TopicPartition, int]) -> None:
-        """Drive another node from here on, which led these partitions when it was last driven."""
+        """Replace the node by another, which led these partitions when it was last driven."""
         assert not self._driving, "a node is not replaced while it is driven"
         self.node = node
         self._leading = dict(leading)
@@ -177,13 +177,13 @@ class Runtime:
         if self._driving:
             inbox.append(what)
             return
-        # Whoever slept past his leases must not answer anything before he knows that he has lost them.
+        # A node that slept past the end of its leases must stop leading before it answers anything.
         if self.leadership.valid_until != FOREVER and steady_ms() >= self.leadership.valid_until:
-            self.leadership.lapse()
+            self.leadership.expire()
         inbox.append(what)
         self._driving = True
-        # What a step brings about at once belongs to its instant, as on a virtual clock: else a millisecond that ends
-        # in between would show in the events.
+        # Inputs that a step causes at once share its instant, as on a virtual clock: the events then do not depend on
+        # when a millisecond ends.
         now = self.clock.now()
         try:
             while inbox:
@@ -223,7 +223,7 @@ class Runtime:
                 self._publisher.publish(effect, now)
 
     def _give_up(self, what: Input, problem: Exception) -> None:
-        # The core answers for its own shards; what gets here broke outside all of them.
+        # The core handles failures of its shards; this one happened outside all of them.
         self.core_failures += 1
         self._logger.error("core_raised", input=type(what).__name__, problem=repr(problem), exc_info=problem)
         if isinstance(what, Received) and isinstance(what.token, PendingReply):
@@ -247,7 +247,7 @@ class Runtime:
         self._log.read(partition, epoch, piece)
 
     def _set_alarm(self) -> None:
-        """One alarm for the next deadline. One that rings too early, since the deadline moved on, is just set again."""
+        """Keep one alarm for the next deadline. One that rings before a deadline that has moved is set again."""
         deadline = self.node.next_deadline()
         if deadline is None:
             return

@@ -175,7 +175,7 @@ def _leases(metrics: Metrics, node: NodeView) -> Iterator[Metric]:
     yield _family("gauge", "rejoin_partitions_led", "Partitions that this node leads, by topic.", samples)
     yield _by_label(
         "rejoin_leases_total",
-        "Leases taken, given back and lapsed; times that the store or this node's id could not be had.",
+        "Leases acquired, released and expired; failures to reach the store; conflicts over this node's id.",
         "what",
         metrics.leases,
     )

@@ -97,7 +97,7 @@ class PostgresStore(Store):
     """One database for all nodes of a cluster."""
 
     def __init__(self, url: str, settings: Settings, metrics: Metrics) -> None:
-        from rejoin.coordinator.leadership.lease_driver import LeaseHolder  # noqa: PLC0415
+        from rejoin.coordinator.leadership.lease_driver import LeaseDriver  # noqa: PLC0415
         from rejoin.coordinator.leadership.lease_store import LeaseStore  # noqa: PLC0415
         from rejoin.coordinator.storage.postgres.database import Database  # noqa: PLC0415
         from rejoin.coordinator.storage.postgres.log import PostgresLog  # noqa: PLC0415
@@ -107,7 +107,7 @@ class PostgresStore(Store):
         partitions, lease_ms = _offsets_partitions(settings), settings.broker_session_timeout_ms
         self._database = Database(url)
         self._leases = LeaseStore(self._database, incarnation, partitions, lease_ms)
-        self._holder = LeaseHolder(
+        self._holder = LeaseDriver(
             self._leases, settings.broker_id, incarnation, partitions, lease_ms, self._know_topics
         )
         self._runtime: Runtime | None = None
@@ -132,7 +132,7 @@ class PostgresStore(Store):
         if what != CLUSTER_CHANGED:
             self._topics().catch_up_soon()
         if what != TOPICS_CHANGED:
-            self._holder.nudge()
+            self._holder.on_store_changed()
 
     async def _know_topics(self) -> bool:
         """Catch up with the topics before groups are loaded whose offsets are of topics that others have made."""

@@ -1,4 +1,4 @@
-"""The store of leases in memory: carries out ``Beat``, ``Take`` and ``GiveBack`` by the virtual clock."""
+"""The store of leases in memory: carries out ``Renew``, ``Acquire`` and ``Release`` by the virtual clock."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.leadership.leases import (
-    Beat,
-    BeatResult,
-    GiveBack,
-    GiveBackResult,
+    Acquire,
+    AcquireResult,
     LeaseInput,
     Refusal,
+    Release,
+    ReleaseResult,
+    Renew,
+    RenewResult,
     Request,
-    Take,
-    TakeResult,
 )
 from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, NodeInfo
 from rejoin.protocol.types import TopicPartition
@@ -23,7 +23,7 @@ from rejoin.protocol.types import TopicPartition
 
 @dataclass
 class LeaseRow:
-    """The row of a node or of a lease; a lease that was given back does not expire."""
+    """The row of a node or of a lease; a released lease does not expire."""
 
     node_id: int
     incarnation: str
@@ -43,14 +43,14 @@ class MemoryLeaseStore:
 
     def carry_out(self, request: Request, node_id: int, incarnation: str, now: float) -> LeaseInput:
         match request:
-            case Beat():
-                return self._beat(request, node_id, incarnation, now)
-            case Take():
-                return self._take(request, node_id, incarnation, now)
-            case GiveBack():
-                return self._give(request, node_id, incarnation)
+            case Renew():
+                return self._renew(request, node_id, incarnation, now)
+            case Acquire():
+                return self._acquire(request, node_id, incarnation, now)
+            case Release():
+                return self._release(request, node_id, incarnation)
 
-    def _beat(self, request: Beat, node_id: int, incarnation: str, now: float) -> LeaseInput:
+    def _renew(self, request: Renew, node_id: int, incarnation: str, now: float) -> LeaseInput:
         row = self.nodes.get(node_id)
         if row is not None and row.incarnation != incarnation and (row.expires_at or 0) > now:
             return Refusal(self._node(row, now))
@@ -61,9 +61,9 @@ class MemoryLeaseStore:
             if lease.incarnation == incarnation and lease.epoch == epoch and self._live(lease, now):
                 lease.expires_at = now + self.lease_ms
                 renewed.append(partition)
-        return BeatResult(tuple(renewed), self.view(now))
+        return RenewResult(tuple(renewed), self.view(now))
 
-    def _take(self, request: Take, node_id: int, incarnation: str, now: float) -> LeaseInput:
+    def _acquire(self, request: Acquire, node_id: int, incarnation: str, now: float) -> LeaseInput:
         epochs = {}
         for partition in request.partitions:
             lease = self.leases.get(partition)
@@ -71,15 +71,15 @@ class MemoryLeaseStore:
                 continue
             epochs[partition] = 0 if lease is None else lease.epoch + 1
             self.leases[partition] = LeaseRow(node_id, incarnation, now + self.lease_ms, epochs[partition])
-        return TakeResult(epochs)
+        return AcquireResult(epochs)
 
-    def _give(self, request: GiveBack, node_id: int, incarnation: str) -> LeaseInput:
+    def _release(self, request: Release, node_id: int, incarnation: str) -> LeaseInput:
         for partition, lease in self.leases.items():
             if lease.incarnation == incarnation and (request.leave or request.held.get(partition) == lease.epoch):
                 lease.expires_at = None
         if request.leave and node_id in self.nodes and self.nodes[node_id].incarnation == incarnation:
             del self.nodes[node_id]
-        return GiveBackResult()
+        return ReleaseResult()
 
     @staticmethod
     def _live(lease: LeaseRow, now: float) -> bool:

@@ -15,17 +15,17 @@ from typing import Final
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import ClusterSeen, Elected, Resigned
 from rejoin.coordinator.leadership.leases import (
-    Beat,
-    GiveBack,
+    Acquire,
+    AcquireResult,
     Lead,
     LeaseInput,
     Leases,
-    Nudge,
+    Release,
+    Renew,
     Request,
     Resign,
     StopLeading,
-    Take,
-    TakeResult,
+    StoreChanged,
     Tick,
     Unreachable,
 )
@@ -79,7 +79,7 @@ class NodeLeases:
         leases = self.leases
         for effect in leases.step(what, self.cluster.world.now):
             match effect:
-                case Beat() | Take() | GiveBack():
+                case Renew() | Acquire() | Release():
                     self._ask(effect)
                 case Lead():
                     self.node.hand_in(Elected(effect.partition, effect.epoch))
@@ -189,16 +189,16 @@ class LeasedCluster(Cluster):
         return not self._paths_to_store[node].cuts
 
     def carry_out(self, request: Request, by: NodeLeases) -> LeaseInput:
-        """Carry out a node's request in the store, and nudge the others if it changed something."""
+        """Carry out a node's request in the store, and notify the other nodes if it changed something."""
         answer = self.store.carry_out(request, by.node.broker.node_id, by.incarnation, self.world.now)
-        if isinstance(answer, TakeResult):
+        if isinstance(answer, AcquireResult):
             for partition, epoch in answer.epochs.items():
                 self.disk.log(partition).epoch = epoch
-        if not isinstance(request, Beat):
+        if not isinstance(request, Renew):
             for node in self.nodes:
                 if node.lease_holder is not None and self.reaches_store(node):
                     delay = self.random.randint(1, max(1, self.gossip_ms))
-                    self.world.control(self.world.now + delay, node.lease_holder.hand_in, Nudge())
+                    self.world.control(self.world.now + delay, node.lease_holder.hand_in, StoreChanged())
         return answer
 
     def cut_off(self, nodes: list[NodeActor]) -> None:

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.leadership.leases import (
-    Beat,
-    BeatResult,
+    Acquire,
     Drain,
-    GiveBack,
     Lead,
     LeaseInput,
     Leases,
     NodeIdConflict,
-    Nudge,
+    Release,
+    Renew,
+    RenewResult,
     Resign,
     StopLeading,
-    Take,
+    StoreChanged,
     Tick,
     Unreachable,
 )
@@ -72,7 +72,7 @@ class Process:
     cut_until: float = 0.0
     back_ms: float = 30.0
     dead: bool = False
-    usurped: int = 0
+    conflicts: int = 0
     request: int = 0
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class Process:
         now = self.clock.at(world.now)
         for effect in self.leases.step(what, now):
             match effect:
-                case Beat() | Take() | GiveBack():
+                case Renew() | Acquire() | Release():
                     self._ask(effect)
                 case Lead():
                     assert effect.partition not in self.leading
@@ -99,7 +99,7 @@ class Process:
                 case StopLeading():
                     del self.leading[effect.partition]
                 case NodeIdConflict():
-                    self.usurped += 1
+                    self.conflicts += 1
         assert {partition: lease.epoch for partition, lease in self.leases.held.items()} == self.leading
         deadline = self.leases.next_deadline()
         if deadline is not None:
@@ -109,7 +109,7 @@ class Process:
         if self.leases.next_deadline() == deadline:
             self.hand_in(Tick())
 
-    def _ask(self, wanted: Beat | Take | GiveBack) -> None:
+    def _ask(self, wanted: Renew | Acquire | Release) -> None:
         world, number = self.world, self.request
         random = world.random
         world.at(world.now + TIMEOUT_MS, lambda: self.hand_in(Unreachable(), number))
@@ -121,7 +121,7 @@ class Process:
         def arrive() -> None:
             answer = world.store.carry_out(wanted, self.node_id, self.incarnation, world.now)
             world.check()
-            if not isinstance(wanted, Beat):
+            if not isinstance(wanted, Renew):
                 world.notify()
             if random.random() >= world.loss and world.now >= self.cut_until:
                 world.at(world.now + random.uniform(0, self.back_ms), lambda: self.hand_in(answer, number))
@@ -163,7 +163,7 @@ class World:
     def notify(self) -> None:
         for process in self.processes:
             if self.random.random() >= self.loss and self.now >= process.cut_until:
-                self.at(self.now + self.random.uniform(0, 20), lambda process=process: process.hand_in(Nudge()))
+                self.at(self.now + self.random.uniform(0, 20), lambda process=process: process.hand_in(StoreChanged()))
 
     def run(self, until: float) -> None:
         while self._queue and self._queue[0][0] <= until:
@@ -297,7 +297,7 @@ def test_the_second_process_of_a_node_id_is_refused_while_the_first_one_lives() 
     world.run(3_000)
     second = world.start(1)
     world.run(9_000)
-    assert second.usurped > 0
+    assert second.conflicts > 0
     assert second.leading == {}
     assert len(first.leading) == 6
     first.dead = True
@@ -383,14 +383,14 @@ def test_what_was_seen_of_others_runs_out_unless_it_is_seen_again() -> None:
         ),
     )
     leases.step(Tick(), 1_000)
-    leases.step(BeatResult((), view), 1_100)
+    leases.step(RenewResult((), view), 1_100)
     mine = Broker(1, "a", 1)
-    assert leases.next_run_out(1_100) == 2_000
-    assert leases.seen(1_999).leases[0].ms_left == 1
-    assert leases.cluster(mine, view, leases.seen_ms_ago(1_999)).leaders == {offsets_partition(0): 2}
-    assert [node.is_alive for node in leases.seen(2_000).nodes] == [True, False]
-    known = leases.cluster(mine, view, leases.seen_ms_ago(2_000))
+    assert leases.next_expiry(1_100) == 2_000
+    assert leases.view_at(1_999).leases[0].ms_left == 1
+    assert leases.cluster(mine, view, leases.view_age_ms(1_999)).leaders == {offsets_partition(0): 2}
+    assert [node.is_alive for node in leases.view_at(2_000).nodes] == [True, False]
+    known = leases.cluster(mine, view, leases.view_age_ms(2_000))
     assert known.leaders == {}
     assert [broker.node_id for broker in known.brokers] == [1, 2], "it may be there, with nobody to say so"
-    assert leases.next_run_out(2_000) is None
-    assert leases.seen(9_000).leases[1].ms_left is None, "what was given back has no end"
+    assert leases.next_expiry(2_000) is None
+    assert leases.view_at(9_000).leases[1].ms_left is None, "a released lease does not expire"

@@ -14,7 +14,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from rejoin.coordinator.leadership.lease_driver import LeaseHolder
+from rejoin.coordinator.leadership.lease_driver import LeaseDriver
 from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options, StartFailed
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.protocol.errors import ErrorCode
@@ -164,8 +164,8 @@ async def test_the_cluster_shows_nodes_leases_epochs_and_load_times(three: Nodes
     async with three.session.get(three.apps[2].url + "/metrics") as answer:
         lines = (await answer.text()).splitlines()
     assert 'rejoin_partitions_led{topic="__consumer_offsets"} 2.0' in lines
-    assert any(line.startswith('rejoin_leases_total{what="taken"} ') for line in lines)
-    assert 'rejoin_leases_total{what="lapsed"} 0.0' in lines
+    assert any(line.startswith('rejoin_leases_total{what="acquired"} ') for line in lines)
+    assert 'rejoin_leases_total{what="expired"} 0.0' in lines
 
 
 async def test_a_group_that_is_too_large_for_its_new_coordinator_rebalances_on_load(postgres: str) -> None:
@@ -345,7 +345,7 @@ MEND = "DROP TRIGGER full_disk ON log; DROP FUNCTION refuse;"
 
 async def test_a_second_node_of_the_same_number_is_refused_in_plain_words(postgres: str) -> None:
     async with cluster(postgres, 1) as nodes:
-        with pytest.raises(StoreProblem, match=r"node 1 is there already, at 127.0.0.1:\d+, and alive.*broker.id"):
+        with pytest.raises(StoreProblem, match=r"node 1 is already running at 127.0.0.1:\d+.*broker.id"):
             await App(Options(settings=settings(1), port=0, store=postgres)).start()
         assert len(nodes.apps[1].runtime.leading) == PARTITIONS
 
@@ -364,10 +364,10 @@ async def test_a_node_that_was_killed_tells_what_its_next_process_waits_for_and_
 
         async def waits() -> bool:
             shown.update(await processes.look(node, "/readyz") or {})
-            return "former lease" in shown.get("problem", "")
+            return "previous lease" in shown.get("problem", "")
 
         await processes.until(waits, "nobody says what it waits for")
-        assert re.fullmatch(r"waiting for node 1's former lease, which has [1-9]\d* ms left", shown["problem"])
+        assert re.fullmatch(r"waiting for node 1's previous lease to expire, [1-9]\d* ms left", shown["problem"])
         assert shown["status"] == "not-ready"
         assert (await processes.look(node, "/healthz"))["status"] == "starting"
         async with processes.session.get(node.url + "/readyz") as ready:
@@ -383,17 +383,17 @@ async def test_a_node_that_was_killed_tells_what_its_next_process_waits_for_and_
     finally:
         await processes.close()
     said = [json.loads(line) for line in (tmp_path / "node-1.log").read_text().splitlines()]
-    (waiting,) = [line for line in said if line["event"] == "waiting_for_former_lease"]
+    (waiting,) = [line for line in said if line["event"] == "waiting_for_previous_lease"]
     assert waiting["node_id"] == 1
     assert 0 < waiting["ms_left"] <= 60_000
     assert (said[-1]["event"], said[-1]["started"]) == ("stopped", False)
-    assert "node_id_taken" not in {line["event"] for line in said}
+    assert "node_id_conflict" not in {line["event"] for line in said}
 
 
 async def test_a_node_with_another_number_of_offsets_partitions_is_refused(postgres: str) -> None:
     async with cluster(postgres, 1):
         app = App(Options(settings=settings(2, offsets_topic_num_partitions=7), port=0, store=postgres))
-        with pytest.raises(StoreProblem, match="made for 6 offsets partitions, and this node is set to 7"):
+        with pytest.raises(StoreProblem, match="created with 6 offsets partitions, this node is set to 7"):
             await app.start()
 
 
@@ -401,14 +401,14 @@ async def test_a_node_asleep_past_its_leases_answers_nothing_before_it_has_given
     app = three.leader(GROUP)
     member_id, generation = await stable(three, app, GROUP)
     leadership = app.runtime.leadership
-    assert isinstance(leadership, LeaseHolder)
+    assert isinstance(leadership, LeaseDriver)
     # As on waking: its clock has gone on, and nothing else has had its turn yet.
     for lease in leadership._leases.held.values():
         lease.valid_until -= 2 * LEASE_MS
     leadership.valid_until -= 2 * LEASE_MS
     answer = await three.call(app, "Heartbeat", beat(GROUP, member_id, generation), 4)
     assert answer["errorCode"] == ErrorCode.NOT_COORDINATOR
-    assert leadership.counts["lapsed"] > 0
+    assert leadership.counts["expired"] > 0
 
 
 @pytest.mark.parametrize(
