@@ -1,7 +1,7 @@
-"""Why: rules over the tables that say in plain words what is wrong with a group and which setting to change.
+"""Why a group rebalances: rules over the tables, each naming what is wrong and which setting to change.
 
 Each rule is a function of one group's :class:`~pipeline.findings.history.GroupHistory`: the rows of the tables that are
-about it. :func:`findings` brings those rows together on Spark, group by group, and makes the table.
+about it. :func:`findings` groups those rows on Spark and makes the table.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def findings(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
     ends = ends_of_runs(events).select("run_id", F.col("ends_at_ms").alias("end_ms"))
     parts = [
         _part("rebalance", tables["rebalances"]),
-        _part("stay", tables["member_sessions"]),
+        _part("session", tables["member_sessions"]),
         _part("balance", tables["balance"]),
-        _part("stop", stops_of(tables["pauses"])),
+        _part("pauses", pauses_by_generation(tables["pauses"])),
         _part("owned", _first_owned(tables["ownership"])),
         _part("loss", _losses(tables["records"])),
         _part("event", _events(events, tables["member_sessions"])),
@@ -53,8 +53,8 @@ def _part(kind: str, table: DataFrame) -> DataFrame:
     return table.select("run_id", "group_id", F.struct(*names).alias(kind))
 
 
-def stops_of(pauses: DataFrame) -> DataFrame:
-    """Pauses by the generation that ended them: rows of :class:`~rejoin.pipeline.findings.history.Stop`."""
+def pauses_by_generation(pauses: DataFrame) -> DataFrame:
+    """Pauses by the generation that ended them: rows of :class:`~rejoin.pipeline.findings.history.GenerationPauses`."""
     return (
         pauses.where(
             F.col("generation_to").isNotNull() & F.col("ended_at_ms").isNotNull() & (F.col("end") == "assigned")
@@ -94,15 +94,15 @@ def _events(events: DataFrame, sessions: DataFrame) -> DataFrame:
     names = [each.name for each in fields(ROWS["event"])]
     wanted = events.where(F.col("event").isin(*READ_ONE_BY_ONE))
     of_groups = wanted.where(F.col("group_id").isNotNull()).select("run_id", "group_id", *names)
-    # What befalls a topic concerns every group that reads it.
+    # An event of a topic concerns every group that reads it.
     readers = sessions.select("run_id", "group_id", F.explode("topics").alias("topic")).distinct()
     of_topics = _of_topics(wanted, readers, names)
     return of_groups.unionByName(of_topics)
 
 
 def _of_topics(wanted: DataFrame, readers: DataFrame, names: list[str]) -> DataFrame:
-    told = wanted.where(F.col("group_id").isNull() & F.col("topic").isNotNull()).drop("group_id")
-    return told.join(readers, ["run_id", "topic"], "inner").select("run_id", "group_id", *names)
+    of_topics = wanted.where(F.col("group_id").isNull() & F.col("topic").isNotNull()).drop("group_id")
+    return of_topics.join(readers, ["run_id", "topic"], "inner").select("run_id", "group_id", *names)
 
 
 def _judge_group(table: pa.Table) -> pa.Table:

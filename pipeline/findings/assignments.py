@@ -12,7 +12,7 @@ from rejoin.pipeline.findings.phrases import first, last, probably, share, when
 from rejoin.pipeline.findings.words import count, names, period, seconds, span
 
 WORTH_IT_S: Final = 1.0
-"""Consumer-seconds below which nobody should change an assignor."""
+"""Consumer-seconds below which a change of the assignor is not worth it."""
 SOME_OF_THE_TIME: Final = 0.2
 """What lasted for less than this share of the group's time does not matter (cooperative ones are uneven in between)."""
 MUCH: Final = 1.25
@@ -27,16 +27,16 @@ def eager_assignor(history: GroupHistory) -> Iterator[Finding]:
     if not rebalances or cost < WORTH_IT_S:
         return
     protocols = list(dict.fromkeys(each.protocol or "" for each in rebalances))
-    told = [each for each in rebalances if each.moved is not None]
-    owned = sum(each.owned_before or 0 for each in told)
-    changed = sum((each.moved or 0) + (each.regained or 0) for each in told)
+    counted = [each for each in rebalances if each.moved is not None]
+    owned = sum(each.owned_before or 0 for each in counted)
+    changed = sum((each.moved or 0) + (each.regained or 0) for each in counted)
     stayed = max(0, owned - changed)
-    stops = sum(stop.pauses for stop in history.stops if stop.kind == "stop-the-world")
+    stops = sum(each.pauses for each in history.pauses if each.kind == "stop-the-world")
     over = f" in {count(stops, 'pause')}" if stops else ""
     kept = (
         f" {stayed:,} of {owned:,} times a partition went back to the consumer that had given it up." if stayed else ""
     )
-    both = all(COOPERATIVE in (stay.protocols or ()) for stay in history.stays) and bool(history.stays)
+    both = all(COOPERATIVE in (session.protocols or ()) for session in history.sessions) and bool(history.sessions)
     exact = all_exact(rebalances) and history.costs_are_known
     moved_anyway = "" if "sticky" in protocols or not changed else " It also moves fewer partitions."
     how = (
@@ -51,16 +51,15 @@ def eager_assignor(history: GroupHistory) -> Iterator[Finding]:
     yield Finding(
         "eager-assignor",
         f"{probably(exact)}{names(protocols)} stopped every consumer in {count(len(rebalances), 'rebalance')}",
-        f"{share(history, rebalances)} {when(rebalances)} used {names(protocols)}, which is eager: everybody gave up "
-        f"everything first, and consumers stood still for {'' if exact else 'up to '}{seconds(cost * 1_000)} s, added "
-        "up"
-        f"{over}.{kept}",
+        f"{share(history, rebalances)} {when(rebalances)} used {names(protocols)}, which is eager: every member gave "
+        "up all its partitions first, and consumers stood still for "
+        f"{'' if exact else 'up to '}{seconds(cost * 1_000)} s, added up{over}.{kept}",
         cost,
         first(rebalances),
         last(rebalances),
         setting="partition.assignment.strategy",
-        advice="Use org.apache.kafka.clients.consumer.CooperativeStickyAssignor: consumers go on with all that stays "
-        "theirs."
+        advice="Use org.apache.kafka.clients.consumer.CooperativeStickyAssignor: consumers go on "
+        "with the partitions that they keep."
         f"{moved_anyway} {how}",
         numbers={
             "rebalances": len(rebalances),
@@ -78,7 +77,7 @@ def eager_assignor(history: GroupHistory) -> Iterator[Finding]:
 def unbalanced_assignor(history: GroupHistory) -> Iterator[Finding]:
     """Some members have much more than others although all subscribe to the same: range shares out each topic apart, so
     the first members get one more of every topic."""
-    subscriptions = {tuple(sorted(stay.topics)) for stay in history.stays if stay.topics is not None}
+    subscriptions = {tuple(sorted(session.topics)) for session in history.sessions if session.topics is not None}
     if len(subscriptions) > 1:
         return
     uneven: dict[str, list[Balance]] = defaultdict(list)

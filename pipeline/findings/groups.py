@@ -1,4 +1,4 @@
-"""What befell the group as a whole: storms, topics that grew, coordinators that moved, records that were lost."""
+"""What concerns the group as a whole: storms, topics that grew, coordinators that moved, records that were lost."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _is_cold_start(chain: Sequence[ObservedRebalance]) -> bool:
 
 
 def topic_growth(history: GroupHistory) -> Iterator[Finding]:
-    """A topic got more partitions. Nobody reads them before the leader has looked at its metadata again, up to
+    """A topic got more partitions. They have no reader before the leader refreshes its metadata, up to
     metadata.max.age.ms later."""
     grown = _growths(history.events)
     for event, before in grown:
@@ -151,17 +151,17 @@ _AGE: Final = (
 
 
 def _growths(events: Sequence[ObservedEvent]) -> list[tuple[ObservedEvent, int]]:
-    """Events that tell of more partitions than any before, with how many there were."""
+    """Events that report more partitions than any before, each with the number before."""
     by_topic: dict[str, list[ObservedEvent]] = defaultdict(list)
     for event in events:
         if event.topic and event.partition_count:
             by_topic[event.topic].append(event)
     found = []
-    for told in by_topic.values():
-        # A simulation's nodes hear late of what was done from outside.
-        outside = [event for event in told if event.event == "topic_written"]
+    for reported in by_topic.values():
+        # A simulation's nodes learn late of a change from outside.
+        outside = [event for event in reported if event.event == "topic_written"]
         known = 0
-        for event in outside or told:
+        for event in outside or reported:
             now, before = event.partition_count or 0, known or event.previous_partition_count or 0
             if 0 < before < now:
                 found.append((event, before))
@@ -175,15 +175,15 @@ def _grown(history: GroupHistory, event: ObservedEvent, before: int) -> Finding:
     waits = [max(0, first_owned[number] - event.at_ms) for number in range(before, now) if number in first_owned]
     never = [number for number in range(before, now) if number not in first_owned]
     to_the_end = max(0, history.end_ms - event.at_ms)
-    told = bool(first_owned)
-    unread_s = (sum(waits) + len(never) * to_the_end) / 1_000 if told else 0.0
+    owners_known = bool(first_owned)
+    unread_s = (sum(waits) + len(never) * to_the_end) / 1_000 if owners_known else 0.0
     caused = [
         each
         for each in history.later
         if each.prepared_at_ms >= event.at_ms and (each.client_reason or "").startswith(METADATA_CHANGED)
     ][:1]
-    if not told:
-        outcome = "Who read the new ones, and from when on, is not told."
+    if not owners_known:
+        outcome = "The source does not say when the new ones were first read."
     elif never:
         outcome = (
             f"{_the_new(len(never), now - before)} had no owner to the end of the journal, {span(to_the_end)} later: "
@@ -193,13 +193,19 @@ def _grown(history: GroupHistory, event: ObservedEvent, before: int) -> Finding:
         )
     else:
         outcome = f"The new ones had an owner {spans(waits)} later."
-    quick = told and not never and max(waits, default=0) <= UNREAD_MS
+    quick = owners_known and not never and max(waits, default=0) <= UNREAD_MS
     # What the new partitions would have kept busy, in consumers.
     cost = history.cost_s(caused) + (unread_s / now * _members(history, event.at_ms) if now else 0.0)
     return Finding(
         "topic-growth",
         f"{event.topic} grew from {before} to {now} partitions"
-        + ("; the new ones were not read" if never and told else f", read after {spans(waits)}" if waits else ""),
+        + (
+            "; the new ones were not read"
+            if never and owners_known
+            else f", read after {spans(waits)}"
+            if waits
+            else ""
+        ),
         f"{event.topic} grew from {before} to {now} partitions {period(event.at_ms, event.at_ms)}. {outcome}"
         + (f" They were unread for {seconds(unread_s * 1_000)} partition-seconds." if unread_s else ""),
         cost,
@@ -212,14 +218,14 @@ def _grown(history: GroupHistory, event: ObservedEvent, before: int) -> Finding:
         numbers={
             "partitions_before": before,
             "partitions_after": now,
-            "never_owned": len(never) if told else 0,
-            "longest_unread_ms": max([*waits, *([to_the_end] if never and told else [])], default=0),
+            "never_owned": len(never) if owners_known else 0,
+            "longest_unread_ms": max([*waits, *([to_the_end] if never and owners_known else [])], default=0),
             "partition_seconds_unread": unread_s,
         },
         rebalances=[each.rebalance_id for each in caused],
         evidence=[event.as_evidence()],
         exact=all_exact([event]),
-        severity=HIGH if never and told else LOW if quick else None,
+        severity=HIGH if never and owners_known else LOW if quick else None,
     )
 
 
@@ -300,19 +306,18 @@ def coordinator_failover(history: GroupHistory) -> Iterator[Finding]:
 
 
 def lost_records(history: GroupHistory) -> Iterator[Finding]:
-    """Records were gone past by a commit and processed by nobody."""
+    """Records were passed over by a commit and never processed."""
     if not history.losses:
         return
     records = sum(loss.records for loss in history.losses)
     places = [f"{loss.topic}-{loss.partition}" for loss in history.losses]
     yield Finding(
         "lost-records",
-        f"{count(records, 'record')} lost: committed, but processed by nobody",
-        f"{count(records, 'record')} of {count(len(places), 'partition')} ({names(places)}) were gone past and "
-        "processed by "
-        "nobody "
+        f"{count(records, 'record')} lost: committed, but never processed",
+        f"{count(records, 'record')} of {count(len(places), 'partition')} ({names(places)}) were passed over and "
+        "never processed "
         f"{period(min(loss.first_ms for loss in history.losses), max(loss.last_ms for loss in history.losses))}: their "
-        "offsets had been committed, or passed over, before the work was done, and then the consumer went.",
+        "offsets were committed before the work was done, and then the consumer stopped.",
         0.0,
         min(loss.first_ms for loss in history.losses),
         max(loss.last_ms for loss in history.losses),

@@ -1,4 +1,4 @@
-"""What the rules look at: the rows of one group, from all tables, in the order of time."""
+"""What the rules look at: the rows of one group, from all tables, by time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 from rejoin.pipeline.schemas import EXACT
 
 POLL_TIMEOUT: Final = "consumer poll timeout has expired"
-"""How the reason begins with which a consumer leaves that did not poll within max.poll.interval.ms (KIP-800)."""
+"""How the reason begins that a consumer gives when it did not poll within max.poll.interval.ms (KIP-800)."""
 METADATA_CHANGED: Final = "cached metadata has changed"
-"""What a leader says that joins again since the topics of the group are not as they were."""
+"""How the reason begins that a leader gives when it rejoins because the group's topics changed."""
 EAGER: Final = ("range", "roundrobin", "sticky")
 """Kafka's assignors that speak the eager protocol only (KIP-429)."""
 COOPERATIVE: Final = "cooperative-sticky"
@@ -60,12 +60,12 @@ class ObservedRebalance:
 
     @property
     def until_ms(self) -> int:
-        """Its end, or its beginning if that is all that is known."""
+        """Its end, or its beginning if the end is not known."""
         return self.prepared_at_ms if self.ended_at_ms is None else self.ended_at_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class MemberSession:
     """Of the table ``member_sessions``."""
 
     member_id: str
@@ -88,17 +88,17 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
-    """Of the table ``pauses``: those that one generation ended, drawn together."""
+class GenerationPauses:
+    """Of the table ``pauses``: those that one generation ended, summed up."""
 
     generation_to: int
     kind: str
     pauses: int
     stopped_ms: int
-    """Consumers that owned nothing, summed up."""
+    """Over all consumers that owned nothing."""
     ended_at_ms: int
     guessed: bool | None
-    """Whether the coordinator's view was all there was to conclude it from."""
+    """Whether it is concluded from the coordinator's events alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """Of the table ``ownership``: when a partition was first owned by anybody."""
+    """Of the table ``ownership``: when a partition first had an owner."""
 
     topic: str
     partition: int
@@ -128,7 +128,7 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class ObservedLoss:
-    """Of the table ``records``: what was never processed, of one partition."""
+    """Of the table ``records``: the records of one partition that were never processed."""
 
     topic: str
     partition: int
@@ -160,7 +160,7 @@ class ObservedEvent:
     confidence: str | None
 
     def as_evidence(self) -> dict[str, Any]:
-        """Where the event is to be found."""
+        """Where to find the event."""
         return {name: getattr(self, name) for name in ("source", "node", "seq", "at_ms", "event", "file", "line")}
 
 
@@ -178,8 +178,8 @@ READ_ONE_BY_ONE: Final = (
 
 ROWS: Final[dict[str, type[Any]]] = {
     "rebalance": ObservedRebalance,
-    "stay": Stay,
-    "stop": Stop,
+    "session": MemberSession,
+    "pauses": GenerationPauses,
     "balance": Balance,
     "owned": Owned,
     "loss": ObservedLoss,
@@ -189,19 +189,19 @@ ROWS: Final[dict[str, type[Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
-    """The same client went and came back: two stays, and how long it was away (below 0: it came before it went)."""
+class Absence:
+    """A client left and came back: its two sessions, and the time between (below 0: it came back before it left)."""
 
     who: str
-    before: Stay
-    after: Stay
+    before: MemberSession
+    after: MemberSession
     away_ms: int
     exact: bool
-    """Whether both are surely the same one; else one went and another one came."""
+    """Whether both are known to be the same client."""
 
     @property
     def gone_at_ms(self) -> int:
-        """When the coordinator took it for gone."""
+        """When the coordinator removed it."""
         return self.before.ended_at_ms or 0
 
     @property
@@ -218,8 +218,8 @@ class GroupHistory:
     end_ms: int
     """The last instant of the run."""
     rebalances: list[ObservedRebalance] = field(default_factory=list)
-    stays: list[Stay] = field(default_factory=list)
-    stops: list[Stop] = field(default_factory=list)
+    sessions: list[MemberSession] = field(default_factory=list)
+    pauses: list[GenerationPauses] = field(default_factory=list)
     balances: list[Balance] = field(default_factory=list)
     owned: list[Owned] = field(default_factory=list)
     losses: list[ObservedLoss] = field(default_factory=list)
@@ -241,103 +241,105 @@ class GroupHistory:
             group_id,
             end_ms,
             read("rebalance", lambda row: (row.prepared_at_ms, row.rebalance_id)),
-            read("stay", lambda row: (row.joined_at_ms or 0, row.ended_at_ms or end_ms, row.member_id)),
-            read("stop", lambda row: (row.ended_at_ms, row.generation_to, row.kind)),
+            read("session", lambda row: (row.joined_at_ms or 0, row.ended_at_ms or end_ms, row.member_id)),
+            read("pauses", lambda row: (row.ended_at_ms, row.generation_to, row.kind)),
             read("balance", lambda row: (row.at_ms, row.generation or 0)),
             read("owned", lambda row: (row.topic, row.partition)),
             read("loss", lambda row: (row.topic, row.partition)),
             read("event", lambda row: (row.at_ms, row.source, row.node or "", row.seq or 0)),
         )
 
-    # -- who
+    # -- names
 
     @cached_property
-    def by_member(self) -> dict[str, Stay]:
-        """The stay of a member id."""
-        return {stay.member_id: stay for stay in self.stays}
+    def by_member(self) -> dict[str, MemberSession]:
+        """Member id to its session."""
+        return {session.member_id: session for session in self.sessions}
 
     def who(self, member_id: str | None) -> str:
         """What people call a member: its instance id, its client id, or else the member id in short."""
-        stay = self.by_member.get(member_id or "")
-        return self.name_of(stay) if stay is not None else short(member_id)
+        session = self.by_member.get(member_id or "")
+        return self.name_of(session) if session is not None else short(member_id)
 
-    def name_of(self, stay: Stay) -> str:
+    def name_of(self, session: MemberSession) -> str:
         """What people call a member."""
-        if stay.group_instance_id:
-            return stay.group_instance_id
-        key = (stay.client_id, stay.client_host)
-        return stay.client_id if stay.client_id and key not in self._shared else short(stay.member_id)
+        if session.group_instance_id:
+            return session.group_instance_id
+        key = (session.client_id, session.client_host)
+        return session.client_id if session.client_id and key not in self._shared else short(session.member_id)
 
     @cached_property
     def _shared(self) -> set[tuple[str | None, str | None]]:
-        """Clients of one host that cannot be told apart by their client.id."""
+        """Clients of one host that share a client.id."""
         shared = set()
-        for key, stays in self._by_client.items():
-            for one, next_one in pairwise(stays):
+        for key, sessions in self._by_client.items():
+            for one, next_one in pairwise(sessions):
                 went_silently = one.end in ("session-expiry", "did-not-rejoin", "sync-expiry", "replaced")
                 if (one.ended_at_ms or self.end_ms) > (next_one.joined_at_ms or 0) and not went_silently:
                     shared.add(key)
         return shared
 
     @cached_property
-    def _by_client(self) -> dict[tuple[str | None, str | None], list[Stay]]:
+    def _by_client(self) -> dict[tuple[str | None, str | None], list[MemberSession]]:
         found = defaultdict(list)
-        for stay in self.stays:
-            found[stay.client_id, stay.client_host].append(stay)
+        for session in self.sessions:
+            found[session.client_id, session.client_host].append(session)
         return dict(found)
 
     @cached_property
-    def returns(self) -> list[Return]:
-        """Everybody who went and came back, by the time of coming.
+    def absences(self) -> list[Absence]:
+        """Clients that left and came back, by the time of coming back.
 
         Static members are known by their instance id, others by client id and host. Where several have the same ones,
-        or where every start has a new host, whoever comes is taken for the one who went longest ago.
+        or where every start has a new host, a client that joins is paired with the one that left longest ago.
         """
-        found: list[Return] = []
+        found: list[Absence] = []
         seen: set[int] = set()
-        chains: dict[tuple[str, ...], list[Stay]] = defaultdict(list)
-        for stay in self.stays:
-            if stay.group_instance_id:
-                chains["instance", stay.group_instance_id].append(stay)
-            elif stay.client_id and (stay.client_id, stay.client_host) not in self._shared:
-                chains["client", stay.client_id, stay.client_host or ""].append(stay)
-        for stays in chains.values():
-            for before, after in pairwise(stays):
+        chains: dict[tuple[str, ...], list[MemberSession]] = defaultdict(list)
+        for session in self.sessions:
+            if session.group_instance_id:
+                chains["instance", session.group_instance_id].append(session)
+            elif session.client_id and (session.client_id, session.client_host) not in self._shared:
+                chains["client", session.client_id, session.client_host or ""].append(session)
+        for sessions in chains.values():
+            for before, after in pairwise(sessions):
                 if before.ended_at_ms is None or after.joined_at_ms is None or before.end == "replaced":
                     continue
                 seen |= {id(before), id(after)}
                 away = after.joined_at_ms - before.ended_at_ms
                 if away <= PAIRED_WITHIN_MS:
-                    found.append(Return(self.name_of(after), before, after, away, before.confidence in (None, EXACT)))
-        found += self._pairs([stay for stay in self.stays if id(stay) not in seen and not stay.group_instance_id])
+                    found.append(Absence(self.name_of(after), before, after, away, before.confidence in (None, EXACT)))
+        found += self._pairs(
+            [session for session in self.sessions if id(session) not in seen and not session.group_instance_id]
+        )
         return sorted(found, key=lambda each: (each.back_at_ms, each.who))
 
     @cached_property
-    def joins_are_told(self) -> bool:
-        """Whether whoever joins is told of, so that a member that is not told to be back is not back.
+    def all_joins_are_reported(self) -> bool:
+        """Whether the source reports every join, so that a member without one has not come back.
 
-        Coordinators tell it in their journals. Logs of brokers before 2.5 name a new member only where it begins a
-        rebalance, so one that joins in the middle of one is never heard of: only a join that began none, and that is
-        not the return of a static member, shows that all are told.
+        Coordinators report all in their journals. Logs of brokers before 2.5 name a new member only where it begins a
+        rebalance, and never one that joins in the middle of one: a join that began no rebalance, and that is not a
+        static member's restart, shows that the log has all of them.
         """
         if any(each.source == "coordinator" for each in self.rebalances):
             return True
         named = {each.cause_member_id for each in self.rebalances}
-        returned = {stay.group_instance_id for stay in self.stays if stay.end == "replaced"}
+        returned = {session.group_instance_id for session in self.sessions if session.end == "replaced"}
         return any(
-            stay.joined_at_ms is not None
-            and stay.member_id not in named
-            and (stay.group_instance_id is None or stay.group_instance_id not in returned)
-            for stay in self.stays
+            session.joined_at_ms is not None
+            and session.member_id not in named
+            and (session.group_instance_id is None or session.group_instance_id not in returned)
+            for session in self.sessions
         )
 
-    def _pairs(self, stays: list[Stay]) -> list[Return]:
+    def _pairs(self, sessions: list[MemberSession]) -> list[Absence]:
         gone = sorted(
-            (stay for stay in stays if stay.ended_at_ms is not None and stay.end != "replaced"),
-            key=lambda stay: (stay.ended_at_ms or 0, stay.member_id),
+            (session for session in sessions if session.ended_at_ms is not None and session.end != "replaced"),
+            key=lambda session: (session.ended_at_ms or 0, session.member_id),
         )
         found = []
-        for after in stays:
+        for after in sessions:
             if after.joined_at_ms is None:
                 continue
             gone = [one for one in gone if (one.ended_at_ms or 0) > after.joined_at_ms - PAIRED_WITHIN_MS]
@@ -345,36 +347,38 @@ class GroupHistory:
             if before is not None:
                 gone.remove(before)
                 away = after.joined_at_ms - (before.ended_at_ms or 0)
-                found.append(Return(self.name_of(after), before, after, away, False))
+                found.append(Absence(self.name_of(after), before, after, away, False))
         return found
 
-    # -- what it cost
+    # -- costs
 
     @cached_property
     def stopped_ms(self) -> dict[str, int]:
-        """Rebalance to the ms that consumers owned nothing on its account."""
+        """Rebalance to the ms for which it left consumers without partitions."""
         costs = dict.fromkeys((each.rebalance_id for each in self.rebalances), 0)
         by_generation: dict[int, list[ObservedRebalance]] = defaultdict(list)
         for each in self.rebalances:
             if each.generation_to is not None:
                 by_generation[each.generation_to].append(each)
-        for stop in self.stops:
-            # After a failover a generation may come a second time: then it is the last one that began before.
-            made = [one for one in by_generation.get(stop.generation_to, ()) if one.prepared_at_ms <= stop.ended_at_ms]
+        for pause in self.pauses:
+            # After a failover a generation may come a second time: take the last one that began before.
+            made = [
+                one for one in by_generation.get(pause.generation_to, ()) if one.prepared_at_ms <= pause.ended_at_ms
+            ]
             if made:
-                costs[made[-1].rebalance_id] += stop.stopped_ms
+                costs[made[-1].rebalance_id] += pause.stopped_ms
         return costs
 
     def cost_s(self, rebalances: Iterable[ObservedRebalance]) -> float:
         """Consumer-seconds that these rebalances cost.
 
-        What consumers told. Where none told anything: members times the length, the most that it can have been.
+        As consumers reported it; else the upper bound: members times the length.
         """
         return sum(self.cost_of_one_s(each) for each in rebalances)
 
     def cost_of_one_s(self, rebalance: ObservedRebalance) -> float:
         """See :meth:`cost_s`."""
-        if self.stops:
+        if self.pauses:
             return self.stopped_ms[rebalance.rebalance_id] / 1_000
         if rebalance.initial or rebalance.protocol == COOPERATIVE:
             return 0.0
@@ -383,8 +387,8 @@ class GroupHistory:
 
     @property
     def costs_are_known(self) -> bool:
-        """Whether consumers told when they stood still; else costs are the most that they can have been."""
-        return any(not stop.guessed for stop in self.stops)
+        """Whether consumers reported their pauses; else costs are upper bounds."""
+        return any(not pause.guessed for pause in self.pauses)
 
     def caused_by(self, member_ids: Iterable[str]) -> list[ObservedRebalance]:
         """Rebalances that began through one of these members."""
@@ -393,17 +397,17 @@ class GroupHistory:
 
     @cached_property
     def later(self) -> list[ObservedRebalance]:
-        """All but those with which the group first came to be."""
+        """All but the group's first."""
         return [each for each in self.rebalances if not each.initial]
 
 
 def short(member_id: str | None) -> str:
     """A member id without its UUID."""
     if not member_id:
-        return "somebody"
+        return "a member"
     return member_id[:-37] if len(member_id) > 37 and member_id[-37] == "-" else member_id
 
 
-def all_exact(rows: Iterable[ObservedRebalance | Stay | ObservedEvent]) -> bool:
-    """Whether the sources said all of it."""
+def all_exact(rows: Iterable[ObservedRebalance | MemberSession | ObservedEvent]) -> bool:
+    """Whether the sources reported all of it."""
     return all(row.confidence in (None, EXACT) for row in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rejoin.pipeline.findings.history import GroupHistory, ObservedRebalance, Return
+from rejoin.pipeline.findings.history import Absence, GroupHistory, ObservedRebalance
 from rejoin.pipeline.findings.words import count, period, seconds, span
 
 
@@ -28,12 +28,12 @@ def stood_still(history: GroupHistory, cost_s: float) -> str:
     return f" Consumers stood still for {at_most}{seconds(cost_s * 1_000)} s, added up."
 
 
-def first(caused: Sequence[ObservedRebalance], returns: Sequence[Return] = ()) -> int | None:
-    return min([*(each.prepared_at_ms for each in caused), *(each.gone_at_ms for each in returns)], default=None)
+def first(caused: Sequence[ObservedRebalance], absences: Sequence[Absence] = ()) -> int | None:
+    return min([*(each.prepared_at_ms for each in caused), *(each.gone_at_ms for each in absences)], default=None)
 
 
-def last(caused: Sequence[ObservedRebalance], returns: Sequence[Return] = ()) -> int | None:
-    return max([*(each.until_ms for each in caused), *(each.back_at_ms for each in returns)], default=None)
+def last(caused: Sequence[ObservedRebalance], absences: Sequence[Absence] = ()) -> int | None:
+    return max([*(each.until_ms for each in caused), *(each.back_at_ms for each in absences)], default=None)
 
 
 def value(ms: int) -> str:

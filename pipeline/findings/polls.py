@@ -13,7 +13,7 @@ from rejoin.pipeline.findings.phrases import first, last, probably, share, stood
 from rejoin.pipeline.findings.words import at_least, count, names, period, span, spans, times
 
 HELD_UP_MS: Final = 6_000
-"""A join phase of this length is long: members hear of it with their next heartbeat, after 3 s by default."""
+"""A join phase of this length is long: members learn of it with their next heartbeat, after 3 s by default."""
 ALONE: Final = 0.8
 """The slowest member came after this share of the join phase: it is the one that all others waited for."""
 AGAIN: Final = 3
@@ -23,26 +23,26 @@ MARGIN: Final = 1.2
 
 def max_poll_exceeded(history: GroupHistory) -> Iterator[Finding]:
     """A consumer did not poll within max.poll.interval.ms: its own heartbeat thread leaves the group. The coordinator
-    knows that only from the reason the consumer gives (KIP-800), or the consumer's own journal tells it."""
-    stays = [stay for stay in history.stays if stay.left_by_poll_timeout]
-    told = [event for event in history.events if event.event == "poll_timeout_exceeded"]
-    if not stays and not told:
+    knows that only from the client's reason (KIP-800), else the consumer's own journal has it."""
+    ended = [session for session in history.sessions if session.left_by_poll_timeout]
+    timed_out = [event for event in history.events if event.event == "poll_timeout_exceeded"]
+    if not ended and not timed_out:
         return
-    times_out = max(len(stays), len(told))
+    times_out = max(len(ended), len(timed_out))
     clients = list(
         dict.fromkeys(
-            [event.group_instance_id or event.client_id or history.who(event.member_id) for event in told]
-            or [history.name_of(stay) for stay in stays]
+            [event.group_instance_id or event.client_id or history.who(event.member_id) for event in timed_out]
+            or [history.name_of(session) for session in ended]
         )
     )
-    gone = [stay.member_id for stay in stays] + [event.member_id for event in told if event.member_id]
-    back = [each for each in history.returns if each.exact and each.before.member_id in gone]
+    gone = [session.member_id for session in ended] + [event.member_id for event in timed_out if event.member_id]
+    back = [each for each in history.absences if each.exact and each.before.member_id in gone]
     ids = dict.fromkeys([*gone, *(each.after.member_id for each in back)])
     caused = [
         each for each in history.caused_by(ids) if (each.cause == "join-new") == (each.cause_member_id not in gone)
     ]
-    limits = [event.timeout_ms for event in told if event.timeout_ms]
-    limits = limits or [stay.rebalance_timeout_ms for stay in stays if stay.rebalance_timeout_ms]
+    limits = [event.timeout_ms for event in timed_out if event.timeout_ms]
+    limits = limits or [session.rebalance_timeout_ms for session in ended if session.rebalance_timeout_ms]
     limit = max(limits, default=0)
     away = [each.away_ms for each in back if each.away_ms > 0]
     longest = limit + max(away, default=0)
@@ -61,15 +61,17 @@ def max_poll_exceeded(history: GroupHistory) -> Iterator[Finding]:
         if refused
         else ""
     )
-    exact = all_exact(caused) and all_exact(stays) and all_exact(told)
-    moments = [event.at_ms for event in told] or [stay.ended_at_ms for stay in stays if stay.ended_at_ms is not None]
+    exact = all_exact(caused) and all_exact(ended) and all_exact(timed_out)
+    moments = [event.at_ms for event in timed_out] or [
+        session.ended_at_ms for session in ended if session.ended_at_ms is not None
+    ]
     raised = f", or raise max.poll.interval.ms above {value(at_least(longest * MARGIN))}" if away and limit else ""
     yield Finding(
         "max-poll-exceeded",
         f"{names(clients)} did not poll in time, {times(times_out)}",
         f"{times(times_out).capitalize()} a consumer did not poll within {bound} and left the group "
         f"{period(min(moments), max(moments)) if moments else ''} ({names(clients)}).{took} Its heartbeats went on, "
-        f"so the session is not the matter. {share(history, caused)} began through it.{twice}"
+        f"so the session timeout is not the problem. {share(history, caused)} began through it.{twice}"
         f"{stood_still(history, cost)}",
         cost,
         min(moments, default=first(caused)) if moments else first(caused),
@@ -92,9 +94,9 @@ def max_poll_exceeded(history: GroupHistory) -> Iterator[Finding]:
         | ({"longest_batch_ms": longest} if limit and away else {}),
         members=clients,
         rebalances=[each.rebalance_id for each in caused],
-        evidence=[event.as_evidence() for event in [*told, *refused]],
+        evidence=[event.as_evidence() for event in [*timed_out, *refused]],
         exact=exact,
-        # Over and over it is a group that does not get on, whatever the others do.
+        # Again and again: the group makes no progress, whatever the other members do.
         severity=MEDIUM if severity_of(cost) == LOW and times_out >= AGAIN else None,
     )
 
@@ -126,9 +128,9 @@ def join_held_up(history: GroupHistory) -> Iterator[Finding]:
     cost = max(history.cost_s(rebalances), 0.0)
     ways = names(f"{times(number)} it {_HOW[how]}" for how, number in hows.most_common())
     timeouts = [
-        stay.rebalance_timeout_ms
+        session.rebalance_timeout_ms
         for each in held_up
-        if (stay := history.by_member.get(each.rebalance.slowest_member_id or "")) and stay.rebalance_timeout_ms
+        if (session := history.by_member.get(each.rebalance.slowest_member_id or "")) and session.rebalance_timeout_ms
     ]
     bound = f" It is {span(max(timeouts))} now." if timeouts else ""
     dead = main == "expired"
@@ -183,15 +185,15 @@ def _held_up(history: GroupHistory, rebalance: ObservedRebalance) -> _HeldUp | N
         return None
     ended = rebalance.prepared_at_ms + join_ms
     went = [
-        stay
+        session
         for member_id in [*(rebalance.evicted or ()), *(rebalance.left or ())]
-        if (stay := history.by_member.get(member_id)) is not None
-        and stay.ended_at_ms is not None
-        and stay.ended_at_ms > rebalance.prepared_at_ms
-        and abs(stay.ended_at_ms - ended) <= (1 - ALONE) * join_ms
+        if (session := history.by_member.get(member_id)) is not None
+        and session.ended_at_ms is not None
+        and session.ended_at_ms > rebalance.prepared_at_ms
+        and abs(session.ended_at_ms - ended) <= (1 - ALONE) * join_ms
     ]
     if went:
-        last_one = max(went, key=lambda stay: (stay.ended_at_ms or 0, stay.member_id))
+        last_one = max(went, key=lambda session: (session.ended_at_ms or 0, session.member_id))
         if last_one.left_by_poll_timeout:
             how = "poll-timeout"
         elif last_one.end == "session-expiry":

@@ -1,4 +1,4 @@
-"""Members that went and came back: deploys, sessions that were too short, flapping, one instance id for two."""
+"""Members that left and came back: deploys, sessions that were too short, flapping, duplicate instance ids."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from itertools import pairwise
 from typing import Final
 
 from rejoin.pipeline.findings.finding import HIGH, LOW, Finding
-from rejoin.pipeline.findings.history import GroupHistory, ObservedEvent, ObservedRebalance, Return, Stay, all_exact
+from rejoin.pipeline.findings.history import (
+    Absence,
+    GroupHistory,
+    MemberSession,
+    ObservedEvent,
+    ObservedRebalance,
+    all_exact,
+)
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
 from rejoin.pipeline.findings.words import at_least, count, names, period, seconds, span, spans, times
 
 WAVE_MS: Final = 30 * 60_000
 """Restarts that are closer together than this belong to one deploy."""
 FLAPS: Final = 3
-"""Returns of one client within :data:`WAVE_MS` of each other that make it a flapping one."""
+"""Absences of one client within :data:`WAVE_MS` of each other that make it a flapping one."""
 SOON_MS: Final = 60_000
 """A member that was thrown out for silence and is back within this (or one more session) was not gone for good."""
 FENCED_AGAIN_MS: Final = 60 * 60_000
@@ -45,7 +52,11 @@ def rolling_restart(history: GroupHistory) -> Iterator[Finding]:
     known = [ms for ms in took if ms is not None]
     least = f": at least {value(at_least(max(known) * MARGIN))} here" if len(known) == len(took) else ""
     ends = Counter(each.before.end for each in restarts)
-    how = "" if not ends["session-expiry"] else f" ({ends['session-expiry']} of them without a word, by their session)"
+    how = (
+        ""
+        if not ends["session-expiry"]
+        else f" ({ends['session-expiry']} of them silently, removed when their session timed out)"
+    )
     yield Finding(
         "rolling-restart",
         f"{probably(exact)}{deploys} made {count(len(caused), 'rebalance')}: no static membership",
@@ -78,12 +89,12 @@ def rolling_restart(history: GroupHistory) -> Iterator[Finding]:
 
 
 def session_too_short(history: GroupHistory) -> Iterator[Finding]:
-    """A member was thrown out since nothing was heard for session.timeout.ms, and was back soon after: it was not gone,
-    only silent for longer than the session (a pause of its process or host, or a restart that took too long)."""
+    """A member sent nothing for session.timeout.ms, was removed, and was back soon after: it had not gone, only been
+    silent for longer than the session (a pause of its process or host, or a restart that took too long)."""
     flapping = {each.who for wave in _flaps(history) for each in wave}
     missed = [
         each
-        for each in history.returns
+        for each in history.absences
         if each.before.end == "session-expiry"
         and each.exact
         and 0 <= each.away_ms <= max(SOON_MS, each.before.session_timeout_ms or 0)
@@ -94,23 +105,23 @@ def session_too_short(history: GroupHistory) -> Iterator[Finding]:
     caused = _begun_by(history, missed)
     static = [each for each in missed if each.before.group_instance_id]
     away = [each.away_ms for each in missed]
-    sessions = [each.before.session_timeout_ms for each in missed if each.before.session_timeout_ms]
-    silent = sum(sessions) / 1_000
+    timeouts = [each.before.session_timeout_ms for each in missed if each.before.session_timeout_ms]
+    silent = sum(timeouts) / 1_000
     cost = history.cost_s(caused) + silent
     clients = list(dict.fromkeys(each.who for each in missed))
     one = len(clients) == 1
-    # Logs of brokers do not tell the session timeout: then all that is known is by how much it was missed.
-    told = len(sessions) == len(missed)
-    longest = max(sessions, default=0) + max(away)
-    wanted = at_least((longest if told else max(away)) * MARGIN)
-    nap = "restart" if len(static) == len(missed) else "pause"
-    after = f"session.timeout.ms ({spans(sessions)})" if sessions else "session.timeout.ms"
+    # Broker logs do not report the session timeout, only by how much it was missed.
+    timeouts_known = len(timeouts) == len(missed)
+    longest = max(timeouts, default=0) + max(away)
+    wanted = at_least((longest if timeouts_known else max(away)) * MARGIN)
+    cause = "restart" if len(static) == len(missed) else "pause"
+    after = f"session.timeout.ms ({spans(timeouts)})" if timeouts else "session.timeout.ms"
     exact = all_exact(caused) and all_exact(each.before for each in missed)
     reason = {
         "restart": "session.timeout.ms is shorter than the restart, so group.instance.id did not help",
         "pause": "session.timeout.ms is shorter than the pause or restart"
         + ("" if static else "; group.instance.id is not set"),
-    }[nap]
+    }[cause]
     static_too = (
         ""
         if len(static) == len(missed)
@@ -122,20 +133,20 @@ def session_too_short(history: GroupHistory) -> Iterator[Finding]:
         f"{probably(exact)}{names(clients)} missed the session by {spans(away)}",
         f"{share(history, caused)} {when(caused)} were "
         + (f"one consumer, {clients[0]}, missing its" if one else f"{names(clients)} missing their")
-        + f" session by {spans(away)}: {times(len(missed))} nothing was heard for {after}, the coordinator "
+        + f" session by {spans(away)}: {times(len(missed))} no heartbeat came for {after}, the coordinator "
         "took "
         f"the partitions away, and {'it was' if one else 'each was'} back {spans(away)} later. {_capital(reason)}."
-        + (f" Before that nobody read its partitions, for {seconds(silent * 1_000)} s in all." if silent else ""),
+        + (f" Before that its partitions had no reader, for {seconds(silent * 1_000)} s in all." if silent else ""),
         cost,
         first(caused, missed),
         last(caused, missed),
         setting="session.timeout.ms",
         advice=(
             f"Set session.timeout.ms to {value(wanted)} or more (group.max.session.timeout.ms of the broker must allow "
-            f"it): a {nap} of up to {span(longest)} then passes without a rebalance."
-            if told
-            else f"Make session.timeout.ms longer than it is now, by at least {span(wanted)} (what it is now the "
-            "source does not tell; group.max.session.timeout.ms of the broker must allow it)."
+            f"it): a {cause} of up to {span(longest)} then passes without a rebalance."
+            if timeouts_known
+            else f"Make session.timeout.ms longer than it is now, by at least {span(wanted)} (the source "
+            "does not report its value; group.max.session.timeout.ms of the broker must allow it)."
         )
         + " The price: partitions of a consumer that is gone for good are without an owner for as long."
         + static_too,
@@ -149,8 +160,8 @@ def session_too_short(history: GroupHistory) -> Iterator[Finding]:
             "consumer_seconds": cost,
         }
         | (
-            {"session_timeout_ms": max(sessions), "wanted_session_timeout_ms": wanted}
-            if told
+            {"session_timeout_ms": max(timeouts), "wanted_session_timeout_ms": wanted}
+            if timeouts_known
             else {"longer_by_ms": wanted}
         ),
         members=clients,
@@ -160,25 +171,28 @@ def session_too_short(history: GroupHistory) -> Iterator[Finding]:
 
 
 def died_without_leaving(history: GroupHistory) -> Iterator[Finding]:
-    """A member fell silent and never came back: it was killed, and nobody read its partitions until its session ended.
+    """A member fell silent and never came back: it was killed, and its partitions had no reader until its session
+    ended.
     A consumer that is closed leaves, and its partitions go on at once."""
     dead = _not_seen_again(history)
-    if not dead or not history.joins_are_told:
+    if not dead or not history.all_joins_are_reported:
         return
-    sessions = [stay.session_timeout_ms for stay in dead if stay.session_timeout_ms]
-    silent = sum(sessions) / 1_000
-    caused = [each for each in history.caused_by(stay.member_id for stay in dead) if each.cause == "session-expiry"]
+    timeouts = [session.session_timeout_ms for session in dead if session.session_timeout_ms]
+    silent = sum(timeouts) / 1_000
+    caused = [
+        each for each in history.caused_by(session.member_id for session in dead) if each.cause == "session-expiry"
+    ]
     cost = history.cost_s(caused) + silent
-    who = list(dict.fromkeys(history.name_of(stay) for stay in dead))
+    who = list(dict.fromkeys(history.name_of(session) for session in dead))
     whose = "its" if len(dead) == 1 else "their"
-    moments = [stay.ended_at_ms or 0 for stay in dead]
-    # That nobody came back is only as certain as all the comings that were told.
-    exact = all_exact(caused) and all_exact(history.stays)
+    moments = [session.ended_at_ms or 0 for session in dead]
+    # That no member came back is only as certain as the joins that the source reports.
+    exact = all_exact(caused) and all_exact(history.sessions)
     unread = (
-        f" Before that nobody read {whose} partitions, for session.timeout.ms ({spans(sessions)})"
-        + (f", {seconds(silent * 1_000)} s in all." if sessions[1:] else ".")
-        if sessions
-        else f" Before that nobody read {whose} partitions."
+        f" Before that {whose} partitions had no reader, for session.timeout.ms ({spans(timeouts)})"
+        + (f", {seconds(silent * 1_000)} s in all." if timeouts[1:] else ".")
+        if timeouts
+        else f" Before that {whose} partitions had no reader."
     )
     yield Finding(
         "died-without-leaving",
@@ -187,7 +201,7 @@ def died_without_leaving(history: GroupHistory) -> Iterator[Finding]:
         "removed "
         f"{period(min(moments), max(moments))}.{unread}{stood_still(history, history.cost_s(caused))}",
         cost,
-        min(moments) - max(sessions, default=0),
+        min(moments) - max(timeouts, default=0),
         max([*moments, *(each.until_ms for each in caused)]),
         setting="session.timeout.ms",
         advice="If it was stopped on purpose, let it close its consumer (SIGTERM, and time enough before SIGKILL): "
@@ -202,7 +216,7 @@ def died_without_leaving(history: GroupHistory) -> Iterator[Finding]:
             "rebalances": len(caused),
             "consumer_seconds": cost,
         }
-        | ({"session_timeout_ms": max(sessions)} if sessions else {}),
+        | ({"session_timeout_ms": max(timeouts)} if timeouts else {}),
         members=who,
         rebalances=[each.rebalance_id for each in caused],
         exact=exact,
@@ -210,27 +224,29 @@ def died_without_leaving(history: GroupHistory) -> Iterator[Finding]:
 
 
 def fell_silent(history: GroupHistory) -> Iterator[Finding]:
-    """A member fell silent for a whole session, and the source does not tell everybody who joins: whether it was gone
-    for good or came back, and so whether the session is too long or too short, cannot be known."""
+    """A member fell silent for a whole session, and the source does not report every join: whether it came back, and
+    so whether the session is too long or too short, cannot be known."""
     gone = _not_seen_again(history)
-    if not gone or history.joins_are_told:
+    if not gone or history.all_joins_are_reported:
         return
-    caused = [each for each in history.caused_by(stay.member_id for stay in gone) if each.cause == "session-expiry"]
+    caused = [
+        each for each in history.caused_by(session.member_id for session in gone) if each.cause == "session-expiry"
+    ]
     cost = history.cost_s(caused)
-    who = list(dict.fromkeys(history.name_of(stay) for stay in gone))
-    moments = [stay.ended_at_ms or 0 for stay in gone]
+    who = list(dict.fromkeys(history.name_of(session) for session in gone))
+    moments = [session.ended_at_ms or 0 for session in gone]
     yield Finding(
         "fell-silent",
         f"{names(who)} fell silent for a whole session, {times(len(gone))}",
         f"{count(len(gone), 'member')} ({names(who)}) sent no heartbeat for a whole session and "
         f"{'was' if len(gone) == 1 else 'were'} removed {period(min(moments), max(moments))}. Whether they came back "
-        f"this source does not tell: brokers log everybody who joins since Kafka 2.5.{stood_still(history, cost)}",
+        f"this source does not say: brokers log every join since Kafka 2.5.{stood_still(history, cost)}",
         cost,
         min(moments),
         max([*moments, *(each.until_ms for each in caused)]),
         advice="Look into the logs of these consumers at that time. If they paused or restarted and came back, "
         "session.timeout.ms is too short for it; if they were stopped for good, let them close, so that they leave at "
-        "once. The broker's kafka-request.log tells who came back: give it along.",
+        "once. The broker's kafka-request.log shows which members came back: add it to the input.",
         numbers={"silent": len(gone), "rebalances": len(caused), "consumer_seconds": cost},
         members=who,
         rebalances=[each.rebalance_id for each in caused],
@@ -240,26 +256,26 @@ def fell_silent(history: GroupHistory) -> Iterator[Finding]:
 
 def flapping_member(history: GroupHistory) -> Iterator[Finding]:
     """One consumer goes and comes back over and over, and the whole group rebalances each time."""
-    for returns in _flaps(history):
-        caused = _begun_by(history, returns)
+    for absences in _flaps(history):
+        caused = _begun_by(history, absences)
         if len(caused) < FLAPS:
             continue
-        who = returns[0].who
+        who = absences[0].who
         cost = history.cost_s(caused)
-        ghosts = [each for each in returns if each.away_ms < 0]
+        ghosts = [each for each in absences if each.away_ms < 0]
         held_up = [each for each in caused if each.join_ms and any(_is_ghost_of(each, ghost) for ghost in ghosts)]
-        ends = Counter(each.before.end for each in returns if each.before.end)
+        ends = Counter(each.before.end for each in absences if each.before.end)
         way = names(f"{_ENDED.get(end, end)} {times(number)}" for end, number in ends.most_common())
-        every = _median([b.back_at_ms - a.back_at_ms for a, b in pairwise(returns)])
+        every = _median([b.back_at_ms - a.back_at_ms for a, b in pairwise(absences)])
         waits = ""
         if held_up:
             longest = max(each.join_ms or 0 for each in held_up)
             waits = (
                 f" {count(len(held_up), 'rebalance')} had to wait up to {span(longest)} for the member that was dead "
                 "already:"
-                " the new process is a new member, and the old one is missed until its session ends."
+                " the new process is a new member, and the group waits for the old one until its session ends."
             )
-        static = all(each.before.group_instance_id for each in returns)
+        static = all(each.before.group_instance_id for each in absences)
         advice = (
             f"Find out why {who} ends so often (its log, memory limits, liveness probe); the group is only the victim."
         )
@@ -269,19 +285,19 @@ def flapping_member(history: GroupHistory) -> Iterator[Finding]:
                 "back "
                 "without a rebalance."
             )
-        exact = all(each.exact for each in returns) and all_exact(caused)
+        exact = all(each.exact for each in absences) and all_exact(caused)
         yield Finding(
             "flapping-member",
-            f"{probably(exact)}{who} went and came back {times(len(returns))}",
+            f"{probably(exact)}{who} went and came back {times(len(absences))}",
             f"{share(history, caused)} {when(caused)} began through {who}, which went and came back "
-            f"{times(len(returns))}, about every {span(every)} ({way}).{waits}{stood_still(history, cost)}",
+            f"{times(len(absences))}, about every {span(every)} ({way}).{waits}{stood_still(history, cost)}",
             cost,
             first(caused),
             last(caused),
             setting=None if static else "group.instance.id",
             advice=advice,
             numbers={
-                "returns": len(returns),
+                "returns": len(absences),
                 "rebalances": len(caused),
                 "rebalances_in_all": len(history.rebalances),
                 "every_ms": every,
@@ -297,17 +313,17 @@ def flapping_member(history: GroupHistory) -> Iterator[Finding]:
 def duplicate_instance_id(history: GroupHistory) -> Iterator[Finding]:
     """Two processes use one group.instance.id. Each that joins fences the other (FENCED_INSTANCE_ID), which is fatal
     for a consumer; no rebalance shows it."""
-    told = [event for event in history.events if event.event == "member_fenced"]
-    told = told or [event for event in history.events if event.event == "fenced"]
+    fencings = [event for event in history.events if event.event == "member_fenced"]
+    fencings = fencings or [event for event in history.events if event.event == "fenced"]
     by_instance: dict[str, list[ObservedEvent]] = defaultdict(list)
-    for event in told:
+    for event in fencings:
         if event.group_instance_id:
             by_instance[event.group_instance_id].append(event)
     for instance, fenced in sorted(by_instance.items()):
         again = any(b.at_ms - a.at_ms <= FENCED_AGAIN_MS for a, b in pairwise(fenced))
-        stays = [stay for stay in history.stays if stay.group_instance_id == instance]
-        clients = list(dict.fromkeys(stay.client_id for stay in stays if stay.client_id))
-        hosts = list(dict.fromkeys(stay.client_host for stay in stays if stay.client_host))
+        sessions = [session for session in history.sessions if session.group_instance_id == instance]
+        clients = list(dict.fromkeys(session.client_id for session in sessions if session.client_id))
+        hosts = list(dict.fromkeys(session.client_host for session in sessions if session.client_host))
         where = f" on {names(hosts)}" if len(hosts) > 1 else ""
         users = f" ({names(clients)}{where})" if len(clients) > 1 or where else ""
         exact = all_exact(fenced)
@@ -318,7 +334,7 @@ def duplicate_instance_id(history: GroupHistory) -> Iterator[Finding]:
         )
         yield Finding(
             "duplicate-instance-id",
-            f"{instance} is used by two: fenced {times(len(fenced))}"
+            f"{instance} is used by two processes: fenced {times(len(fenced))}"
             if again
             else f"{instance} was taken over from a process that still ran",
             f"{what}: {period(fenced[0].at_ms, fenced[-1].at_ms)} a member was fenced {times(len(fenced))}. "
@@ -331,7 +347,7 @@ def duplicate_instance_id(history: GroupHistory) -> Iterator[Finding]:
             advice="Make group.instance.id different in every process that runs at one time (the pod's name of a "
             "StatefulSet, not that of a Deployment or a constant)."
             + ("" if again else " In a deploy, stop the old process before the new one starts."),
-            numbers={"fenced": len(fenced), "member_ids": len({stay.member_id for stay in stays})},
+            numbers={"fenced": len(fenced), "member_ids": len({session.member_id for session in sessions})},
             members=[instance, *clients],
             evidence=[event.as_evidence() for event in fenced],
             exact=exact,
@@ -347,18 +363,18 @@ _ENDED: Final = {
 }
 
 
-def _restarts(history: GroupHistory) -> list[Return]:
-    """Returns of dynamic members that look like restarts: not those that only missed their session or their poll."""
+def _restarts(history: GroupHistory) -> list[Absence]:
+    """Absences of dynamic members that look like restarts, and not like a missed session or poll."""
     return [
         each
-        for each in history.returns
+        for each in history.absences
         if not each.before.group_instance_id
         and not each.before.left_by_poll_timeout
         and (each.before.end == "left" or (each.before.end == "session-expiry" and each.away_ms < 0))
     ]
 
 
-def _took(restart: Return) -> int | None:
+def _took(restart: Absence) -> int | None:
     """How long a restart took; None where the old process was missed only later, by a session that is not known."""
     if restart.before.end != "session-expiry":
         return max(0, restart.away_ms)
@@ -366,19 +382,19 @@ def _took(restart: Return) -> int | None:
     return None if session is None else max(0, session + restart.away_ms)
 
 
-def _not_seen_again(history: GroupHistory) -> list[Stay]:
-    """Members whose session ended, and of whom no return is known."""
-    returned = {each.before.member_id for each in history.returns}
+def _not_seen_again(history: GroupHistory) -> list[MemberSession]:
+    """Members whose session ended and that are not known to have come back."""
+    returned = {each.before.member_id for each in history.absences}
     return [
-        stay
-        for stay in history.stays
-        if stay.end == "session-expiry" and stay.member_id not in returned and stay.ended_at_ms is not None
+        session
+        for session in history.sessions
+        if session.end == "session-expiry" and session.member_id not in returned and session.ended_at_ms is not None
     ]
 
 
-def _waves(returns: Sequence[Return]) -> list[list[Return]]:
-    waves: list[list[Return]] = []
-    for each in sorted(returns, key=lambda one: (one.gone_at_ms, one.who)):
+def _waves(absences: Sequence[Absence]) -> list[list[Absence]]:
+    waves: list[list[Absence]] = []
+    for each in sorted(absences, key=lambda one: (one.gone_at_ms, one.who)):
         if waves and each.gone_at_ms - waves[-1][-1].gone_at_ms <= WAVE_MS:
             waves[-1].append(each)
         else:
@@ -386,7 +402,7 @@ def _waves(returns: Sequence[Return]) -> list[list[Return]]:
     return waves
 
 
-def _is_deploy(history: GroupHistory, wave: Sequence[Return]) -> bool:
+def _is_deploy(history: GroupHistory, wave: Sequence[Absence]) -> bool:
     """Whether at least half of the group, and two at least, were each restarted about once, a few at a time."""
     clients = {each.who for each in wave} if all(each.exact for each in wave) else {id(each.before) for each in wave}
     begin, end = wave[0].gone_at_ms, max(each.back_at_ms for each in wave)
@@ -402,15 +418,15 @@ def _is_deploy(history: GroupHistory, wave: Sequence[Return]) -> bool:
     return len(clients) >= max(2, size / 2) and len(wave) <= 1.5 * len(clients) and most <= max(1, size / 2)
 
 
-def _flaps(history: GroupHistory) -> list[list[Return]]:
-    """Of each client that comes back again and again: its returns. None, if most of the group does."""
-    by_client: dict[str, list[Return]] = defaultdict(list)
-    for each in history.returns:
+def _flaps(history: GroupHistory) -> list[list[Absence]]:
+    """The absences of each client that comes back again and again. Empty if most of the group does."""
+    by_client: dict[str, list[Absence]] = defaultdict(list)
+    for each in history.absences:
         if each.exact and not each.before.left_by_poll_timeout:
             by_client[each.who].append(each)
     found = []
     for who in sorted(by_client):
-        run: list[Return] = []
+        run: list[Absence] = []
         for each in by_client[who]:
             if run and each.back_at_ms - run[-1].back_at_ms > WAVE_MS:
                 if len(run) >= FLAPS:
@@ -419,16 +435,16 @@ def _flaps(history: GroupHistory) -> list[list[Return]]:
             run.append(each)
         if len(run) >= FLAPS:
             found.append(run)
-    everybody = {history.name_of(stay) for stay in history.stays}
-    return found if len(found) <= max(1, len(everybody) / 3) else []
+    clients = {history.name_of(session) for session in history.sessions}
+    return found if len(found) <= max(1, len(clients) / 3) else []
 
 
-def _begun_by(history: GroupHistory, returns: Iterable[Return]) -> list[ObservedRebalance]:
-    """Rebalances that began through the going or the coming of these."""
-    ids = dict.fromkeys(member for each in returns for member in (each.before.member_id, each.after.member_id))
+def _begun_by(history: GroupHistory, absences: Iterable[Absence]) -> list[ObservedRebalance]:
+    """Rebalances that these members began by leaving or by coming back."""
+    ids = dict.fromkeys(member for each in absences for member in (each.before.member_id, each.after.member_id))
     went = ("leave", "session-expiry", "sync-expiry")
-    gone = {each.before.member_id for each in returns}
-    back = {each.after.member_id for each in returns}
+    gone = {each.before.member_id for each in absences}
+    back = {each.after.member_id for each in absences}
     return [
         each
         for each in history.caused_by(ids)
@@ -437,8 +453,8 @@ def _begun_by(history: GroupHistory, returns: Iterable[Return]) -> list[Observed
     ]
 
 
-def _is_ghost_of(rebalance: ObservedRebalance, ghost: Return) -> bool:
-    """Whether a rebalance began by the new self of somebody whose old self had to be waited for."""
+def _is_ghost_of(rebalance: ObservedRebalance, ghost: Absence) -> bool:
+    """Whether a restarted member began a rebalance that had to wait for its old member id."""
     return rebalance.cause_member_id == ghost.after.member_id and ghost.before.member_id in (rebalance.evicted or ())
 
 

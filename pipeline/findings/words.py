@@ -54,12 +54,12 @@ def _short(value: float) -> str:
 
 def names(who: Iterable[str], most: int = 3) -> str:
     """``a``, ``a and b``, ``a, b, c and 2 more``."""
-    everybody = list(dict.fromkeys(who))
-    shown = everybody[:most] if len(everybody) > most + 1 else everybody
-    rest = len(everybody) - len(shown)
+    distinct = list(dict.fromkeys(who))
+    shown = distinct[:most] if len(distinct) > most + 1 else distinct
+    rest = len(distinct) - len(shown)
     if rest:
         shown = [*shown, f"{rest} more"]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else "nobody"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else "none"
 
 
 def is_simulated(at_ms: int) -> bool:

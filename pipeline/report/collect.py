@@ -11,7 +11,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rejoin.pipeline.findings import stops_of
+from rejoin.pipeline.findings import pauses_by_generation
 from rejoin.pipeline.findings.history import GroupHistory, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
@@ -111,7 +111,7 @@ def _fill(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, Da
 
 def _fill_rebalances(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, DataFrame]) -> None:
     rebalances = _by_group(_rows(chosen.of(tables["rebalances"])))
-    stops = _by_group(_rows(chosen.of(stops_of(tables["pauses"]))))
+    stops = _by_group(_rows(chosen.of(pauses_by_generation(tables["pauses"]))))
     for key, group in made.items():
         rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
         history = GroupHistory.of(*key, group.to_ms, {"rebalance": rows, "stop": stops.get(key, ())})

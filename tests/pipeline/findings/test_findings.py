@@ -89,14 +89,14 @@ def test_does_not_find_it_where_it_is_not(found: Found, finding: str, run: str) 
 
 
 ONLY_IN_LOGS = {"fell-silent"}
-"""For sources that do not tell everybody who joins; see test_findings_from_logs.py."""
+"""For sources that do not report every join; see test_findings_from_logs.py."""
 
 
 def test_every_rule_is_among_them() -> None:
     assert {finding for finding, *_ in HAS} == {finding for finding, _ in HAS_NOT} == set(NAMES) - ONLY_IN_LOGS
 
 
-def test_a_journal_tells_everybody_who_joins(found: Found) -> None:
+def test_a_journal_reports_all_joins(found: Found) -> None:
     assert not [key for key, rows in found.items() if ONLY_IN_LOGS & set(rows)]
 
 
@@ -150,7 +150,7 @@ def test_fencing_has_its_rows_as_evidence(found: Found, gallery_report: Path) ->
         assert '"event":"member_fenced"' in lines[evidence["line"] - 1]
 
 
-def test_partitions_that_nobody_noticed_are_worse_than_those_that_took_a_while(found: Found) -> None:
+def test_partitions_that_no_leader_noticed_are_worse_than_those_that_took_a_while(found: Found) -> None:
     late, never = found[key("topic_growth")], found[key("static_leader_restarts_after_topic_growth")]
     assert late["topic-growth"]["numbers"]["never_owned"] == 0
     assert late["topic-growth"]["numbers"]["longest_unread_ms"] <= 301_000

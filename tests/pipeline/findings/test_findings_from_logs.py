@@ -46,9 +46,9 @@ Found = dict[tuple[str, str], dict[str, dict[str, Any]]]
 
 
 def told_by_logs(name: str, scenario: Any) -> Iterable[dict[str, Any]]:
-    told = run(name, scenario, requests=False).told
+    advised = run(name, scenario, requests=False).told
     for version in VERSIONS:
-        found, broken = read(written(told, version), {})
+        found, broken = read(written(advised, version), {})
         assert broken == 0
         about = {"run_id": f"{name} {version[0]}.{version[1]}", "source": schemas.BROKER_LOG}
         for event in sorted(found, key=lambda each: (each["order_ms"], each["line"])):
@@ -73,13 +73,13 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
         play(scenario, journal=folder / f"{name}.jsonl", run_id=f"{name} journal")
         rows += told_by_logs(name, scenario)
     journals = sort_out(parse(read_lines(spark, find([folder]))).persist())
-    told = journals.events.unionByName(events_table(spark, rows)).persist()
+    advised = journals.events.unionByName(events_table(spark, rows)).persist()
     # Who came, who went and what that began; what consumers did is of no matter here.
     tables = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
-    tables["rebalances"] = rebalances(told).persist()
-    tables["member_sessions"] = member_sessions(told, tables["rebalances"])
+    tables["rebalances"] = rebalances(advised).persist()
+    tables["member_sessions"] = member_sessions(advised, tables["rebalances"])
     got: Found = {}
-    for row in findings(tables, told).collect():
+    for row in findings(tables, advised).collect():
         name, source = row.run_id.split()
         got.setdefault((name, source), {})[f"{row.group_id}/{row.finding}"] = row.asDict(recursive=True)
     return got
@@ -112,9 +112,9 @@ def test_a_log_wants_a_setting_changed_the_way_the_journal_does(found: Found) ->
 
 
 def test_without_the_session_timeout_no_value_is_named_and_what_is_named_would_do(found: Found) -> None:
-    told = [each for each in from_logs(found) if each[2].endswith("/session-too-short")]
-    assert {source for _, source, *_ in told} == {"2.4", *TELL_JOINS}
-    for name, _, key, row in told:
+    advised = [each for each in from_logs(found) if each[2].endswith("/session-too-short")]
+    assert {source for _, source, *_ in advised} == {"2.4", *TELL_JOINS}
+    for name, _, key, row in advised:
         assert not re.search(r"\d{4,}", row["advice"])
         assert "then passes" not in row["advice"]
         assert "longer than it is now, by at least" in row["advice"]
@@ -125,30 +125,30 @@ def test_without_the_session_timeout_no_value_is_named_and_what_is_named_would_d
 
 
 def test_recorded_logs_name_no_value_for_a_session_that_they_do_not_tell(found: Found) -> None:
-    told = [
+    advised = [
         row
         for (_, source), rows in found.items()
         for key, row in rows.items()
         if source == "recorded" and key.endswith(("/session-too-short", "/rolling-restart"))
     ]
-    assert told
-    for row in told:
+    assert advised
+    for row in advised:
         assert "wanted_session_timeout_ms" not in row["numbers"]
         assert not re.search(r"[Ss]et session.timeout.ms to", row["advice"])
 
 
-def test_where_joins_are_not_told_nobody_is_said_not_to_have_come_back(found: Found) -> None:
+def test_where_joins_are_not_reported_no_member_is_said_not_to_have_come_back(found: Found) -> None:
     silent = {(name, source) for name, source, key, _ in from_logs(found) if key.endswith("/fell-silent")}
     assert silent >= {(name, "2.0") for name in SCENARIOS if any("too-short" in key for key in found[name, "journal"])}
     assert not [each for each in silent if each[1] in (*TELL_JOINS, "journal")]
     for _, _, key, row in from_logs(found):
         if key.endswith("/fell-silent"):
             assert (row["confidence"], row["setting"]) == ("inferred", None)
-            assert "does not tell" in row["text"]
+            assert "this source does not say" in row["text"]
             assert "did not come back" not in row["title"] + row["text"]
 
 
-def test_a_log_that_tells_everybody_who_joins_finds_what_the_journal_finds(found: Found) -> None:
+def test_a_log_that_reports_all_joins_finds_what_the_journal_finds(found: Found) -> None:
     for name in SCENARIOS:
         wanted = {key for key in found[name, "journal"] if key.endswith(("-restart", "-too-short", "-member"))}
         for source in TELL_JOINS:

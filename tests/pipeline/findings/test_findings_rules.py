@@ -34,7 +34,7 @@ def rebalance(number: int, at_ms: int, cause: str, member: str | None, **more: A
     return row | more
 
 
-def stay(member: str, joined: int | None, ended: int | None, end: str, client: str, **more: Any) -> dict[str, Any]:
+def session(member: str, joined: int | None, ended: int | None, end: str, client: str, **more: Any) -> dict[str, Any]:
     row = {
         "member_id": member,
         "client_id": client,
@@ -59,19 +59,19 @@ def restarts(
     clients: list[str], away_ms: int, every_ms: int = 2 * MINUTE, **more: Any
 ) -> dict[str, list[dict[str, Any]]]:
     """Each client leaves and is back, one after the other."""
-    stays, rebalances = [], [rebalance(0, MARCH_3, "join-new", f"{clients[0]}-0", initial=True)]
+    sessions, rebalances = [], [rebalance(0, MARCH_3, "join-new", f"{clients[0]}-0", initial=True)]
     for number, client in enumerate(clients):
         gone = MARCH_3 + (number + 1) * every_ms
         old, new = f"{client}-0", f"{client}-1"
-        stays += [
-            stay(old, MARCH_3, gone, "left", client, **more),
-            stay(new, gone + away_ms, None, "open", client, **more),
+        sessions += [
+            session(old, MARCH_3, gone, "left", client, **more),
+            session(new, gone + away_ms, None, "open", client, **more),
         ]
         rebalances += [
             rebalance(2 * number + 1, gone, "leave", old),
             rebalance(2 * number + 2, gone + away_ms, "join-new", new),
         ]
-    return {"stay": stays, "rebalance": rebalances}
+    return {"session": sessions, "rebalance": rebalances}
 
 
 def test_restarts_one_after_the_other_are_a_deploy() -> None:
@@ -92,7 +92,7 @@ def test_one_restart_is_no_deploy() -> None:
 
 def test_clients_that_share_an_id_are_paired_by_their_order_and_only_probably() -> None:
     rows = restarts(["a", "b", "c"], 20_000)
-    for each in rows["stay"]:
+    for each in rows["session"]:
         each["client_id"] = "consumer-1"
     row = found(**rows)["rolling-restart"]
     assert row["confidence"] == "inferred"
@@ -101,7 +101,7 @@ def test_clients_that_share_an_id_are_paired_by_their_order_and_only_probably() 
 
 def test_new_hosts_at_each_start_are_paired_too() -> None:
     rows = restarts(["a", "b", "c"], 20_000)
-    for number, each in enumerate(rows["stay"]):
+    for number, each in enumerate(rows["session"]):
         each["client_host"] = f"/10.0.0.{number}"
     assert found(**rows)["rolling-restart"]["confidence"] == "inferred"
 
@@ -114,9 +114,9 @@ def test_without_pauses_a_cost_is_the_most_that_it_can_be_and_says_so() -> None:
     assert row["confidence"] == "inferred"
 
 
-def test_what_consumers_told_of_their_pauses_is_the_cost() -> None:
+def test_pauses_that_consumers_report_are_the_cost() -> None:
     rows = restarts(["a", "b", "c"], 20_000)
-    rows["stop"] = [
+    rows["pauses"] = [
         {
             "generation_to": 1,
             "kind": "stop-the-world",
@@ -132,15 +132,15 @@ def test_what_consumers_told_of_their_pauses_is_the_cost() -> None:
 
 def missed(away_ms: list[int], **more: Any) -> dict[str, list[dict[str, Any]]]:
     """One instance whose session ends, and that is back so much later, each time."""
-    stays, rebalances, joined = [], [], MARCH_3
+    sessions, rebalances, joined = [], [], MARCH_3
     for number, away in enumerate(away_ms):
         gone = joined + 10 * MINUTE
-        stays.append(stay(f"m-{number}", joined, gone, "session-expiry", "one", **more))
+        sessions.append(session(f"m-{number}", joined, gone, "session-expiry", "one", **more))
         rebalances.append(rebalance(2 * number + 1, gone, "session-expiry", f"m-{number}"))
         joined = gone + away
         rebalances.append(rebalance(2 * number + 2, joined, "join-new", f"m-{number + 1}"))
-    stays.append(stay(f"m-{len(away_ms)}", joined, None, "open", "one", **more))
-    return {"stay": stays, "rebalance": rebalances}
+    sessions.append(session(f"m-{len(away_ms)}", joined, None, "open", "one", **more))
+    return {"session": sessions, "rebalance": rebalances}
 
 
 def test_a_member_that_is_back_just_after_its_session_ended_missed_it() -> None:
@@ -153,7 +153,7 @@ def test_a_member_that_is_back_just_after_its_session_ended_missed_it() -> None:
     assert row["numbers"]["wanted_session_timeout_ms"] >= 47_000
 
 
-def test_a_static_member_that_missed_it_is_told_that_its_restart_is_too_long() -> None:
+def test_a_static_member_s_restart_that_missed_it_is_called_too_long() -> None:
     row = found(**missed([400, 2_000], group_instance_id="one"))["session-too-short"]
     assert "shorter than the restart" in row["text"]
     assert "is not set" not in row["text"]
@@ -173,9 +173,9 @@ def test_without_the_session_timeout_only_the_difference_is_advised() -> None:
 
 
 def test_processes_killed_and_back_before_they_were_missed_took_what_their_session_had_not_yet_counted() -> None:
-    def killed(session: int | None) -> dict[str, list[dict[str, Any]]]:
-        rows = restarts(["a", "b", "c"], -20_000, session_timeout_ms=session)
-        for each in rows["stay"]:
+    def killed(timeout: int | None) -> dict[str, list[dict[str, Any]]]:
+        rows = restarts(["a", "b", "c"], -20_000, session_timeout_ms=timeout)
+        for each in rows["session"]:
             if each["end"] == "left":
                 each["end"] = "session-expiry"
         for each in rows["rebalance"]:
@@ -191,28 +191,28 @@ def test_processes_killed_and_back_before_they_were_missed_took_what_their_sessi
 
 
 def silent(*others: dict[str, Any], source: str | None = "broker-log") -> dict[str, dict[str, Any]]:
-    """One member whose session ended, and what else is told of the group."""
+    """One member whose session ended, and the other sessions of the group."""
     gone = MARCH_3 + 10 * MINUTE
-    dead = stay("m-0", None, gone, "session-expiry", "one", session_timeout_ms=None)
+    dead = session("m-0", None, gone, "session-expiry", "one", session_timeout_ms=None)
     began = rebalance(1, gone, "session-expiry", "m-0", source=source, protocol=None)
-    return found(stay=[dead, *others], rebalance=[began])
+    return found(session=[dead, *others], rebalance=[began])
 
 
-def test_nobody_is_taken_for_dead_where_joins_are_not_told() -> None:
+def test_no_member_is_taken_for_dead_where_joins_are_not_reported() -> None:
     assert set(silent()) == {"fell-silent"}
     row = silent()["fell-silent"]
     assert (row["setting"], row["confidence"]) == (None, "inferred")
-    # A join that begins a rebalance is told by brokers that tell no other.
-    began = stay("m-1", MARCH_3, None, "open", "two")
+    # Brokers that report no other join report one that begins a rebalance.
+    began = session("m-1", MARCH_3, None, "open", "two")
     rows = {
-        "stay": [stay("m-0", None, MARCH_3 + MINUTE, "session-expiry", "one"), began],
+        "session": [session("m-0", None, MARCH_3 + MINUTE, "session-expiry", "one"), began],
         "rebalance": [rebalance(1, MARCH_3, "join-new", "m-1")],
     }
     assert "died-without-leaving" not in found(**rows)
 
 
-def test_whoever_is_not_told_to_be_back_is_dead_where_joins_are_told() -> None:
-    other = stay("m-1", MARCH_3, None, "open", "two")
+def test_a_member_without_a_later_join_is_dead_where_joins_are_reported() -> None:
+    other = session("m-1", MARCH_3, None, "open", "two")
     assert set(silent(other)) == set(silent(source="coordinator")) == {"died-without-leaving"}
     assert silent(other)["died-without-leaving"]["confidence"] == "exact"
     unsure = silent({**other, "confidence": "inferred"})["died-without-leaving"]
@@ -220,16 +220,16 @@ def test_whoever_is_not_told_to_be_back_is_dead_where_joins_are_told() -> None:
     assert unsure["title"].startswith("Probably")
 
 
-def test_a_static_member_s_return_does_not_show_that_joins_are_told() -> None:
-    old = stay("s-0", None, MARCH_3 + MINUTE, "replaced", "two", group_instance_id="s")
-    new = stay("s-1", MARCH_3 + MINUTE, None, "open", "two", group_instance_id="s")
+def test_a_static_member_s_restart_does_not_show_that_joins_are_reported() -> None:
+    old = session("s-0", None, MARCH_3 + MINUTE, "replaced", "two", group_instance_id="s")
+    new = session("s-1", MARCH_3 + MINUTE, None, "open", "two", group_instance_id="s")
     assert "died-without-leaving" not in silent(old, new)
 
 
-def test_whoever_expires_three_times_in_a_short_while_flaps() -> None:
+def test_a_client_that_expires_three_times_in_a_short_while_flaps() -> None:
     rows = missed([1_000, 1_000, 1_000, 1_000])
-    others = [stay(f"other-{n}", MARCH_3, None, "open", f"other-{n}") for n in range(3)]
-    rows["stay"] += others
+    others = [session(f"other-{n}", MARCH_3, None, "open", f"other-{n}") for n in range(3)]
+    rows["session"] += others
     names_found = found(**rows)
     assert names_found["flapping-member"]["members"] == ["one"]
     assert "session-too-short" not in names_found
@@ -238,9 +238,9 @@ def test_whoever_expires_three_times_in_a_short_while_flaps() -> None:
 def test_a_poll_timeout_is_known_from_what_the_client_said() -> None:
     gone = MARCH_3 + 10 * MINUTE
     rows = {
-        "stay": [
-            stay("m-0", MARCH_3, gone, "left", "one", leave_reason="consumer poll timeout has expired."),
-            stay("m-1", gone + 4 * MINUTE, None, "open", "one"),
+        "session": [
+            session("m-0", MARCH_3, gone, "left", "one", leave_reason="consumer poll timeout has expired."),
+            session("m-1", gone + 4 * MINUTE, None, "open", "one"),
         ],
         "rebalance": [
             rebalance(1, gone, "leave", "m-0", client_reason="consumer poll timeout has expired."),
@@ -265,10 +265,10 @@ def test_a_late_member_holds_up_the_others() -> None:
         slowest_ms=29_900,
         members_waiting_ms=55_000,
     )
-    told = found(rebalance=[row], stay=[stay("m2", MARCH_3, None, "open", "slow")])["join-held-up"]
-    assert told["members"] == ["slow"]
-    assert told["setting"] == "max.poll.interval.ms"
-    assert "30 s" in told["title"]
+    row = found(rebalance=[row], session=[session("m2", MARCH_3, None, "open", "slow")])["join-held-up"]
+    assert row["members"] == ["slow"]
+    assert row["setting"] == "max.poll.interval.ms"
+    assert "30 s" in row["title"]
 
 
 def test_a_join_phase_of_a_heartbeat_is_as_it_should_be() -> None:
@@ -276,7 +276,7 @@ def test_a_join_phase_of_a_heartbeat_is_as_it_should_be() -> None:
     assert "join-held-up" not in found(rebalance=[row])
 
 
-def test_the_first_fencing_of_an_instance_may_be_a_deploy_and_the_second_is_a_twin() -> None:
+def test_the_first_fencing_of_an_instance_may_be_a_deploy_and_the_second_is_a_duplicate() -> None:
     def fenced(at_ms: int) -> dict[str, Any]:
         return {
             "source": "coordinator",
@@ -304,7 +304,7 @@ def test_an_assignor_that_gives_one_three_times_its_share() -> None:
         "most": 6,
         "most_member_id": "m1",
     }
-    row = found(balance=[balance], stay=[stay("m1", MARCH_3, None, "open", "a", topics=["a", "b"])])[
+    row = found(balance=[balance], session=[session("m1", MARCH_3, None, "open", "a", topics=["a", "b"])])[
         "unbalanced-assignor"
     ]
     assert row["severity"] == "high"
@@ -315,8 +315,8 @@ def test_an_assignor_that_gives_one_three_times_its_share() -> None:
 
 def test_members_with_other_subscriptions_may_have_more() -> None:
     balance = {"at_ms": MARCH_3, "protocol": "sticky", "members": 2, "partitions": 8, "least": 1, "most": 7}
-    stays = [stay("m1", MARCH_3, None, "open", "a"), stay("m2", MARCH_3, None, "open", "b", topics=["other"])]
-    assert "unbalanced-assignor" not in found(balance=[balance], stay=stays)
+    sessions = [session("m1", MARCH_3, None, "open", "a"), session("m2", MARCH_3, None, "open", "b", topics=["other"])]
+    assert "unbalanced-assignor" not in found(balance=[balance], session=sessions)
 
 
 def test_nothing_is_found_where_nothing_happened() -> None:
@@ -326,9 +326,9 @@ def test_nothing_is_found_where_nothing_happened() -> None:
 
 def test_a_broker_log_knows_growth_only_from_the_leader_s_reason() -> None:
     row = rebalance(1, MARCH_3, "rejoin-leader", "m1", client_reason="cached metadata has changed", protocol=None)
-    told = found(rebalance=[row])["topic-growth"]
-    assert told["title"].startswith("Probably")
-    assert told["confidence"] == "inferred"
+    row = found(rebalance=[row])["topic-growth"]
+    assert row["title"].startswith("Probably")
+    assert row["confidence"] == "inferred"
 
 
 def test_the_worst_comes_first() -> None:
@@ -363,7 +363,7 @@ def test_lengths(ms: int, text: str) -> None:
 def test_words() -> None:
     assert (count(1, "rebalance"), count(1_600, "rebalance")) == ("1 rebalance", "1,600 rebalances")
     assert (names([]), names("a"), names("ab"), names("abcd"), names("abcde")) == (
-        "nobody", "a", "a and b", "a, b, c and d", "a, b, c and 2 more",
+        "none", "a", "a and b", "a, b, c and d", "a, b, c and 2 more",
     )  # fmt: skip
     assert spans([400, 2_000]) == "0.4 to 2 s"
     assert spans([2_000, 150_000]) == "2 s to 2.5 min"
@@ -381,7 +381,7 @@ def test_periods() -> None:
     assert period(None, 3) == "at an unknown time"
 
 
-def test_pauses_that_were_only_concluded_are_told_as_the_most_that_it_can_be() -> None:
+def test_pauses_that_were_only_concluded_are_an_upper_bound() -> None:
     rows = restarts(["a", "b", "c"], 20_000)
     stop = {
         "generation_to": 1,
@@ -390,8 +390,8 @@ def test_pauses_that_were_only_concluded_are_told_as_the_most_that_it_can_be() -
         "stopped_ms": 6_000,
         "ended_at_ms": MARCH_3 + 5 * MINUTE,
     }
-    concluded = found(**rows, stop=[stop | {"guessed": True}])["rolling-restart"]
-    told = found(**rows, stop=[stop | {"guessed": False}])["rolling-restart"]
-    assert concluded["score"] == told["score"] == 6.0
+    concluded = found(**rows, pauses=[pauses | {"guessed": True}])["rolling-restart"]
+    row = found(**rows, pauses=[pauses | {"guessed": False}])["rolling-restart"]
+    assert concluded["score"] == row["score"] == 6.0
     assert "stood still for up to 6 s" in concluded["text"]
-    assert "stood still for 6 s" in told["text"]
+    assert "stood still for 6 s" in row["text"]
