@@ -111,11 +111,11 @@ def _fill(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, Da
 
 def _fill_rebalances(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, DataFrame]) -> None:
     rebalances = _by_group(_rows(chosen.of(tables["rebalances"])))
-    stops = _by_group(_rows(chosen.of(pauses_by_generation(tables["pauses"]))))
+    pauses = _by_group(_rows(chosen.of(pauses_by_generation(tables["pauses"]))))
     for key, group in made.items():
         rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
-        history = GroupHistory.of(*key, group.to_ms, {"rebalance": rows, "stop": stops.get(key, ())})
-        cost = history.stopped_ms if history.stops else {}
+        history = GroupHistory.of(*key, group.to_ms, {"rebalance": rows, "pauses": pauses.get(key, ())})
+        cost = history.stopped_ms if history.pauses else {}
         group.rebalances = [
             {
                 **row,

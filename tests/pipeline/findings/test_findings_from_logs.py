@@ -45,17 +45,17 @@ Found = dict[tuple[str, str], dict[str, dict[str, Any]]]
 """Findings by scenario and source (a version, or journal), each by group and rule: ``orders-app/storm``."""
 
 
-def told_by_logs(name: str, scenario: Any) -> Iterable[dict[str, Any]]:
-    advised = run(name, scenario, requests=False).told
+def events_of_logs(name: str, scenario: Any) -> Iterable[dict[str, Any]]:
+    events = run(name, scenario, requests=False).told
     for version in VERSIONS:
-        found, broken = read(written(advised, version), {})
+        found, broken = read(written(events, version), {})
         assert broken == 0
         about = {"run_id": f"{name} {version[0]}.{version[1]}", "source": schemas.BROKER_LOG}
         for event in sorted(found, key=lambda each: (each["order_ms"], each["line"])):
             yield {key: value for key, value in event.items() if key != "order_ms"} | about
 
 
-def told_by_recorded_logs() -> Iterable[dict[str, Any]]:
+def events_of_recorded_logs() -> Iterable[dict[str, Any]]:
     for path in sorted(RECORDED.glob("*/group-coordinator.log")):
         found, _ = read({1: path.read_bytes().splitlines()}, {})
         about = {"run_id": f"{path.parent.name} recorded", "source": schemas.BROKER_LOG}
@@ -66,20 +66,20 @@ def told_by_recorded_logs() -> Iterable[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Found:
     folder = tmp_path_factory.mktemp("journals")
-    rows = list(told_by_recorded_logs())
+    rows = list(events_of_recorded_logs())
     for name in SCENARIOS:
         text = (GALLERY / f"{name}.yaml").read_text()
         scenario = scenario_from(re.sub(r"records_per_second: [0-9.]+", RARELY, text))
         play(scenario, journal=folder / f"{name}.jsonl", run_id=f"{name} journal")
-        rows += told_by_logs(name, scenario)
+        rows += events_of_logs(name, scenario)
     journals = sort_out(parse(read_lines(spark, find([folder]))).persist())
-    advised = journals.events.unionByName(events_table(spark, rows)).persist()
-    # Who came, who went and what that began; what consumers did is of no matter here.
+    events = journals.events.unionByName(events_table(spark, rows)).persist()
+    # Joins, leaves and the rebalances that they began; the consumers' own events do not matter here.
     tables = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
-    tables["rebalances"] = rebalances(advised).persist()
-    tables["member_sessions"] = member_sessions(advised, tables["rebalances"])
+    tables["rebalances"] = rebalances(events).persist()
+    tables["member_sessions"] = member_sessions(events, tables["rebalances"])
     got: Found = {}
-    for row in findings(tables, advised).collect():
+    for row in findings(tables, events).collect():
         name, source = row.run_id.split()
         got.setdefault((name, source), {})[f"{row.group_id}/{row.finding}"] = row.asDict(recursive=True)
     return got

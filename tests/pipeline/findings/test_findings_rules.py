@@ -383,7 +383,7 @@ def test_periods() -> None:
 
 def test_pauses_that_were_only_concluded_are_an_upper_bound() -> None:
     rows = restarts(["a", "b", "c"], 20_000)
-    stop = {
+    pauses = {
         "generation_to": 1,
         "kind": "stop-the-world",
         "pauses": 3,
