@@ -1,6 +1,6 @@
-"""Every event in one line of plain words: the transcript, the demo and live views show the same sentence.
+"""Formats every event as one line of text, the same in transcripts, timelines and the demo.
 
-A line begins with what it is about (a group, a topic, an offsets partition) and two spaces.
+A line begins with its subject (a group, a topic, an offsets partition) and two spaces.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ REMOVED_BECAUSE = {
 }
 
 BEGAN_BECAUSE: dict[str, Callable[[str], str]] = {
-    "join-new": lambda who: f"{who} joined",
-    "rejoin-metadata": lambda who: f"{who} joined again with changed metadata",
-    "rejoin-leader": lambda who: f"the leader {who} joined again",
-    "static-metadata": lambda who: f"{who} restarted while a rebalance was being completed",
-    "static-protocol": lambda who: f"{who} restarted with other protocols",
-    "leave": lambda who: f"{who} left",
-    "session-expiry": lambda who: f"{who} sent no heartbeat in time",
-    "sync-expiry": lambda who: f"{who} sent no SyncGroup in time",
-    "store-failure": lambda who: f"the assignment of {who} could not be stored",
+    "join-new": lambda member: f"{member} joined",
+    "rejoin-metadata": lambda member: f"{member} joined again with changed metadata",
+    "rejoin-leader": lambda member: f"the leader {member} joined again",
+    "static-metadata": lambda member: f"{member} restarted while a rebalance was being completed",
+    "static-protocol": lambda member: f"{member} restarted with other protocols",
+    "leave": lambda member: f"{member} left",
+    "session-expiry": lambda member: f"{member} sent no heartbeat in time",
+    "sync-expiry": lambda member: f"{member} sent no SyncGroup in time",
+    "store-failure": lambda member: f"the assignment of {member} could not be stored",
     "over-capacity": lambda _: "the group is larger than group.max.size",
 }
 
 
-OF_COURSE = "need to re-join with the given member-id"
-"""A client's reason for coming back with the id it was given, which says nothing more than that it came."""
+DEFAULT_REASON = "need to re-join with the given member-id"
+"""The reason of every client that joins with the id from MEMBER_ID_REQUIRED. It is left out."""
 
 
-def said(reason: str | None) -> str:
-    """What the client said, behind a colon."""
-    return f": {reason}" if reason and not reason.startswith(OF_COURSE) else ""
+def client_reason(reason: str | None) -> str:
+    """The client's reason after a colon; empty where it has none."""
+    return f": {reason}" if reason and not reason.startswith(DEFAULT_REASON) else ""
 
 
-def why(cause: Cause) -> str:
-    """A cause in words, with what the client said about it."""
-    who = cause.member_id or "somebody"
+def cause_text(cause: Cause) -> str:
+    """The cause of a rebalance, with the client's reason."""
+    member = cause.member_id or "a member"
     if cause.group_instance_id:
-        who = f"{who} ({cause.group_instance_id})"
-    return BEGAN_BECAUSE[cause.cause](who) + said(cause.client_reason)
+        member = f"{member} ({cause.group_instance_id})"
+    return BEGAN_BECAUSE[cause.cause](member) + client_reason(cause.client_reason)
 
 
 def partitions(indexes: list[int]) -> str:
-    """Partition numbers, with runs drawn together: ``0-3,7``."""
+    """Partition numbers, with consecutive ones as a range: ``0-3,7``."""
     runs: list[list[int]] = []
     for index in sorted(indexes):
         if runs and index == runs[-1][-1] + 1:
@@ -63,7 +63,7 @@ def partitions(indexes: list[int]) -> str:
 
 
 def owned(topics: dict[str, list[int]]) -> str:
-    """What one member owns: ``orders:0-3 clicks:1``; a dash for nothing."""
+    """The partitions of one member: ``orders:0-3 clicks:1``; a dash for none."""
     return " ".join(f"{topic}:{partitions(indexes)}" for topic, indexes in sorted(topics.items()) if indexes) or "-"
 
 
@@ -80,65 +80,65 @@ def format_event(event: Event) -> str:
     subject = ""
     if isinstance(event, events.GroupEvent):
         subject = f"{event.group_id or '(empty id)'}  "
-    return subject + _words(event)
+    return subject + _format(event)
 
 
 @singledispatch
-def _words(event: Event) -> str:
+def _format(event: Event) -> str:
     fields = " ".join(f"{name}={value}" for name, value in event.model_dump(exclude={"group_id"}).items())
     return f"{event.name} {fields}"
 
 
-@_words.register
+@_format.register
 def _(event: events.GroupCreated) -> str:
     return "created by a commit from outside" if event.simple else "created"
 
 
-@_words.register
+@_format.register
 def _(event: events.GroupLoaded) -> str:
     members = f"{len(event.members)} members"
     return f"loaded: {event.state}, generation {event.generation}, {members}, {event.offset_count} offsets"
 
 
-@_words.register
+@_format.register
 def _(event: events.GroupStateChanged) -> str:
     return f"{event.previous_state} -> {event.state}"
 
 
-@_words.register
+@_format.register
 def _(event: events.GroupDeleted) -> str:
     return f"deleted ({event.reason}), {event.offset_count} offsets with it"
 
 
-@_words.register
+@_format.register
 def _(event: events.MemberIdHandedOut) -> str:
     return f"{event.member_id} may join"
 
 
-@_words.register
+@_format.register
 def _(event: events.PendingMemberRemoved) -> str:
-    return f"{event.member_id} may not join any more ({REMOVED_BECAUSE[event.cause]})"
+    return f"{event.member_id} may no longer join ({REMOVED_BECAUSE[event.cause]})"
 
 
-@_words.register
+@_format.register
 def _(event: events.MemberJoined) -> str:
     static = f" as {event.group_instance_id}" if event.group_instance_id else ""
-    return f"{event.member_id} joined{static}{said(event.client_reason)}"
+    return f"{event.member_id} joined{static}{client_reason(event.client_reason)}"
 
 
-@_words.register
+@_format.register
 def _(event: events.MemberRejoined) -> str:
     changed = " with changed metadata" if event.changed else ""
-    return f"{event.member_id} rejoined{changed}{said(event.client_reason)}"
+    return f"{event.member_id} rejoined{changed}{client_reason(event.client_reason)}"
 
 
-@_words.register
+@_format.register
 def _(event: events.StaticMemberReplaced) -> str:
     effect = "" if event.rebalance or event.state == "PreparingRebalance" else ", without a rebalance"
     return f"{event.group_instance_id} is back: {event.member_id} replaces {event.old_member_id}{effect}"
 
 
-@_words.register
+@_format.register
 def _(event: events.StaticMemberRestored) -> str:
     return (
         f"{event.group_instance_id} is {event.member_id} again, {event.refused_member_id} could not be stored "
@@ -146,58 +146,58 @@ def _(event: events.StaticMemberRestored) -> str:
     )
 
 
-@_words.register
+@_format.register
 def _(event: events.MemberFenced) -> str:
     return f"{event.member_id} fenced in {event.api}: {event.group_instance_id} is {event.current_member_id} now"
 
 
-@_words.register
+@_format.register
 def _(event: events.MemberRemoved) -> str:
     static = f" ({event.group_instance_id})" if event.group_instance_id else ""
-    return f"{event.member_id}{static} removed ({REMOVED_BECAUSE[event.cause]}){said(event.client_reason)}"
+    return f"{event.member_id}{static} removed ({REMOVED_BECAUSE[event.cause]}){client_reason(event.client_reason)}"
 
 
-@_words.register
+@_format.register
 def _(event: events.LeaderChanged) -> str:
     if event.leader is None:
-        return f"{event.previous_leader} leads no more, nobody does"
+        return f"{event.previous_leader} no longer leads; the group has no leader"
     return f"{event.leader} leads"
 
 
-@_words.register
+@_format.register
 def _(event: events.RebalanceStarted) -> str:
     kind = "first rebalance" if event.initial else "rebalance"
-    return f"{kind}: {why(event.cause)} (at most {event.join_timeout_ms} ms)"
+    return f"{kind}: {cause_text(event.cause)} (at most {event.join_timeout_ms} ms)"
 
 
-@_words.register
+@_format.register
 def _(event: events.RebalanceDelayExtended) -> str:
     return f"waits another {event.delay_ms} ms for more members"
 
 
-@_words.register
+@_format.register
 def _(event: events.JoinPhaseRepeated) -> str:
-    return f"nobody rejoined; only static members are left, waiting another {event.join_timeout_ms} ms"
+    return f"no member rejoined; only static members are left, waiting another {event.join_timeout_ms} ms"
 
 
-@_words.register
+@_format.register
 def _(event: events.JoinPhaseEnded) -> str:
     absent = f", absent: {' '.join(event.absent)}" if event.absent else ""
     return f"generation {event.generation}: {' '.join(event.members)}, {event.leader} leads, {event.protocol}{absent}"
 
 
-@_words.register
+@_format.register
 def _(event: events.AssignmentReceived) -> str:
     missing = f", nothing for {' '.join(event.without_assignment)}" if event.without_assignment else ""
     return f"assignment from {event.leader} for generation {event.generation}{missing}"
 
 
-@_words.register
+@_format.register
 def _(event: events.AssignmentStoreFailed) -> str:
     return f"assignment of generation {event.generation} not stored ({event.error})"
 
 
-@_words.register
+@_format.register
 def _(event: events.RebalanceCompleted) -> str:
     attempts = f" in {event.attempts} attempts" if event.attempts > 1 else ""
     return (
@@ -206,63 +206,63 @@ def _(event: events.RebalanceCompleted) -> str:
     ).rstrip(": ")
 
 
-@_words.register
+@_format.register
 def _(event: events.GroupEmptied) -> str:
     return f"generation {event.generation} is empty"
 
 
-@_words.register
+@_format.register
 def _(event: events.OffsetsCommitted) -> str:
-    who = event.member_id or "outside the group"
+    committer = event.member_id or "outside the group"
     held = f", held by producer {event.producer_id}" if event.producer_id is not None else ""
-    return f"committed by {who}: {offsets(event.offsets)}{held}"
+    return f"committed by {committer}: {offsets(event.offsets)}{held}"
 
 
-@_words.register
+@_format.register
 def _(event: events.CommitRefused) -> str:
     return f"commit by {event.member_id or 'outside the group'} refused ({event.error})"
 
 
-@_words.register
+@_format.register
 def _(event: events.TransactionEnded) -> str:
     return f"producer {event.producer_id} {'committed' if event.committed else 'aborted'}: {offsets(event.offsets)}"
 
 
-@_words.register
+@_format.register
 def _(event: events.OffsetsDeleted) -> str:
     return f"offsets gone ({event.reason}): {offsets(event.offsets)}"
 
 
-@_words.register
+@_format.register
 def _(event: events.PartitionElected) -> str:
     return f"offsets partition {event.partition}  elected in epoch {event.epoch}"
 
 
-@_words.register
+@_format.register
 def _(event: events.PartitionLoaded) -> str:
     return f"offsets partition {event.partition}  loaded {event.records} records, {event.groups} groups"
 
 
-@_words.register
+@_format.register
 def _(event: events.PartitionResigned) -> str:
     return f"offsets partition {event.partition}  resigned with {event.groups} groups"
 
 
-@_words.register
+@_format.register
 def _(event: events.AppendFailed) -> str:
     return f"offsets partition {event.partition}  append of {event.records} records failed ({event.error})"
 
 
-@_words.register
+@_format.register
 def _(event: events.TopicCreated) -> str:
     return f"{event.topic}  topic created with {event.partition_count} partitions"
 
 
-@_words.register
+@_format.register
 def _(event: events.TopicGrown) -> str:
     return f"{event.topic}  topic grew from {event.previous_partition_count} to {event.partition_count} partitions"
 
 
-@_words.register
+@_format.register
 def _(event: events.TopicDeleted) -> str:
     return f"{event.topic}  topic deleted"

@@ -11,7 +11,7 @@ from examples.demo.show import short
 from rejoin.journal.envelope import JournalRow
 from rejoin.journal.events.client import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from rejoin.journal.events.coordinator import RebalanceCompleted
-from rejoin.journal.formatting import why
+from rejoin.journal.formatting import cause_text
 
 LINGER_MS = 1_000
 """Consumers learn of a generation a moment after the coordinator has completed it."""
@@ -91,7 +91,7 @@ def closing_table(completed: list[JournalRow], client_rows: list[JournalRow]) ->
         table.add_row(
             done.group_id,
             str(done.generation),
-            short(why(done.cause.model_copy(update={"client_reason": None}))),
+            short(cause_text(done.cause.model_copy(update={"client_reason": None}))),
             f"{done.rebalance_ms:,} ms",
             str(done.moved),
             str(done.regained) if before else "-",

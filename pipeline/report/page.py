@@ -16,40 +16,40 @@ from rejoin.pipeline.findings.words import clock, count, is_simulated, period, s
 from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
 
 CAUSES: Final = {
-    "join-new": "somebody joined",
-    "rejoin-metadata": "somebody joined again with something changed",
-    "rejoin-leader": "the leader joined again",
-    "static-metadata": "somebody static restarted in between",
-    "static-protocol": "somebody static came back with other assignors",
-    "leave": "somebody left",
-    "session-expiry": "somebody's session ended",
-    "sync-expiry": "somebody did not sync in time",
+    "join-new": "a member joined",
+    "rejoin-metadata": "a member rejoined with changed metadata",
+    "rejoin-leader": "the leader rejoined",
+    "static-metadata": "a static member restarted during a rebalance",
+    "static-protocol": "a static member restarted with other assignors",
+    "leave": "a member left",
+    "session-expiry": "a member's session expired",
+    "sync-expiry": "a member sent no SyncGroup in time",
     "store-failure": "the assignment could not be stored",
     "over-capacity": "the group was too large",
     "unknown": "cause unknown",
 }
-"""Cause class to words; ``somebody`` is replaced by the member."""
+"""The text of each cause; ``a member`` or ``a static member`` is replaced by its name where known."""
 
 VIOLATIONS: Final = {
-    "two-owners": "two owners at one time",
-    "unexplained-gap": "nobody owned it for longer than a rebalance explains",
+    "two-owners": "two owners at the same time",
+    "unexplained-gap": "no owner for longer than a rebalance explains",
     "generation-went-back": "the generation went back",
-    "commit-not-seen": "a commit that was acknowledged was not read later",
+    "commit-not-seen": "an acknowledged commit was not read later",
     "static-member-rebalanced": "a static member caused a rebalance that it should not have",
 }
-"""Kind of violation to words."""
+"""The text of each kind of violation."""
 
 Naming = Callable[[GroupReport], str] | None
 
 _STOPPED: Final = "consumer-seconds stopped in rebalances"
 _COSTS: Final = (
-    "What a finding cost counts the consumers that stood still through it, and besides, of a consumer that was gone, "
-    "the time until the coordinator missed it. Several findings may count the same time. Above, only what stood still "
-    "in rebalances is counted, each second once."
+    "The cost of a finding counts the time that consumers were stopped and, for a consumer that died, the time until "
+    "the coordinator noticed. Several findings may count the same time. The figure above counts only time stopped in "
+    "rebalances, each second once."
 )
 MOST_VIOLATIONS: Final = 50
 _REASON_CHARS: Final = 160
-_OF_COURSE: Final = ("need to re-join with the given member-id", "not provided")
+_DEFAULT_REASONS: Final = ("need to re-join with the given member-id", "not provided")
 
 
 def render(report: Report) -> str:
@@ -89,8 +89,8 @@ def _body(report: Report) -> Iterable[str]:
     yield "<h2>Findings</h2>"
     if not found:
         yield (
-            '<div class="card"><p class="good">Nothing to complain about.</p><p class="soft">None of the rules found a '
-            "cause that a setting would mend. The charts below show what there was.</p></div>"
+            '<div class="card"><p class="good">No findings.</p><p class="soft">No rule found a cause that '
+            "a change of settings would fix. The charts below show the groups.</p></div>"
             if report.groups
             else '<div class="card soft">No group in the input.</div>'
         )
@@ -105,13 +105,13 @@ def _body(report: Report) -> Iterable[str]:
             yield _finding(index, group, row, several)
         yield "</details>"
     if several or report.others:
-        yield "<h2>Groups, the worst first</h2>"
+        yield "<h2>Groups, worst first</h2>"
         yield _index(report)
     if not several:
-        yield "<h2>What happened</h2>"
+        yield "<h2>Timeline</h2>"
     for index, group in enumerate(report.groups):
         yield from _group(index, group, several)
-    yield "<h2>What was read</h2>"
+    yield "<h2>Input</h2>"
     yield from _read(report)
 
 
@@ -119,7 +119,7 @@ def _finding(index: int, group: GroupReport, row: Row, several: Naming) -> str:
     severity = str(row["severity"])
     where = f'<span class="soft">{_text(several(group))}</span>' if several else ""
     cost = f"cost {seconds((row['score'] or 0) * 1_000)} consumer-seconds" if row.get("score") else ""
-    sure = "" if row.get("confidence") == "exact" else '<span class="soft">concluded, not told by the source</span>'
+    sure = "" if row.get("confidence") == "exact" else '<span class="soft">inferred, not in the input</span>'
     button = ""
     if row.get("from_ms") is not None and row.get("to_ms") is not None:
         span_of = f'data-from="{row["from_ms"]}" data-to="{row["to_ms"]}"'
@@ -147,7 +147,7 @@ def _evidence(row: Row) -> str:
     ]
     return (
         f"<details><summary>{count(len(rows), 'row')} of evidence</summary>"
-        f"{_table(('event', 'told by', '#number', 'where'), body)}</details>"
+        f"{_table(('event', 'source', '#number', 'where'), body)}</details>"
     )
 
 
@@ -198,20 +198,20 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
     yield f'<div class="top"><h3>{_text(group.group_id)}</h3>{run}<span class="soft">{_text(when)}</span></div>'
     yield _tiles(_numbers(group))
     yield (
-        '<div class="tools"><span class="soft">Drag over the chart to zoom in, point at it to read.</span>'
+        '<div class="tools"><span class="soft">Drag to zoom in; point at the chart for details.</span>'
         "<button data-all>Show all</button></div>"
     )
     yield '<div class="chart"></div><div data-legend></div>'
     if group.closed_ms:
         yield (
-            f'<p class="soft">Of one owner, gaps of up to {span(group.closed_ms)} are not drawn: there are too many. '
+            f'<p class="soft">Gaps of up to {span(group.closed_ms)} with the same owner on both sides are not drawn. '
             "The table ownership has them.</p>"
         )
     if not group.places:
-        yield '<p class="soft">The input does not tell who owned what, so there is no chart of owners.</p>'
+        yield '<p class="soft">The input has no ownership, so there is no chart of owners.</p>'
     if group.rebalances:
-        told = count(len(group.rebalances), "rebalance")
-        yield f"<details data-rebalances><summary>{told}, one by one</summary></details>"
+        total = count(len(group.rebalances), "rebalance")
+        yield f"<details data-rebalances><summary>{total}, one by one</summary></details>"
     else:
         yield '<p class="soft">No rebalance.</p>'
     if group.pauses:
@@ -324,7 +324,7 @@ def _read(report: Report) -> Iterable[str]:
         ]
         yield _table(("where", ":why", "!the line"), body)
         if report.quarantined > len(report.quarantine):
-            yield f'<p class="soft">The first {len(report.quarantine)} of them; all are in the table quarantine.</p>'
+            yield f'<p class="soft">The first {len(report.quarantine)} lines; the table quarantine has all.</p>'
     else:
         yield '<p class="soft">Every line could be read; the quarantine is empty.</p>'
     yield "</div>"
@@ -381,7 +381,7 @@ def _chart(group: GroupReport) -> dict[str, Any]:
     for row in group.rebalances:
         cause = row["cause"] if row["cause"] in CAUSES else "unknown"
         reason = str(row.get("client_reason") or "")[:_REASON_CHARS]
-        if reason.startswith(_OF_COURSE):
+        if reason.startswith(_DEFAULT_REASONS):
             reason = ""
         who = row.get("who") or ""
         end = row.get("ended_at_ms")

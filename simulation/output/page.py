@@ -10,7 +10,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import PollTimeoutExceeded
 from rejoin.journal.events.coordinator import RebalanceCompleted, RebalanceStarted
 from rejoin.journal.events.simulation import ScenarioAction
-from rejoin.journal.formatting import why
+from rejoin.journal.formatting import cause_text
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.summary import ROWS, Summary
@@ -41,7 +41,7 @@ class ChartEvents:
         match event:
             case RebalanceStarted():
                 if event.group_id not in self._open:
-                    mark = RebalanceMark(event.group_id, now, now, event.cause.cause, short(why(event.cause)))
+                    mark = RebalanceMark(event.group_id, now, now, event.cause.cause, short(cause_text(event.cause)))
                     self._open[event.group_id] = mark
                     self.rebalances.append(mark)
             case RebalanceCompleted():

@@ -10,7 +10,7 @@ from rejoin.journal.events import client as consumer
 from rejoin.journal.events import coordinator as coordinator
 from rejoin.journal.events import simulation as lab
 from rejoin.journal.events.base import Event
-from rejoin.journal.formatting import format_event, owned, why
+from rejoin.journal.formatting import cause_text, format_event, owned
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.output.ownership import Ownership
 
@@ -95,7 +95,7 @@ def line_of(event: Event) -> str | None:
     match event:
         case coordinator.RebalanceStarted():
             kind = "first rebalance" if event.initial else "rebalance"
-            return f"{event.group_id}  {kind}: {why(event.cause)}"
+            return f"{event.group_id}  {kind}: {cause_text(event.cause)}"
         case coordinator.RebalanceCompleted():
             moved = f", {event.moved} partition{'s'[: event.moved - 1]} moved" if event.moved else ""
             attempts = f" in {event.attempts} attempts" if event.attempts > 1 else ""

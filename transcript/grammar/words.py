@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rejoin.journal.formatting import OF_COURSE
+from rejoin.journal.formatting import DEFAULT_REASON
 from rejoin.protocol.embedded.consumer_protocol import (
     Assignment,
     Subscription,
@@ -58,7 +58,7 @@ def read_phrase(text: str) -> str | None:
 
 def write_phrase(text: str | None) -> str:
     """A client's reason, but for the one that every client gives when it comes back with its id."""
-    if not text or text.startswith(OF_COURSE):
+    if not text or text.startswith(DEFAULT_REASON):
         return ""
     return "_".join(text.replace("_", "__").split())
 

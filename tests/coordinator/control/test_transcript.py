@@ -69,7 +69,7 @@ advance 45000
 ----
 +45000ms
 g  app-1 removed (no heartbeat in time)
-g  app-1 leads no more, nobody does
+g  app-1 no longer leads; the group has no leader
 g  Stable -> PreparingRebalance
 g  rebalance: app-1 sent no heartbeat in time (at most 0 ms)
 g  PreparingRebalance -> Empty
