@@ -34,7 +34,7 @@ from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import read_scenario
-from rejoin.simulation.search.search import random_scenario
+from rejoin.simulation.search.schedules import random_scenario
 from rejoin.transcript.recording import Step
 
 SEEDS: Final = 30

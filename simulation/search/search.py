@@ -19,7 +19,6 @@ from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.checked import CheckedLab
 from rejoin.simulation.search.observations import Violation
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
-from rejoin.simulation.search.schedules import random_scenario as random_scenario
 from rejoin.transcript.interpreter import NodeFailed
 from rejoin.transcript.player import TranscriptError, play
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.search.search import random_scenario
+from rejoin.simulation.search.schedules import random_scenario
 
 HORIZON = "75s"
 RARELY = 0.5

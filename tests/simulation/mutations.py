@@ -12,9 +12,11 @@ import pytest
 from rejoin.coordinator.core.groups import loading, shard
 from rejoin.coordinator.core.groups.classic import group as classic_group
 from rejoin.coordinator.core.groups.classic import joining, member_operations, member_requests, rebalance
+from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, ON_HEARTBEAT, PREPARING_REBALANCE
 from rejoin.coordinator.core.offsets import commits as committing
 from rejoin.coordinator.core.runtime import shard as runtime_shard
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import GroupRecord
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES, Schedule, random_scenario
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -112,7 +114,7 @@ def heartbeats_of_any_generation_are_fine(patch: pytest.MonkeyPatch) -> None:
 
 @caught_by("a_heartbeat_is_answered_wrongly")
 def heartbeats_do_not_announce_a_rebalance(patch: pytest.MonkeyPatch) -> None:
-    told = dict.fromkeys(member_requests.ON_HEARTBEAT, ErrorCode.NONE)
+    told = dict.fromkeys(ON_HEARTBEAT, ErrorCode.NONE)
     patch.setattr(member_requests, "ON_HEARTBEAT", told)
 
 
@@ -186,7 +188,7 @@ def the_join_phase_has_no_timeout(patch: pytest.MonkeyPatch) -> None:
 @caught_by("a_member_is_given_no_time_to_rejoin")
 def the_join_phase_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any) -> None:
-        if group.state is rebalance.PREPARING_REBALANCE and group.previous_state is not rebalance.EMPTY:
+        if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY:
             self.end_join_phase(group)
 
     patch.setattr(rebalance.Rebalancer, "finish_if_all_joined", wrong)
@@ -200,7 +202,7 @@ def members_need_not_sync(patch: pytest.MonkeyPatch) -> None:
 @caught_by("a_first_rebalance_does_not_wait_for_more_members")
 def a_first_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any) -> None:
-        if group.state is rebalance.PREPARING_REBALANCE and group.all_joined:
+        if group.state is PREPARING_REBALANCE and group.all_joined:
             self.end_join_phase(group)
 
     patch.setattr(rebalance.Rebalancer, "finish_if_all_joined", wrong)
@@ -209,7 +211,7 @@ def a_first_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
 @caught_by("a_request_is_never_answered", schedule="failovers")
 def parked_requests_are_forgotten_when_a_node_resigns(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, error: ErrorCode) -> None:
-        self.members.enter(group, shard.DEAD)
+        self.members.enter(group, DEAD)
 
     patch.setattr(shard.GroupsShard, "_close", wrong)
 
@@ -252,14 +254,14 @@ def offsets_are_not_loaded(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loading.Replay, "_replay_offset", _nothing)
 
 
-@caught_by("the_core_fails", schedule="failovers")
+@caught_by("a_completed_generation_is_forgotten", schedule="failovers")
 def a_group_is_loaded_as_it_was_first(patch: pytest.MonkeyPatch) -> None:
     right = loading.Replay._replay_group
 
-    def wrong(self: Any, group_id: str, value: Any) -> None:
-        known = self._groups.get(group_id)
+    def wrong(self: Any, record: GroupRecord) -> None:
+        known = self._groups.get(record.key.data.group)
         if known is None or not known.generation:
-            right(self, group_id, value)
+            right(self, record)
 
     patch.setattr(loading.Replay, "_replay_group", wrong)
 
@@ -283,7 +285,8 @@ def the_first_name_is_chosen(patch: pytest.MonkeyPatch) -> None:
 
     def wrong(self: Any) -> str:
         right(self)
-        return sorted(self.supported)[-1]
+        supported: list[str] = sorted(self.supported)
+        return supported[-1]
 
     patch.setattr(classic_group.ClassicGroup, "select_protocol", wrong)
 

@@ -24,8 +24,7 @@ from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.search.schedules import SCHEDULES
-from rejoin.simulation.search.search import random_scenario
+from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
 from tests import paths
 
 ROOT = paths.ROOT

@@ -76,6 +76,7 @@ def first_seed(mutation: Mutation) -> int:
     for seed in range(MUTATION_SEEDS):
         violation = play_checked(SEARCHED[mutation.schedule](seed)).violation
         if violation is not None and violation.check == mutation.check:
+            assert "TypeError" not in str(violation), "the broken rule takes what the rule takes"
             return seed
     raise AssertionError(f"{MUTATION_SEEDS} seeds of {mutation.schedule}, and {mutation.check} has found nothing")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import pytest
 
 from rejoin.coordinator.core.effects import Effect
@@ -15,7 +17,7 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.search.search import FAULTS_MS, random_scenario
+from rejoin.simulation.search.schedules import FAULTS_MS, random_scenario
 from rejoin.transcript.document import read_blocks
 from rejoin.transcript.driver import START
 from rejoin.transcript.interpreter import TranscriptPlayer
@@ -52,7 +54,7 @@ class Listening(TranscriptPlayer):
         super().on_event(event)
 
 
-def is_about(effect: Effect, group_id: str) -> bool:
+def is_about(effect: Effect, group_id: str) -> TypeGuard[GroupEvent]:
     """Whether this is an event of a group; that it is given up by one node is not one that every run has."""
     return isinstance(effect, GroupEvent) and effect.group_id == group_id and "-> Dead" not in format_event(effect)
 
