@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from rejoin.client.core.inputs import RebalanceEnforced
 from rejoin.journal.events.client import GroupLeft, PollTimeoutExceeded
 from tests.client.simulated_group import SimulatedGroup, covered
 
-FAST = {"session_timeout_ms": 10_000}
+FAST: dict[str, Any] = {"session_timeout_ms": 10_000}
 
 
 def test_two_consumers_one_after_the_other() -> None:

@@ -50,7 +50,9 @@ def test_the_loop_drives_a_group_until_it_is_stable() -> None:
     scope: dict[str, Any] = {"Reply": Reply, "Append": Append, "ReadLog": ReadLog, "Elapsed": Elapsed}
     exec(LOOP, scope)
     node = Node(Settings(offsets_topic_num_partitions=1), lambda: "uuid")
-    clock, answers, events = Clock(), {}, []
+    clock = Clock()
+    answers: dict[str, Any] = {}
+    events: list[Any] = []
 
     def drive(*inputs: Any) -> None:
         scope["drive"](node, Log(), deque(inputs), clock, answers.__setitem__, events.append)

@@ -41,9 +41,9 @@ class Environment:
 
     def pip_install(self, *what: str | Path) -> None:
         """Install offline, with the setuptools that is there."""
-        command = [sys.executable, "-m", "pip", "--python", self.python, "--disable-pip-version-check", "install"]
+        pip = [sys.executable, "-m", "pip", "--python", str(self.python), "--disable-pip-version-check", "install"]
         offline = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--no-compile"]
-        done = subprocess.run([*command, *offline, *what], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([*pip, *offline, *what], capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
 
 

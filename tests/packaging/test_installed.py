@@ -107,7 +107,8 @@ def editable(copied: Path, tmp_path_factory: pytest.TempPathFactory) -> Environm
 
 @pytest.fixture(params=["installed", "editable"])
 def environment(request: pytest.FixtureRequest) -> Environment:
-    return request.getfixturevalue(request.param)
+    chosen: Environment = request.getfixturevalue(request.param)
+    return chosen
 
 
 @pytest.fixture

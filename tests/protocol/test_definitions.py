@@ -24,9 +24,6 @@ OURS: Final = {
 }
 """What a field may name here that Kafka's definitions have no word for."""
 
-DIFFERENCES: Final = {}
-"""Where a field differs, with what it is here. Each is explained beside the field."""
-
 Versions = tuple[int, int]
 NEWEST: Final = 32_767
 NEVER: Final = (NEWEST, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -185,13 +186,18 @@ def test_what_is_no_clock_is_refused(name: str) -> None:
 
 
 def test_alarms_ring_in_order_and_at_their_instants() -> None:
-    clock, rung = VirtualClock(1_000), []
+    clock = VirtualClock(1_000)
+    rung: list[tuple[int, int]] = []
+
+    def ring(when: int) -> None:
+        rung.append((when, clock.now()))
+
     for when in (1_300, 1_100, 1_200):
-        clock.call_at(when, lambda when=when: rung.append((when, clock.now())))  # type: ignore[misc]
-    taken_back = clock.call_at(1_150, lambda: rung.append((0, 0)))
+        clock.call_at(when, partial(ring, when))
+    taken_back = clock.call_at(1_150, partial(ring, 0))
     taken_back.cancel()
-    while (when := clock.next_alarm()) is not None:
-        clock.jump(when)
+    while (due := clock.next_alarm()) is not None:
+        clock.jump(due)
         clock.catch_up()
     assert rung == [(1_100, 1_100), (1_200, 1_200), (1_300, 1_300)]
 

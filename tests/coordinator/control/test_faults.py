@@ -186,7 +186,7 @@ async def test_fields_are_anded_and_absent_ones_mean_any(
     coordinator: GroupCoordinator, fields: dict[str, Any], applied: bool
 ) -> None:
     member_id = await stable(coordinator)
-    given = {name: member_id if value == "MEMBER" else value for name, value in fields.items()}
+    given: dict[str, Any] = {name: member_id if value == "MEMBER" else value for name, value in fields.items()}
     fault = await coordinator.add_fault(error="NOT_COORDINATOR", **given)
     error = await error_of_beat(coordinator, member_id)
     assert (error is ErrorCode.NOT_COORDINATOR, fault.hits) == (applied, int(applied))
@@ -222,7 +222,7 @@ async def test_what_a_request_is_about_is_read_in_every_api(
     coordinator: GroupCoordinator, api: str, fields: dict[str, Any], applied: bool
 ) -> None:
     member_id = await stable(coordinator)
-    given = {name: member_id if value == "MEMBER" else value for name, value in fields.items()}
+    given: dict[str, Any] = {name: member_id if value == "MEMBER" else value for name, value in fields.items()}
     fault = await coordinator.add_fault(error="NOT_COORDINATOR", **given)
     await coordinator.call(sample(api, member_id))
     assert fault.hits == int(applied)
@@ -393,7 +393,7 @@ async def assert_sound(coordinator: GroupCoordinator) -> None:
     group = await coordinator.group(GROUP)
     if group is not None:
         assert group.state == "Empty"
-        assert group.members == group.pending_members == group.pending_sync == []
+        assert (group.members, group.pending_members, group.pending_sync) == ([], [], [])
         assert group.deadlines == {}
     node = coordinator.app.runtime.node
     assert node.waiting() == []

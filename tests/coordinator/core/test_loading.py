@@ -24,7 +24,7 @@ from tests.coordinator.core.driver import GROUP, PARTITION, START, DrivenNode, c
 
 
 def member(member_id: str = "m-1", **given: Any) -> MemberMetadata:
-    usual = {
+    usual: dict[str, Any] = {
         "member_id": member_id,
         "client_id": "client",
         "client_host": "/127.0.0.1",
@@ -37,7 +37,7 @@ def member(member_id: str = "m-1", **given: Any) -> MemberMetadata:
 
 
 def stored_group(*members: MemberMetadata, generation: int = 3, **given: Any) -> GroupRecord:
-    usual = {
+    usual: dict[str, Any] = {
         "protocol_type": "consumer",
         "generation": generation,
         "protocol": "range" if members else None,

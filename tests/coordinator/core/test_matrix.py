@@ -175,7 +175,7 @@ def sync(scene: Scene, member_id: str, **given: Any) -> SyncGroupRequest:
 
 
 def heartbeat(scene: Scene, member_id: str, **given: Any) -> HeartbeatRequest:
-    usual = {"group_id": GROUP, "generation_id": scene.generation, "member_id": member_id}
+    usual: dict[str, Any] = {"group_id": GROUP, "generation_id": scene.generation, "member_id": member_id}
     return HeartbeatRequest(**(usual | given))
 
 
@@ -191,7 +191,7 @@ def committing(scene: Scene, member_id: str, **given: Any) -> OffsetCommitReques
 
 def txn(**given: Any) -> TxnOffsetCommitRequest:
     partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
-    usual = {
+    usual: dict[str, Any] = {
         "transactional_id": "x",
         "group_id": GROUP,
         "producer_id": 7,

@@ -30,7 +30,7 @@ from tests.coordinator.core.driver import GROUP, START, TOPIC, DrivenNode
 def commit(
     driven: DrivenNode, version: int, *, group_id: str = GROUP, request: dict[str, Any] | None = None, **mark: Any
 ) -> Any:
-    usual = {"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}
+    usual: dict[str, Any] = {"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}
     topics = (OffsetCommitRequestTopic(name=TOPIC, partitions=(OffsetCommitRequestPartition(**(usual | mark)),)),)
     asked = OffsetCommitRequest(**({"group_id": group_id, "member_id": "", "topics": topics} | (request or {})))
     return driven.ask(asked, version).topics[0].partitions[0].error_code
@@ -58,7 +58,7 @@ def written(driven: DrivenNode) -> Any:
 @pytest.mark.parametrize("version", range(10))
 def test_what_was_committed_is_fetched(version: int) -> None:
     driven = DrivenNode()
-    mark = {"committed_leader_epoch": 3} if version >= 6 else {}
+    mark: dict[str, Any] = {"committed_leader_epoch": 3} if version >= 6 else {}
     assert commit(driven, version, committed_offset=9, committed_metadata="note", **mark) is ErrorCode.NONE
     found = fetch(driven, version)
     assert (found.committed_offset, found.metadata, found.error_code) == (9, "note", ErrorCode.NONE)

@@ -63,7 +63,8 @@ def grow(
 ) -> CreatePartitionsTopicResult:
     assignments = None if nodes is None else (CreatePartitionsAssignment(broker_ids=(1,)),) * nodes
     wanted = CreatePartitionsTopic(name=name, count=count, assignments=assignments)
-    request = CreatePartitionsRequest(**({"topics": (wanted,), "timeout_ms": 1000, "validate_only": False} | more))
+    usual: dict[str, Any] = {"topics": (wanted,), "timeout_ms": 1000, "validate_only": False}
+    request = CreatePartitionsRequest(**(usual | more))
     result: CreatePartitionsTopicResult = driven.ask(request, 3).results[0]
     return result
 

@@ -58,8 +58,9 @@ class Member:
             protocols=protocols,
         )
         joined = await self.ask(request, 3)
-        if joined.error_code is not NONE:
-            return joined.error_code
+        refused: ErrorCode = joined.error_code
+        if refused is not NONE:
+            return refused
         self.member_id, self.generation = joined.member_id, joined.generation_id
         mine = (SyncGroupRequestAssignment(member_id=self.member_id, assignment=b"mine"),)
         sync = SyncGroupRequest(

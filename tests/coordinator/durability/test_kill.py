@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,8 @@ def test_nothing_acknowledged_is_lost(service: Service) -> None:
                 processes.append(service.consume(f"consumer-{turn}", GROUP, TOPIC))
                 leaving = processes.pop(0)
                 leaving.send_signal(signal.SIGTERM)
-                until(lambda leaving=leaving: leaving.poll() is not None, "a consumer does not stop")
-            until(lambda before=before: moved_on(committers, before), "commits do not go on")
+                until(partial(has_ended, leaving), "a consumer does not stop")
+            until(partial(moved_on, committers, before), "commits do not go on")
             time.sleep(dice.uniform(0, 0.25))
             service.kill()
             service.start()
@@ -95,6 +96,10 @@ def test_nothing_acknowledged_is_lost(service: Service) -> None:
     check_journals(service.folder / "journal")
 
 
+def has_ended(process: subprocess.Popen[bytes]) -> bool:
+    return process.poll() is not None
+
+
 def moved_on(committers: list[Committer], before: list[int]) -> bool:
     return any(each.problem for each in committers) or all(
         each.acknowledged > then + 3 for each, then in zip(committers, before, strict=True)
@@ -105,7 +110,7 @@ def check(service: Service, processes: list[subprocess.Popen[bytes]], committers
     """Nobody has found anything missing, and nobody has given up."""
     assert [committer.problem for committer in committers if committer.problem] == []
     for process in processes:
-        assert process.poll() is None, f"consumers ended: {process.args}"
+        assert process.poll() is None, f"consumers ended: {process.args!r}"
 
 
 def check_journals(journal: Path) -> None:

@@ -460,7 +460,7 @@ def check_journal(journal: Path) -> list[JournalRow]:
     accounts = account(row.event for row in rows)
     assert sum(each.processed for each in accounts) > 0
     assert sum(each.lost for each in accounts) == 0
-    owners: dict[tuple[str, int, int], str] = {}
+    owners: dict[tuple[str | None, int, int], str] = {}
     for row in rows:
         if isinstance(row.event, GroupSynced):
             event = row.event

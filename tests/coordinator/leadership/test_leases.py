@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -148,10 +148,10 @@ class World:
         self.there_ms = 30.0
         self.calm = False
         self.processes: list[Process] = []
-        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._queue: list[tuple[float, int, Callable[[], object]]] = []
         self._count = count()
 
-    def at(self, when: float, what: Callable[[], None]) -> None:
+    def at(self, when: float, what: Callable[[], object]) -> None:
         heappush(self._queue, (when, next(self._count), what))
 
     def start(self, node_id: int, rate: float = 1.0) -> Process:
@@ -163,7 +163,7 @@ class World:
     def notify(self) -> None:
         for process in self.processes:
             if self.random.random() >= self.loss and self.now >= process.cut_until:
-                self.at(self.now + self.random.uniform(0, 20), lambda process=process: process.hand_in(StoreChanged()))
+                self.at(self.now + self.random.uniform(0, 20), partial(process.hand_in, StoreChanged()))
 
     def run(self, until: float) -> None:
         while self._queue and self._queue[0][0] <= until:
@@ -337,7 +337,7 @@ def inflict(world: World, which: int, kind: str, length: int) -> None:
             process.cut_until = world.now + length
         case "crash":
             process.dead = True
-            world.at(world.now + length, lambda: world.start(process.node_id, process.clock.rate) and None)
+            world.at(world.now + length, lambda: world.start(process.node_id, process.clock.rate))
         case "drain":
             process.hand_in(Drain())
         case "resign" if process.leading:
@@ -356,8 +356,7 @@ def test_never_two_leaders_and_in_the_end_all_is_led_and_evenly(
     for node_id in range(1, nodes + 1):
         world.start(node_id, world.random.uniform(0.95, 1.05))
     for at, which, kind, length in faults:
-        todo: Any = (which, kind, length)
-        world.at(at, lambda todo=todo: inflict(world, *todo))
+        world.at(at, partial(inflict, world, which, kind, length))
     world.run(20_000)
     world.calm = True
     world.run(24_000)

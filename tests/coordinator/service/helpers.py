@@ -106,7 +106,7 @@ class Harness:
             return Answered(got, await got.read())
 
     async def get(self, path: str, **headers: str) -> Any:
-        answered = await self.request("GET", path, **headers)
+        answered = await self.request("GET", path, None, **headers)
         assert answered.status == 200, answered.body
         return answered.json
 

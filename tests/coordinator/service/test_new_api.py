@@ -52,7 +52,8 @@ def counting(of: RequestHandlers) -> Callable[[Token, Any, Context], None]:
 @pytest.fixture
 def new_api(monkeypatch: pytest.MonkeyPatch) -> Iterator[registry.Api]:
     """The entry and the handler; gone again after the test."""
-    monkeypatch.setitem(HANDLERS, CountMembersRequest, counting)
+    request: type[Request] = CountMembersRequest
+    monkeypatch.setitem(HANDLERS, request, counting)
     tables: list[tuple[dict[Any, registry.Api], dict[Any, registry.Api]]] = [
         (table, dict(table)) for table in (BY_KEY, BY_NAME, BY_PATH, BY_REQUEST)
     ]

@@ -32,7 +32,8 @@ def read(log: MemoryLog | FaultyLog, partition: TopicPartition = PARTITION) -> l
 
 
 def test_a_faulty_log_holds_and_lets_go_in_order() -> None:
-    log, ends = FaultyLog(MemoryLog()), []
+    log = FaultyLog(MemoryLog())
+    ends: list[tuple[str, int]] = []
     epoch = log.elect(PARTITION)
     log.hold_appends = log.hold_reads = True
     log.append(PARTITION, epoch, (offset(1),), lambda error: ends.append(("append", error)))
@@ -44,7 +45,8 @@ def test_a_faulty_log_holds_and_lets_go_in_order() -> None:
 
 
 def test_a_faulty_log_fails_what_carries_records() -> None:
-    log, ends = FaultyLog(MemoryLog()), []
+    log = FaultyLog(MemoryLog())
+    ends: list[ErrorCode] = []
     epoch = log.elect(PARTITION)
     log.fail_appends = ErrorCode.KAFKA_STORAGE_ERROR
     log.append(PARTITION, epoch, (offset(1),), ends.append)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rejoin.coordinator.pending import PendingReply
 from rejoin.coordinator.service import driver
 from rejoin.protocol.registry import APIS, BY_NAME, Api
 from tests.coordinator.service.helpers import START, Harness, join, sync
@@ -171,7 +172,7 @@ async def test_a_commit_is_answered_when_it_is_stored(node: Harness) -> None:
 async def test_a_requester_that_goes_away_leaves_nothing_behind(node: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     replies: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    class Watched(driver.PendingReply):
+    class Watched(PendingReply):
         __slots__ = ("__weakref__",)
 
         def __init__(self) -> None:

@@ -16,8 +16,10 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import (
     OFFSETS_TOPIC,
     GroupMetadataValue,
+    GroupRecord,
     MemberMetadata,
     OffsetCommitValue,
+    OffsetRecord,
     Record,
     TransactionMarker,
     group_record,
@@ -29,20 +31,20 @@ from rejoin.protocol.types import TopicPartition
 PATIENCE = 120.0
 
 
-def offset(number: int, group: str = "g", partition: int = 0, producer_id: int = -1) -> Record:
+def offset(number: int, group: str = "g", partition: int = 0, producer_id: int = -1) -> OffsetRecord:
     value = OffsetCommitValue(offset=number, leader_epoch=3, metadata="m", commit_timestamp=1)
     return offset_record(group, "orders", partition, value, producer_id)
 
 
-def gone(partition: int = 0, group: str = "g") -> Record:
+def gone(partition: int = 0, group: str = "g") -> OffsetRecord:
     return offset_record(group, "orders", partition, None)
 
 
-def marker(producer_id: int = 9, committed: bool = True) -> Record:
+def marker(producer_id: int = 9, committed: bool = True) -> TransactionMarker:
     return TransactionMarker(producer_id=producer_id, producer_epoch=0, committed=committed)
 
 
-def group(generation: int = 1, group_id: str = "g", members: int = 1) -> Record:
+def group(generation: int = 1, group_id: str = "g", members: int = 1) -> GroupRecord:
     each = tuple(
         MemberMetadata(
             member_id=f"m-{number}",

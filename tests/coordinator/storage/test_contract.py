@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
-from rejoin.coordinator.storage.faulty import FaultyLog
-from rejoin.coordinator.storage.memory import MemoryLog, compacted
+from rejoin.coordinator.storage.memory import compacted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from tests.coordinator.storage.helpers import PATIENCE, Store, gone, group, marker, offset
@@ -16,7 +16,14 @@ NONE, FENCED = ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 async def test_what_was_appended_is_read_in_order(store: Store) -> None:
     epoch = await store.elect(0)
-    records = [offset(1), offset(2, partition=1), group(members=3), marker(), gone(1), offset(3, producer_id=9)]
+    records: list[Record] = [
+        offset(1),
+        offset(2, partition=1),
+        group(members=3),
+        marker(),
+        gone(1),
+        offset(3, producer_id=9),
+    ]
     assert await store.append(0, epoch, *records[:2]) is NONE
     assert await store.append(0, epoch, *records[2:]) is NONE
     assert await store.read(0) == records
@@ -25,7 +32,7 @@ async def test_what_was_appended_is_read_in_order(store: Store) -> None:
 
 async def test_what_is_kept_is_what_was_given(store: Store) -> None:
     epoch = await store.elect(3)
-    odd = [
+    odd: list[Record] = [
         offset(2**63 - 1, group="zero\0 and \u2028 and \U0001f600 \"'\\"),
         offset(-1, group=""),
         group(generation=2**31 - 1, group_id="ümlaut", members=0),
@@ -99,13 +106,17 @@ async def test_an_epoch_is_newer_than_all_before_a_restart_too(durable: Store) -
 
 async def test_an_append_without_records_waits_for_all_before_it(store: Store) -> None:
     epoch = await store.elect(0)
-    told: list[int] = []
+    stored: list[int] = []
+
+    def ended(number: int, _: ErrorCode) -> None:
+        stored.append(number)
+
     last = asyncio.get_running_loop().create_future()
     for number in range(20):
-        store.log.append(PARTITION, epoch, (offset(number),), lambda _, number=number: told.append(number))
+        store.log.append(PARTITION, epoch, (offset(number),), partial(ended, number))
     store.log.append(PARTITION, epoch, (), last.set_result)
     assert await asyncio.wait_for(last, 60) is NONE
-    assert told == list(range(20))
+    assert stored == list(range(20))
     newer = await store.elect(0)
     assert await store.append(0, newer) is NONE
     assert await store.append(0, epoch) is FENCED
@@ -115,16 +126,15 @@ async def test_an_append_without_records_waits_for_all_before_it(store: Store) -
 async def test_ends_come_in_order_and_once(store: Store) -> None:
     epochs = [await store.elect(partition) for partition in range(4)]
     ends: list[tuple[int, int, ErrorCode]] = []
+
+    def ended(partition: int, number: int, error: ErrorCode) -> None:
+        ends.append((partition, number, error))
+
     for number in range(400):
         partition = number % 4
         epoch = epochs[partition] - (number % 7 == 0)
         records = (offset(number),) if number % 5 else ()
-        store.log.append(
-            offsets_partition(partition),
-            epoch,
-            records,
-            lambda error, p=partition, n=number: ends.append((p, n, error)),
-        )
+        store.log.append(offsets_partition(partition), epoch, records, partial(ended, partition, number))
         if number % 50 == 0:
             await asyncio.sleep(0)
     await asyncio.gather(*(store.begin(partition, epochs[partition]) for partition in range(4)))
@@ -204,15 +214,3 @@ async def test_the_log_grows_with_its_keys_and_not_with_its_commits(store: Store
         while len(found := await store.read(0, epoch)) > 2_000:
             assert await store.append(0, epoch, offset(9_999)) is NONE
     assert compacted(found) == [offset(9_997, partition=1), offset(9_998, partition=2), offset(9_999)]
-
-
-async def test_a_held_log_lets_go_in_order() -> None:
-    log, ends = FaultyLog(MemoryLog()), []
-    epoch = log.elect(PARTITION)
-    log.hold_appends = log.hold_reads = True
-    log.append(PARTITION, epoch, (offset(1),), lambda error: ends.append(("append", error)))
-    log.read(PARTITION, epoch, lambda records, end: ends.append(("read", len(records))))
-    assert (ends, log.held) == ([], 2)
-    log.release()
-    assert ends == [("append", NONE), ("read", 1)]
-    assert log.held == 0

@@ -8,6 +8,7 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -211,12 +212,15 @@ def test_a_directory_that_is_written_to_is_read_as_it_is_at_one_moment(tmp_path:
                 assert await store.append(0, epoch, offset(number, partition=number % 7)) is ErrorCode.NONE
                 number += 1
 
+        def grown(before: int) -> bool:
+            return number > before
+
         writing = asyncio.create_task(write())
         found = []
         for _ in range(30):
             before = number
             found.append(await asyncio.to_thread(run, export, data=tmp_path / "data"))
-            await store.settled(lambda before=before: number > before)
+            await store.settled(partial(grown, before))
         done.set()
         await writing
         await store.close()

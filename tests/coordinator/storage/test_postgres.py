@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
@@ -227,13 +228,16 @@ async def test_the_server_is_killed_under_load(one: Postgres, postgres_server: P
             assert await one.append(partition, epochs[partition], record) is NONE
             told[partition].append(record)
 
+    def grown(before: list[int]) -> bool:
+        return all(len(a) > b + 20 for a, b in zip(told, before, strict=True))
+
     committing = [asyncio.ensure_future(commit(partition)) for partition in range(4)]
     for _ in range(2):
         before = [len(each) for each in told]
-        await one.settled(lambda before=before: all(len(a) > b + 20 for a, b in zip(told, before, strict=True)))
+        await one.settled(partial(grown, before))
         await asyncio.to_thread(postgres_server.restart)
     before = [len(each) for each in told]
-    await one.settled(lambda: all(len(a) > b + 20 for a, b in zip(told, before, strict=True)))
+    await one.settled(partial(grown, before))
     stop.set()
     await asyncio.gather(*committing)
     assert [await one.read(partition) for partition in range(4)] == told

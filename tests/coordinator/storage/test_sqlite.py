@@ -38,7 +38,7 @@ async def test_a_second_process_is_refused_before_anything_is_written(store: Sql
     before = {path.name: path.stat().st_mtime_ns for path in store.folder.iterdir()}
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-m", "rejoin", "serve", "--data", store.folder, "--port", "0"],
+        [sys.executable, "-m", "rejoin", "serve", "--data", str(store.folder), "--port", "0"],
         capture_output=True,
         text=True,
         check=False,

@@ -109,9 +109,9 @@ async def test_a_partition_that_was_not_stored_is_added_again(store: Sqlite) -> 
     log.append(other, log.elect(other), (offset(1),), stored.set_result)
     assert await stored is NONE
     await store.restart()
-    log = store.log
-    assert isinstance(log, SqliteLog)
-    assert log.elect(other) == 1, "the epoch that failed was never there"
+    restarted = store.log
+    assert isinstance(restarted, SqliteLog)
+    assert restarted.elect(other) == 1, "the epoch that failed was never there"
 
 
 async def test_a_record_that_cannot_be_stored_fails_alone(store: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ async def test_partitions_are_compacted_together(store: Sqlite, monkeypatch: pyt
 
     for partition, records in ((1, 700), (2, 100), (3, 800)):
         await write(partition, records)
-    held = [offset(1, producer_id=9), offset(2, partition=1, producer_id=8), marker(8)]
+    held: list[Record] = [offset(1, producer_id=9), offset(2, partition=1, producer_id=8), marker(8)]
     assert await store.append(3, epochs[3], *held) is NONE
     assert store.watching.removed == 0
     await write(0, 1_000)
