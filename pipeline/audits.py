@@ -1,8 +1,8 @@
-"""What must never happen, looked for in the tables, each with the rows that prove it.
+"""Audits of the tables: what must never happen, each violation with the rows that prove it.
 
 Every audit is a function of the events and of tables made from them, and gives :data:`pipeline.schemas.VIOLATIONS`.
-None of them is a matter of taste: what is unwise but allowed is a finding. Consumers that pause for longer than their
-session do own partitions together with their successors in Kafka, too; that is what the first audit is there to show.
+What is unwise but allowed is a finding. In Kafka, too, a consumer that pauses for longer than its session owns
+partitions together with its successor; the first audit shows that.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ TOLERANCE_MS: Final = 5_000
 """A gap may be longer than its rebalances by so much: answers travel, and metadata of a new topic takes a while."""
 
 SLACK_MS: Final = 60_000
-"""A read may have been served so long before the consumer tells what it read: its requests and pauses take time."""
+"""A read may have been served so long before the consumer reports what it read: its requests and pauses take time."""
 
-_PLACE: Final = ("run_id", "group_id", "topic", "partition")
+_PARTITION: Final = ("run_id", "group_id", "topic", "partition")
 _EVIDENCE: Final = ("source", "node", "seq", "at_ms", "event", "file", "line")
 
 
@@ -45,7 +45,7 @@ def two_owners(ownership: DataFrame) -> DataFrame:
     owned = ownership.where("kind = 'owned'")
     second = owned.where("overlap_ms > 0").alias("b")
     first = owned.alias("a")
-    same = [fn.col(f"a.{name}") == fn.col(f"b.{name}") for name in _PLACE]
+    same = [fn.col(f"a.{name}") == fn.col(f"b.{name}") for name in _PARTITION]
     meet = (
         (fn.col("a.owner") == fn.col("b.overlaps_owner"))
         & (fn.col("a.from_ms") <= fn.col("b.from_ms"))
@@ -54,7 +54,7 @@ def two_owners(ownership: DataFrame) -> DataFrame:
     pairs = second.join(first, [*same, meet])
     return _violations(
         pairs.select(
-            *[fn.col(f"b.{name}") for name in (*_PLACE, "generation")],
+            *[fn.col(f"b.{name}") for name in (*_PARTITION, "generation")],
             fn.col("b.from_ms").alias("at_ms"),
             fn.least("a.to_ms", "b.to_ms").alias("to_ms"),
             fn.array("a.member_id", "b.member_id").alias("members"),
@@ -74,10 +74,10 @@ def two_owners(ownership: DataFrame) -> DataFrame:
 def unexplained_gaps(
     ownership: DataFrame, rebalances: DataFrame, member_sessions: DataFrame, tolerance_ms: int = TOLERANCE_MS
 ) -> DataFrame:
-    """A partition that nobody owned for longer than rebalances and a dead owner's session explain.
+    """A partition without an owner for longer than rebalances and a dead owner's session explain.
 
-    ``expected``: ms that they explain; ``found``: ms that nobody owned it. A gap after an owner that died, or went
-    without telling the coordinator, is explained for its session timeout as well.
+    ``expected``: ms that they explain; ``found``: ms without an owner. A gap after an owner that died, or stopped
+    without leaving the group, is explained for its session timeout as well.
     """
     gaps = ownership.where("kind = 'gap' AND end = 'between'").where(fn.col("length_ms") > tolerance_ms)
     spans = rebalances.where("ended_at_ms IS NOT NULL").select(
@@ -85,10 +85,10 @@ def unexplained_gaps(
     )
     covered = fn.least("ended_at_ms", "to_ms") - fn.greatest("prepared_at_ms", "from_ms")
     explained = (
-        gaps.select(*_PLACE, "from_ms", "to_ms")
+        gaps.select(*_PARTITION, "from_ms", "to_ms")
         .join(spans, ["run_id", "group_id"])
         .where("prepared_at_ms < to_ms AND ended_at_ms > from_ms")
-        .groupBy(*_PLACE, "from_ms", "to_ms")
+        .groupBy(*_PARTITION, "from_ms", "to_ms")
         .agg(fn.sum(covered).alias("rebalancing_ms"))
     )
     sessions = member_sessions.select(
@@ -98,7 +98,7 @@ def unexplained_gaps(
         ownership.where("kind = 'owned'")
         .join(sessions, ["run_id", "group_id", "member_id"], "left")
         .select(
-            *_PLACE,
+            *_PARTITION,
             fn.col("to_ms").alias("from_ms"),
             "member_id",
             fn.col("end").alias("how"),
@@ -106,7 +106,7 @@ def unexplained_gaps(
             fn.coalesce("session_timeout_ms", fn.lit(0)).alias("session_ms"),
             _interval_of("from_source", "node", "from_seq", "from_ms", fn.lit("partitions_assigned")).alias("before"),
         )
-        .groupBy(*_PLACE, "from_ms")
+        .groupBy(*_PARTITION, "from_ms")
         .agg(fn.max(fn.struct("session_ms", "how", "session_end", "member_id", "before")).alias("last"))
     )
     silent = fn.col("last.how").isin("crashed", "gone", "expired", "stopped") | fn.col("last.session_end").isin(
@@ -114,14 +114,14 @@ def unexplained_gaps(
     )
     allowed = fn.coalesce("rebalancing_ms", fn.lit(0)) + fn.when(silent, fn.col("last.session_ms")).otherwise(0)
     judged = (
-        gaps.join(explained, [*_PLACE, "from_ms", "to_ms"], "left")
-        .join(last, [*_PLACE, "from_ms"], "left")
+        gaps.join(explained, [*_PARTITION, "from_ms", "to_ms"], "left")
+        .join(last, [*_PARTITION, "from_ms"], "left")
         .select("*", allowed.alias("allowed"))
         .where(fn.col("length_ms") > fn.col("allowed") + tolerance_ms)
     )
     return _violations(
         judged.select(
-            *_PLACE,
+            *_PARTITION,
             "generation",
             fn.col("from_ms").alias("at_ms"),
             "to_ms",
@@ -129,7 +129,7 @@ def unexplained_gaps(
             fn.col("allowed").alias("expected"),
             fn.col("length_ms").alias("found"),
             fn.format_string(
-                "nobody owned %s-%d for %d ms, of which rebalances and sessions explain %d",
+                "%s-%d had no owner for %d ms, of which rebalances and sessions explain %d",
                 "topic",
                 "partition",
                 "length_ms",
@@ -205,17 +205,17 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
     """
     # Within a transaction they count from its end, which is another event.
     rows = of(events, "offsets_committed", "positions_found", "offsets_deleted").where("producer_id IS NULL")
-    told = rows.select(
+    by_partition = rows.select(
         *("run_id", "group_id", "generation", "member_id", "origin", "confidence", *_EVIDENCE),
         fn.explode("offsets").alias("at"),
     ).select("*", "at.topic", "at.partition", "at.offset")
     commits = is_one_of("offsets_committed")
     stored = fn.when(commits, fn.struct("at_ms", "seq", "offset", *[f for f in _EVIDENCE if f not in {"at_ms", "seq"}]))
     gone = fn.when(is_one_of("offsets_deleted"), fn.col("at_ms"))
-    settled_by = Window.partitionBy(*_PLACE).orderBy("at_ms").rangeBetween(Window.unboundedPreceding, -slack_ms)
+    settled_by = Window.partitionBy(*_PARTITION).orderBy("at_ms").rangeBetween(Window.unboundedPreceding, -slack_ms)
     shown = fn.when(fn.col("origin") == "committed", fn.col("offset")).otherwise(-1)
     suspects = (
-        told.select(
+        by_partition.select(
             "*", fn.max(stored).over(settled_by).alias("settled"), fn.max(gone).over(settled_by).alias("gone_ms")
         )
         .where("event = 'positions_found' AND settled IS NOT NULL")
@@ -224,12 +224,14 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
         .where("shown < settled.offset")
     )
     # Few or none. Only what was never to be seen within all that time is missed.
-    since = told.where("event != 'positions_found'").select(
-        *_PLACE, fn.col("at_ms").alias("then_ms"), fn.when(commits, fn.col("offset")).otherwise(-1).alias("then_offset")
+    since = by_partition.where("event != 'positions_found'").select(
+        *_PARTITION,
+        fn.col("at_ms").alias("then_ms"),
+        fn.when(commits, fn.col("offset")).otherwise(-1).alias("then_offset"),
     )
     deleted = of(events, "group_deleted").select("run_id", "group_id", fn.col("at_ms").alias("deleted_ms"))
     kept = (
-        suspects.join(since, list(_PLACE), "left")
+        suspects.join(since, list(_PARTITION), "left")
         .withColumn(
             "then_offset",
             fn.when(
@@ -237,17 +239,17 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
                 fn.col("then_offset"),
             ),
         )
-        .groupBy(*_PLACE, "generation", "member_id", "confidence", *_EVIDENCE, "settled", "shown")
+        .groupBy(*_PARTITION, "generation", "member_id", "confidence", *_EVIDENCE, "settled", "shown")
         .agg(fn.min("then_offset").alias("lately"))
         .select("*", fn.least("settled.offset", "lately").alias("least"))
         .where("shown < least")
         .join(deleted, ["run_id", "group_id"], "left")
         .where("deleted_ms IS NULL OR deleted_ms > at_ms OR deleted_ms < settled.at_ms")
-        .dropDuplicates([*_PLACE, "source", "node", "seq"])
+        .dropDuplicates([*_PARTITION, "source", "node", "seq"])
     )
     return _violations(
         kept.select(
-            *_PLACE,
+            *_PARTITION,
             "generation",
             "at_ms",
             fn.lit(None).cast("long").alias("to_ms"),
@@ -274,7 +276,7 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
 def static_members_that_rebalanced(rebalances: DataFrame, member_sessions: DataFrame) -> DataFrame:
     """A static member that made a Stable group rebalance though it need not have.
 
-    Kafka: a static member never sends LeaveGroup (KIP-345), and whoever comes back in time under the same instance id
+    Kafka: a static member never sends LeaveGroup (KIP-345), and a member that is back in time with the same instance id
     takes over the assignment without a rebalance. Found are those that left all the same, and those that were taken out
     by LeaveGroup, if only by an administrator, and were back within their session timeout. Not found are sessions that
     expired, and other subscriptions. ``expected``: the session timeout in ms; ``found``: how long it was away, -1 where

@@ -130,13 +130,13 @@ REBALANCES: Final = table(
     column(
         "outcome",
         STRING,
-        "completed | superseded (it had to begin again) | emptied (nobody was left) | aborted"
+        "completed | superseded (it had to begin again) | emptied (no member was left) | aborted"
         " (the coordinator went, or the group was deleted) | open (the journal ends before it does).",
     ),
     column(
         "cause",
         STRING,
-        "Cause class, see rejoin.journal.events.coordinator.CauseClass; 'unknown' where it is not told.",
+        "Cause class, see rejoin.journal.events.coordinator.CauseClass; 'unknown' where the source does not say.",
     ),
     column("cause_member_id", STRING, "Through whom."),
     column("cause_group_instance_id", STRING, "Its group.instance.id."),
@@ -157,19 +157,19 @@ REBALANCES: Final = table(
     column("left", STRINGS, "Members that left by LeaveGroup."),
     column("evicted", STRINGS, "Members that were thrown out: session, rebalance or sync timeout, capacity."),
     column("replaced", STRINGS, "New ids of static members that came back."),
-    column("absent", STRINGS, "Static members that did not come and stay."),
+    column("absent", STRINGS, "Static members that did not rejoin and remain members."),
     column("leader", STRING, "Who leads after the join phase."),
     column("previous_leader", STRING, "Who led the completed generation before."),
     column("leader_changed", BOOLEAN, "Whether that is another one; null where there was none before."),
     column("protocol", STRING, "The assignor."),
     column("owned_before", INT, "Partitions that had an owner before."),
     column("owned_after", INT, "Partitions that have an owner after."),
-    column("moved", INT, "Partitions that went from a member that stays to another."),
+    column("moved", INT, "Partitions that went to another member while the old one remains."),
     column("regained", INT, "Partitions whose owner had gone, or which had none."),
     column(
         "stickiness",
         DOUBLE,
-        "Of the partitions that could stay with their owner, the share that did: 0 to 1; null if there were none.",
+        "Share of the partitions that kept their owner, of those that could: 0 to 1; null if there were none.",
     ),
     column("join_ms", LONG, "Length of the join phase."),
     column("sync_ms", LONG, "From the end of the join phase to Stable."),
@@ -183,7 +183,7 @@ REBALANCES: Final = table(
         "members_waiting_ms",
         LONG,
         "Of the members that were to rejoin, how long they waited for the last one,"
-        " summed up; null where joins are not told.",
+        " summed up; null where joins are not reported.",
     ),
     column("slowest_member_id", STRING, "The member whose JoinGroup came last."),
     column("slowest_ms", LONG, "How long after the beginning it came."),
@@ -206,7 +206,7 @@ MEMBER_SESSIONS: Final = table(
     column("node", STRING, "The coordinator that took it in."),
     column("joined_at_ms", LONG, "It became a member; null if that was before the journal."),
     column("ended_at_ms", LONG, "It was removed or replaced; null if it still is a member."),
-    column("session_ms", LONG, "Length of the stay, to the end of the journal if it did not end."),
+    column("session_ms", LONG, "Length of the session, to the end of the journal if it did not end."),
     column(
         "end",
         STRING,
@@ -226,11 +226,11 @@ MEMBER_SESSIONS: Final = table(
     column("topics", STRINGS, "Topics it subscribes to."),
     column("join_reason", STRING, "What it said when it joined."),
     column("leave_reason", STRING, "What it said when it left."),
-    column("previous_end", STRING, "How the stay before of the same instance or client ended."),
+    column("previous_end", STRING, "How the previous session of the same instance or client ended."),
     column("away_ms", LONG, "How long the same instance (or client.id on the same host) had been away before."),
     _CONFIDENCE,
 )
-"""One row for each stay of a member id in a group."""
+"""One row for each session of a member id in a group."""
 
 PAUSES: Final = table(
     _RUN,
@@ -262,14 +262,14 @@ OWNERSHIP_TABLE: Final = table(
     _GROUP,
     _TOPIC,
     _PARTITION,
-    column("kind", STRING, "owned | gap (nobody owned it: between two owners, before the first, after the last)."),
+    column("kind", STRING, "owned | gap (no owner: between two owners, before the first, after the last)."),
     _MEMBER,
     _INSTANCE,
     _CLIENT,
     column(
         "owner",
         STRING,
-        "Whoever owned it, over all of its member ids: process/client.id, else member id.",
+        "Its owner, over all of its member ids: process/client.id, else member id.",
     ),
     column("node", STRING, "Process of the consumer; the coordinator where consumers wrote nothing."),
     column("from_ms", LONG, "It was assigned; for a gap, the last owner let go."),
@@ -290,7 +290,7 @@ OWNERSHIP_TABLE: Final = table(
     column("file", STRING, "Where that row was read."),
     column("line", LONG, "Where that row was read."),
 )
-"""One row for each interval in which one consumer owned a partition, or nobody did."""
+"""One row for each interval in which one consumer owned a partition, or none did."""
 
 BALANCE: Final = table(
     _RUN,
@@ -301,13 +301,13 @@ BALANCE: Final = table(
     column("generation", INT, "The generation."),
     column("protocol", STRING, "The assignor."),
     column("members", INT, "Members."),
-    column("partitions", INT, "Partitions that were given to somebody."),
+    column("partitions", INT, "Partitions that were assigned."),
     column("least", INT, "Fewest partitions of a member."),
     column("most", INT, "Most partitions of a member."),
     column("spread", INT, "Most less fewest."),
     column("deviation", DOUBLE, "Standard deviation of the members' partitions."),
     column("idle_members", INT, "Members without a partition."),
-    column("unowned", INT, "Partitions of subscribed topics that nobody got; null where topics are not told."),
+    column("unowned", INT, "Partitions of subscribed topics that were not assigned; null where topics are not known."),
     column("most_member_id", STRING, "A member with the most."),
     _CONFIDENCE,
 )
@@ -328,7 +328,7 @@ COMMITS: Final = table(
     column("offset", LONG, "The next record to read."),
     column("previous_offset", LONG, "The stored one before; null for the first."),
     column("advanced", LONG, "Records between the two; negative if it went back."),
-    column("end_offset", LONG, "End of the partition's log then; null where that is not told."),
+    column("end_offset", LONG, "End of the partition's log then; null where it is not known."),
     column("lag", LONG, "Records that were written and not committed."),
     column("since_ms", LONG, "Since the commit before."),
     column("transactional", BOOLEAN, "Within a transaction."),
@@ -348,13 +348,13 @@ RECORDS: Final = table(
     column(
         "kind",
         STRING,
-        "duplicate (processed again) | lost (gone past by a commit or a later record, processed"
-        " by nobody) | in-hand (the same, but the journal ends while a consumer may be at it).",
+        "duplicate (processed again) | lost (passed over by a commit or a later record, never"
+        " processed) | in-hand (the same, but the journal ends while a consumer may be at it).",
     ),
     column("start", LONG, "First record."),
     column("end", LONG, "One behind the last."),
     column("records", LONG, "How many."),
-    column("at_ms", LONG, "Duplicate: when they were processed again. Else: when somebody went past."),
+    column("at_ms", LONG, "Duplicate: when they were processed again. Else: when they were passed over."),
     column("member_id", STRING, "Who did."),
     column("client_id", STRING, "client.id of that one."),
     column("generation", INT, "In which generation."),
@@ -373,7 +373,7 @@ PROGRESS: Final = table(
     column("committed", LONG, "The furthest commit."),
     column("processed", LONG, "Records that were processed, each counted once."),
     column("twice", LONG, "Records that were processed again, each time counted."),
-    column("lost", LONG, "Records that were gone past and processed by nobody."),
+    column("lost", LONG, "Records that were passed over and never processed."),
     column("in_hand", LONG, "Records that may be lost, or still in a consumer's hands."),
     _CONFIDENCE,
 )
@@ -468,7 +468,7 @@ SWEEP_RUNS: Final = table(
     column("processed", LONG, "Records processed."),
     column("late", LONG, "Of them, late."),
     column("twice", LONG, "Records processed again."),
-    column("lost", LONG, "Records processed by nobody."),
+    column("lost", LONG, "Records that were never processed."),
     column("behind", LONG, "Records still to come at the end."),
     column("took_ms", DOUBLE, "Real time of the run."),
     column("executor", STRING, "Where it ran: executor id and process id."),

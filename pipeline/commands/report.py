@@ -47,7 +47,7 @@ def report(
     ----------
     inputs
         Files and directories: journals (*.jsonl), Parquet of events, brokers' server.log and kafka-request.log, packed
-        with gzip or not. What each file is, its content tells.
+        with gzip or not. The kind of each file follows from its content.
     out
         Folder for report.html and tables/; what an earlier report left there is replaced.
     kind

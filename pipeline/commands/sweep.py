@@ -105,13 +105,13 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
     store.compact()
     ranked = answer.rank(grid, store)
     page = results.write(grid, store, ranked)
-    told = []
+    lines = []
     if grid.question:
-        told.append(grid.question)
+        lines.append(grid.question)
     size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds"
-    told.append(size if not played.known else f"{size}, {played.known} runs finished before")
-    told += [f"Medians; in brackets {answer.brackets(len(grid.seeds))} of the seeds.", ""]
-    print("\n".join([*told, *answer.tell(grid, ranked, top), "", f"tables and plots: {page}"]))
+    lines.append(size if not played.known else f"{size}, {played.known} runs finished before")
+    lines += [f"Medians; in brackets {answer.brackets(len(grid.seeds))} of the seeds.", ""]
+    print("\n".join([*lines, *answer.tell(grid, ranked, top), "", f"tables and plots: {page}"]))
     failed = sum(setting.failed for setting in ranked)
     if failed:
         first = next(row for row in store.rows.values() if row["error"] is not None)

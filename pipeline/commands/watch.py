@@ -409,7 +409,7 @@ def _interrupts() -> Iterator[None]:
 
 
 def _ignore_interrupts() -> None:
-    """Who has been told to stop needs a moment for it."""
+    """The first signal has begun the shutdown, which takes a moment."""
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)

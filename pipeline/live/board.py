@@ -97,7 +97,7 @@ class Board:
                 going_on,
             )
         if not rows:
-            return Text("no group has told anything yet", "dim")
+            return Text("no events of any group yet", "dim")
         return Group(table, Text(f"and {len(rows) - MOST_GROUPS} more groups", "dim")) if rows[MOST_GROUPS:] else table
 
     def _rebalances(self) -> RenderableType:
@@ -148,7 +148,7 @@ def line(row: Row) -> str:
 
 
 def through(row: Row) -> str:
-    """Whoever made a rebalance begin, by the name a user knows."""
+    """The member that began a rebalance, by the name a user knows."""
     member = row["cause_member_id"] or ""
     return row["cause_group_instance_id"] or row["cause_client_id"] or (member[:24] + "…" if member[24:] else member)
 

@@ -1,8 +1,8 @@
 """Events as a stream: from running services or from journals, into a :class:`~rejoin.pipeline.live.store.WatchStore`.
 
-Two queries. ``events`` reads lines, tells events from broken lines and writes both down. ``live`` follows the batches
-that ``events`` has committed, so it never knows more than is on disk, and keeps the rebalances that go on as Spark's
-state. Everything else is made of all events, by the same functions that a batch uses, whenever it is asked for.
+Two queries. ``events`` reads lines, separates events from broken lines and writes both. ``live`` follows the batches
+that ``events`` has committed, so it never knows more than is on disk, and keeps open rebalances as Spark's state. All
+else is computed from all events on demand, by the same functions that a batch uses.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ SETTINGS: Final = {
 }
 """Settings of a session that suit small batches, of which compiling the plan takes longer than running it.
 
-The first one stays with a checkpoint, whatever is set later.
+A checkpoint keeps the first one, whatever is set later.
 """
 
 _TRIES: Final = 10
 _CLOSED: Final = "*-" + 12 * "[0-9]" + ".jsonl"
-"""A closed segment, as ``journal.segments`` names it. Nobody writes it any more; a file that grows would be read once
-and what came later never."""
+"""A closed segment, as ``journal.segments`` names it. It does not grow any more: a file that grows would be read once,
+and its later lines never."""
 
 _FILES: Final = "path string, modificationTime timestamp, length long, content binary"
 

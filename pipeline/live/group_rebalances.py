@@ -2,7 +2,7 @@
 
 The rows are those that :mod:`pipeline.tables.rebalances` makes of the same events, in the columns that are settled when
 a rebalance ends (:data:`COLUMNS`). A row is finished, and final, when the coordinator itself says how it ended: the
-group is Stable again, nobody is left, it had to begin again, or the coordinator lost or loaded the group. What takes
+group is Stable again, no member is left, it had to begin again, or the coordinator lost or loaded the group. What takes
 events of other coordinators or later ones to know (numbers over all coordinators, storms, that a coordinator never came
 back) is for the tables that are made of the whole journal.
 """

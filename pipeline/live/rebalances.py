@@ -2,7 +2,7 @@
 
 :class:`GroupFollower` runs under ``transformWithState``, keyed by run, group, source and node, without timers and
 without a watermark: clocks of different groups (simulated ones, too) have nothing to do with each other, and a
-watermark would drop whoever is behind. Rows of a batch come in any order and are put in order here.
+watermark would drop rows that are late. Rows of a batch come in any order and are put in order here.
 """
 
 from __future__ import annotations

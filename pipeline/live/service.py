@@ -1,4 +1,4 @@
-"""A running coordinator as seen by whoever follows its events: where its stream stands, and ranges of rows.
+"""A client of a running coordinator's events: where its stream stands, and ranges of rows.
 
 Blocking, with the standard library alone, as it runs in Spark's tasks. What a service keeps: with ``--journal`` every
 row, over restarts; without one the newest 50,000 rows or 64 MB, and none of a process that is gone.
@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 class ServiceDown(Exception):
-    """Nobody answers there; the text says where and how that showed. It may come back."""
+    """No answer; the text has the address and the error. It may come back."""
 
 
 class NotAService(Exception):
-    """Whoever answers there is no coordinator of ours, or asking made no sense."""
+    """The server there is not a Rejoin coordinator, or it refused the request."""
 
 
 class EventsGone(Exception):
@@ -79,8 +79,8 @@ class ServiceClient:
         """
         rows: list[dict[str, Any]] = self._get(f"/events?after={after}&limit={limit}").get("events", [])
         if [row.get("seq") for row in rows] != list(range(after + 1, after + limit + 1)):
-            told = f"gave {rows[0].get('seq')} to {rows[-1].get('seq')}" if rows else "gave none"
-            raise EventsGone(f"{self.url} was asked for its events {after + 1} to {after + limit} and {told}")
+            got = f"gave {rows[0].get('seq')} to {rows[-1].get('seq')}" if rows else "gave none"
+            raise EventsGone(f"{self.url} was asked for its events {after + 1} to {after + limit} and {got}")
         return rows
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ def normal(url: str) -> str:
 
 
 def with_patience(ask: Callable[[], T]) -> T:
-    """Ask again a few times where nobody answers, for about a second."""
+    """Ask again a few times while there is no answer, for about a second."""
     for pause in _PAUSES:
         try:
             return ask()

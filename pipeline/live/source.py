@@ -45,7 +45,7 @@ from rejoin.pipeline.schemas import LINES
 
 NAME: Final = "rejoin"
 MAX_ROWS: Final = 100_000
-"""Rows of a micro-batch, unless told otherwise."""
+"""Rows of a micro-batch, by default."""
 
 ROWS_A_TASK: Final = 50_000
 _ARROW: Final = pa.schema(
@@ -250,7 +250,7 @@ class EventsStreamReader(_Events, DataSourceStreamReader, SupportsTriggerAvailab
 
 
 def shares(left: Mapping[str, int], most: int) -> dict[str, int]:
-    """Share ``most`` rows out: the same for everybody, and what somebody does not need goes to the others."""
+    """Share ``most`` rows out equally; what one service does not need goes to the others."""
     takes = dict.fromkeys(left, 0)
     wanting = [url for url, rows in left.items() if rows > 0]
     while wanting and most > 0:

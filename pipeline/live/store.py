@@ -40,7 +40,7 @@ BATCH_ROWS: Final = StructType(
 """Rows of ``OUT/events``."""
 
 MOST_BATCHES: Final = 64
-"""Batches that are taken in at one go by whoever follows."""
+"""Batches that a follower reads at a time."""
 
 _VERSION: Final = 2
 """Of the folder. Version 1 kept its batches in ``facts``."""
@@ -74,7 +74,7 @@ class WatchStore:
 
     @contextmanager
     def held(self, kind: str, inputs: Sequence[str]) -> Iterator[None]:
-        """Be the only one who writes here. Raises StoreTrouble if somebody else does, or the folder is not fit."""
+        """Be the only writer here. Raises StoreTrouble if another process is, or the folder is unfit."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / ".lock")

@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody still writes it, so that a half last line is no fault."""
+        """Whether it is still being written, so that an incomplete last line is no fault."""
         return self.path.endswith(_OPEN)
 
 

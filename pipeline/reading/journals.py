@@ -128,7 +128,7 @@ def sort_out(parsed: DataFrame) -> Bronze:
 def from_table(table: DataFrame, file: Column) -> DataFrame:
     """Rows of a table of events as :func:`parse` gives them; columns that it does not have are null.
 
-    Whether its columns are those of events at all, :func:`not_of_events` tells.
+    :func:`not_of_events` checks that the columns are those of events.
     """
     there = {name: name for name in table.columns}
     there |= {name: old for name, old in _OLD_COLUMNS.items() if name not in there and old in there}

@@ -251,7 +251,7 @@ def joining(exchange: LoggedExchange) -> LoggedMember:
 
 
 def roster(exchange: LoggedExchange) -> list[LoggedMember]:
-    """The members that the leader was told in its answer; empty for all others."""
+    """The members in the leader's response; empty for all others."""
     members = []
     for each in exchange.response.get("members") or ():
         topics, owned = decoded_subscription(each.get("metadata"))

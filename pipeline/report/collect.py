@@ -102,11 +102,11 @@ def _fill(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, Da
         for key, rows in _by_group(_rows(chosen.of(table))).items():
             setattr(made[key], name, rows)
     sums = tables["progress"].groupBy(*_KEY).agg(fn.sum("twice").alias("duplicates"), fn.sum("lost").alias("lost"))
-    told = {_key(row): row for row in _rows(chosen.of(sums))}
+    found = {_key(row): row for row in _rows(chosen.of(sums))}
     for key, group in made.items():
         members = [len(row["members_after"] or ()) for row in group.rebalances]
         counts: dict[str, Any] = {"members": max(members, default=0)}
-        group.counts = counts | {name: told[key][name] for name in ("duplicates", "lost") if key in told}
+        group.counts = counts | {name: found[key][name] for name in ("duplicates", "lost") if key in found}
 
 
 def _fill_rebalances(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, DataFrame]) -> None:
@@ -234,12 +234,12 @@ def _running(steps: list[tuple[int, int, int]], from_ms: int, to_ms: int) -> lis
 
 
 def _fill_lag(made: dict[Key, GroupReport], chosen: _Chosen, commits: DataFrame) -> None:
-    told = chosen.of(commits.where("outcome = 'stored' AND lag IS NOT NULL"))
+    stored = chosen.of(commits.where("outcome = 'stored' AND lag IS NOT NULL"))
     if not chosen.spans:
         return
     begin = chosen.value({key: from_ms for key, (from_ms, _) in chosen.spans.items()})
     width = chosen.value({key: max(1, (to - at) // LAG_POINTS) for key, (at, to) in chosen.spans.items()})
-    binned = told.groupBy(*_KEY, "topic", "partition", fn.floor((fn.col("at_ms") - begin) / width).alias("bin")).agg(
+    binned = stored.groupBy(*_KEY, "topic", "partition", fn.floor((fn.col("at_ms") - begin) / width).alias("bin")).agg(
         fn.max_by("lag", fn.struct("at_ms", "seq")).alias("lag")
     )
     for key, rows in _by_group(_rows(binned)).items():
@@ -248,15 +248,15 @@ def _fill_lag(made: dict[Key, GroupReport], chosen: _Chosen, commits: DataFrame)
 
 
 def _lag(rows: Iterable[Row], from_ms: int, width: int) -> list[tuple[int, int]]:
-    """The sum over all partitions, each with what its last commit told; from when the first has told."""
+    """The sum over all partitions, each as of its last commit, from the first commit on."""
     rows = list(rows)
     bins = max(row["bin"] for row in rows) + 1
     places = sorted({(row["topic"], row["partition"]) for row in rows})
-    told = np.full((len(places), bins), -1, dtype=np.int64)
+    lags = np.full((len(places), bins), -1, dtype=np.int64)
     for row in rows:
-        told[places.index((row["topic"], row["partition"])), max(0, row["bin"])] = row["lag"]
-    newest = np.maximum.accumulate(np.where(told >= 0, np.arange(bins), -1), axis=1)
-    filled = np.where(newest >= 0, np.take_along_axis(told, np.maximum(newest, 0), axis=1), 0)
+        lags[places.index((row["topic"], row["partition"])), max(0, row["bin"])] = row["lag"]
+    newest = np.maximum.accumulate(np.where(lags >= 0, np.arange(bins), -1), axis=1)
+    filled = np.where(newest >= 0, np.take_along_axis(lags, np.maximum(newest, 0), axis=1), 0)
     sums = filled.sum(axis=0)
     first = min(max(0, row["bin"]) for row in rows)
     return [(from_ms + int(number) * width, int(sums[number])) for number in range(first, bins)]
@@ -319,7 +319,7 @@ def _other(key: Key, rebalances: int, findings: Sequence[Row]) -> Row:
 
 
 def _labels(owners: Sequence[str]) -> list[str]:
-    """Owners without their process, where they can be told apart without it."""
+    """Owners without their process, where they are distinct without it."""
     names = [owner.rsplit("/", 1)[-1] for owner in owners]
     names = [short(name) for name in names]
     return names if len(set(names)) == len(names) else list(owners)

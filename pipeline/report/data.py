@@ -46,7 +46,7 @@ class Intervals:
     def merged(self, gap_ms: int) -> Intervals:
         """With intervals of one owner drawn together where at most so much time lies between them.
 
-        Only neighbours are: if somebody else owned the row in between, both stay.
+        Only neighbours are: if another owner had the row in between, both remain.
         """
         if not len(self):
             return self
@@ -175,7 +175,7 @@ class Report:
 
 
 def naming(report: Report) -> Callable[[GroupReport], str] | None:
-    """How groups are told apart: not at all if there is one; with their run if there are several runs."""
+    """How groups are named: not at all if there is one; with their run if there are several runs."""
     if len(report.groups) < 2:
         return None
     runs = len({group.run_id for group in report.groups})

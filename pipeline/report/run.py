@@ -60,7 +60,7 @@ def make_report(
     title: str = TITLE,
     tell: Tell = lambda _: None,
 ) -> Report:
-    """Everything: tables and page below ``out``. ``tell`` hears what is being done.
+    """Everything: tables and page below ``out``. ``tell`` is called with each step.
 
     Raises :class:`rejoin.pipeline.reading.inputs.NoInput` where there is nothing to read or nothing about groups in it.
     """
@@ -123,8 +123,8 @@ def read_events(spark: SparkSession, found: Sequence[Found], timezone: str) -> B
     logs = [each for each in found if each.kind == "log"]
     if not logs:
         return bronze
-    told = read_logs(spark, logs, timezone=timezone)
-    return Bronze(bronze.events.unionByName(told.events), bronze.quarantine.unionByName(told.quarantine))
+    logged = read_logs(spark, logs, timezone=timezone)
+    return Bronze(bronze.events.unionByName(logged.events), bronze.quarantine.unionByName(logged.quarantine))
 
 
 def _kind_of(table: Found) -> str:
@@ -134,15 +134,15 @@ def _kind_of(table: Found) -> str:
 def in_one_run(events: DataFrame) -> DataFrame:
     """The events of a service's consumers as of its own run, if the input is of one service.
 
-    Each process has a run of its own unless it is told one; what a service and its consumers say belongs together, and
-    their clocks are those of the world. Simulations name their runs themselves.
+    Each process has a run of its own unless it is given one; the events of a service and its consumers belong together,
+    and share real time. Simulations name their own runs.
     """
     runs = events.where("source IN ('coordinator', 'client')").select("source", "run_id").distinct().collect()
     services = sorted({row.run_id for row in runs if row.source == "coordinator"})
     if len(services) != 1 or all(row.run_id == services[0] for row in runs):
         return events
-    told = fn.when(fn.col("source") == "client", services[0]).otherwise(fn.col("run_id"))
-    return events.withColumn("run_id", told)
+    run_id = fn.when(fn.col("source") == "client", services[0]).otherwise(fn.col("run_id"))
+    return events.withColumn("run_id", run_id)
 
 
 def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | None = None) -> list[Found]:

@@ -120,20 +120,23 @@ def _release(home: Path) -> dict[str, str]:
 
 
 def _asked(program: Path) -> dict[str, str]:
-    """What a runtime says of itself; ``java`` may be a script of a version manager that stands elsewhere."""
+    """A runtime's own properties; ``java`` may be a version manager's script that is elsewhere."""
     try:
         answer = subprocess.run(
             [program, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    told = dict(_PROPERTY.findall(answer.stderr))
-    if answer.returncode or "java.home" not in told:
+    properties = dict(_PROPERTY.findall(answer.stderr))
+    if answer.returncode or "java.home" not in properties:
         return {}
-    return _release(Path(told["java.home"])) | {"JAVA_VERSION": told["java.version"], "HOME": told["java.home"]}
+    return _release(Path(properties["java.home"])) | {
+        "JAVA_VERSION": properties["java.version"],
+        "HOME": properties["java.home"],
+    }
 
 
 def _feature(version: str) -> int:
-    """17 of ``17.0.15``, 8 of ``1.8.0_402``; 0 if it cannot be told."""
+    """17 of ``17.0.15``, 8 of ``1.8.0_402``; 0 if unknown."""
     match = re.match(r"(?:1\.)?(\d+)", version)
     return int(match[1]) if match else 0

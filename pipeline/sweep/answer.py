@@ -15,10 +15,10 @@ from rejoin.pipeline.sweep.tables import FAILED, MEASURES
 Row: TypeAlias = dict[str, Any]
 
 MANY_SEEDS: Final = 10
-"""From so many runs on the spread is told by the tenth and the ninetieth percentile, else by the extremes."""
+"""From so many runs on the spread is the tenth to the ninetieth percentile, else the extremes."""
 
 ALWAYS: Final = ("rebalances", "stopped_ms")
-"""What an answer says of every setting; anything else when it is not zero everywhere."""
+"""Columns in every answer; the others only where they are not zero everywhere."""
 
 SAID: Final = {
     "rebalances": "rebalances",
@@ -174,14 +174,14 @@ def said_columns(grid: Grid, ranked: list[Setting]) -> list[str]:
 def line(setting: Setting, columns: list[str]) -> str:
     """One setting: ``1. static membership: 0 rebalances, 0 consumer-seconds stopped``."""
     if not setting.spreads:
-        told = f"all {setting.failed} runs failed" if setting.runs else "not played"
+        text = f"all {setting.failed} runs failed" if setting.runs else "not played"
     else:
-        told = ", ".join(shown(column, setting.spreads[column]) for column in columns)
+        text = ", ".join(shown(column, setting.spreads[column]) for column in columns)
         if setting.never_owned:
-            told += f"; in {setting.never_owned} of {setting.runs} runs nobody ever owned anything"
+            text += f"; in {setting.never_owned} of {setting.runs} runs no member ever owned a partition"
         if setting.failed:
-            told += f"; {setting.failed} of {setting.runs} runs failed"
-    return f"{setting.rank:>3}. {setting.name}: {told}"
+            text += f"; {setting.failed} of {setting.runs} runs failed"
+    return f"{setting.rank:>3}. {setting.name}: {text}"
 
 
 def effects(grid: Grid, ranked: list[Setting], columns: list[str]) -> list[str]:
@@ -193,8 +193,8 @@ def effects(grid: Grid, ranked: list[Setting], columns: list[str]) -> list[str]:
         for number in range(len(axis.values)):
             of = [row for setting in ranked if setting.point.chosen[place] == number for row in setting.good]
             if of:
-                told = ", ".join(shown(c, spread_of(row[c] for row in of)) for c in columns[:2])
-                lines.append(f"    {axis.name} = {axis.label(number)}: {told}")
+                text = ", ".join(shown(c, spread_of(row[c] for row in of)) for c in columns[:2])
+                lines.append(f"    {axis.name} = {axis.label(number)}: {text}")
     return lines
 
 

@@ -150,9 +150,9 @@ class Grid:
 
     def hash(self) -> str:
         """Of all that is asked: two grids with the same hash have the same answer."""
-        told = [[axis.name, [axis.label(n) for n in range(len(axis.values))]] for axis in self.axes]
+        axes = [[axis.name, [axis.label(n) for n in range(len(axis.values))]] for axis in self.axes]
         points = [point.text for point in self.points]
-        text = json.dumps([told, points, self.seeds, self.count_from_ms])
+        text = json.dumps([axes, points, self.seeds, self.count_from_ms])
         return sha256(text.encode()).hexdigest()[:20]
 
     def labels(self, point: Point) -> tuple[str, ...]:

@@ -55,10 +55,10 @@ def _settings(grid: Grid, ranked: list[Setting], columns: list[str]) -> str:
         for column in columns:
             cells += _cell(column, setting.spreads.get(column))
         kind = "failed" if not setting.spreads else ("first" if setting.rank == 1 else "")
-        told = [f"{setting.failed} of {setting.runs} failed"] if setting.failed else []
+        notes = [f"{setting.failed} of {setting.runs} failed"] if setting.failed else []
         if setting.never_owned:
-            told.append(f"nobody owned anything in {setting.never_owned}")
-        body.append(f'<tr class="{kind}">{cells}<td>{"; ".join(told)}</td></tr>')
+            notes.append(f"no owner in {setting.never_owned}")
+        body.append(f'<tr class="{kind}">{cells}<td>{"; ".join(notes)}</td></tr>')
     more = f"<p>{len(ranked) - SETTINGS} more in settings.csv</p>" if len(ranked) > SETTINGS else ""
     return (
         f'<table class="sortable"><thead><tr><th class="n">rank</th>{head}<th></th></tr></thead>'

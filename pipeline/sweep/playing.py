@@ -37,7 +37,7 @@ class Task:
 
 
 def play_task(task: Task) -> dict[str, Any]:
-    """The row of a run (:data:`rejoin.pipeline.sweep.tables.PLAYED`). What goes wrong in it is told in the row."""
+    """The row of a run (:data:`rejoin.pipeline.sweep.tables.PLAYED`). An error of the run is in the row."""
     began = time.perf_counter()
     journal: str | None = None
     summary: Summary | None = None
@@ -47,7 +47,7 @@ def play_task(task: Task) -> dict[str, Any]:
         if summary.core_failures:
             error = f"the coordinator's core failed {summary.core_failures} times: that is a bug, please report it"
     except Exception as problem:
-        error = told(problem)
+        error = one_line(problem)
     groups = [] if summary is None else [{"group_id": name, **numbers(of)} for name, of in summary.groups.items()]
     return {
         "run_key": task.key,
@@ -67,7 +67,7 @@ def play_task(task: Task) -> dict[str, Any]:
 
 
 def failed(task: Task, error: str) -> dict[str, Any]:
-    """The row of a run that took its process with it."""
+    """The row of a run that killed its process."""
     return {
         "run_key": task.key,
         "seed": task.seed,
@@ -78,7 +78,7 @@ def failed(task: Task, error: str) -> dict[str, Any]:
     }
 
 
-def told(problem: BaseException) -> str:
+def one_line(problem: BaseException) -> str:
     """An error in one line: what, and where in the code."""
     frames = traceback.extract_tb(problem.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

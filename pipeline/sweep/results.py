@@ -76,8 +76,8 @@ def _table(grid: Grid, rows: list[Row]) -> pa.Table:
 def _runs_csv(grid: Grid, rows: list[Row]) -> str:
     names = ["point", *columns_of(grid), *(name for name in RUNS.fieldNames() if name not in (*HOW, "groups"))]
     counts = [name for name, _, _ in COUNTS]
-    told = [{**row, **{name: causes(dict(row[name])) if row.get(name) else "" for name in counts}} for row in rows]
-    return _csv(names, told)
+    readable = [{**row, **{name: causes(dict(row[name])) if row.get(name) else "" for name in counts}} for row in rows]
+    return _csv(names, readable)
 
 
 def _runs_json(grid: Grid, rows: list[Row]) -> str:

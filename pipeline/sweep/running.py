@@ -92,7 +92,7 @@ def run_grid(
 ) -> SweepProgress:
     """Play every run that the store has not, and keep the rows.
 
-    ``slots``: how many tasks run at a time just now; executors come and go. ``tell`` hears after each portion.
+    ``slots``: how many tasks run at a time just now; executors come and go. ``tell`` is called after each portion.
     """
     missing: dict[str, Run] = {}
     wanted: dict[str, None] = {}
@@ -147,5 +147,5 @@ def _task(grid: Grid, run: Run, version: str) -> Task:
 
 def _short(problem: Exception) -> str:
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    telling = [line for line in lines if "exited unexpectedly" in line or "ExecutorLost" in line]
-    return (telling or lines or [type(problem).__name__])[0]
+    causes = [line for line in lines if "exited unexpectedly" in line or "ExecutorLost" in line]
+    return (causes or lines or [type(problem).__name__])[0]

@@ -1,4 +1,4 @@
-"""What a run tells: one row, and the definition of every column of it."""
+"""The results of a run: one row, and the definition of each of its columns."""
 
 from __future__ import annotations
 

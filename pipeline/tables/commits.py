@@ -1,7 +1,7 @@
 """Every committed partition: how far behind its log it was, how far it went, and whether it went back.
 
-What the coordinator stored or refused counts. Where no coordinator of a group wrote a journal it is what consumers say
-of their own commits (``inferred``: the instant is that of the answer). The end of a log is known of synthetic topics
+What the coordinator stored or refused counts. Where no coordinator of a group wrote a journal, the consumers' own
+events count (``inferred``: the instant is that of the answer). The end of a log is known of synthetic topics
 only, which grow as a function of time.
 """
 
@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from rejoin.pipeline.schemas import COMMITS, INFERRED
 from rejoin.pipeline.tables.common import conform, day_of, end_offset, is_one_of, logs_of_topics, of
 
-_PLACE: Final = ("run_id", "group_id", "topic", "partition")
+_PARTITION: Final = ("run_id", "group_id", "topic", "partition")
 _COLUMNS: Final = (
     *("run_id", "group_id", "at_ms", "source", "node", "seq", "member_id", "group_instance_id", "generation"),
     *("error", "offsets", "producer_id", "confidence"),
@@ -25,14 +25,14 @@ _COLUMNS: Final = (
 def commits(events: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.COMMITS` from the events."""
     by_coordinator = of(events, "offsets_committed", "commit_refused")
-    told = by_coordinator.select("run_id", "group_id").distinct()
+    by_journal = by_coordinator.select("run_id", "group_id").distinct()
     by_consumers = of(events, "commit_succeeded", "commit_failed").where("group_id IS NOT NULL")
     by_consumers = by_consumers.withColumn("error", fn.col("problem")).withColumn("confidence", fn.lit(INFERRED))
     stored = is_one_of("offsets_committed", "commit_succeeded")
     rows = (
         by_coordinator.select(*_COLUMNS, stored.alias("stored"))
         .unionByName(
-            by_consumers.join(fn.broadcast(told), ["run_id", "group_id"], "left_anti").select(
+            by_consumers.join(fn.broadcast(by_journal), ["run_id", "group_id"], "left_anti").select(
                 *_COLUMNS, stored.alias("stored")
             )
         )
@@ -41,7 +41,9 @@ def commits(events: DataFrame) -> DataFrame:
         .drop("offsets", "at")
     )
     before = (
-        Window.partitionBy(*_PLACE).orderBy("at_ms", "source", "node", "seq").rowsBetween(Window.unboundedPreceding, -1)
+        Window.partitionBy(*_PARTITION)
+        .orderBy("at_ms", "source", "node", "seq")
+        .rowsBetween(Window.unboundedPreceding, -1)
     )
     previous = fn.last(fn.when(fn.col("stored"), fn.struct("offset", "at_ms")), ignorenulls=True).over(before)
     logs = logs_of_topics(events).where("rate > 0")

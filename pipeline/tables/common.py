@@ -15,7 +15,7 @@ MS_A_DAY = 86_400_000
 _TOPICS = ("topic_created", "topic_grown", "topic_written")
 
 COOPERATIVE = ("cooperative-sticky",)
-"""Assignors whose consumers keep what they have while the group rebalances; all others give up everything."""
+"""Assignors whose consumers keep their partitions during a rebalance; with all others they give up all."""
 
 
 def day_of(at_ms: Column) -> Column:
@@ -53,10 +53,10 @@ def confidence_of(*columns: str) -> Column:
 
 
 def ends_of_runs(events: DataFrame) -> DataFrame:
-    """``run_id``, ``ends_at_ms``: when a run's journals end; ``told`` says that the run said so itself."""
+    """``run_id``, ``ends_at_ms``: when a run's journals end; ``is_complete``: the run reported its end."""
     return events.groupBy("run_id").agg(
         fn.coalesce(fn.max(fn.when(is_one_of("run_ended"), fn.col("at_ms"))), fn.max("at_ms")).alias("ends_at_ms"),
-        fn.max(is_one_of("run_ended")).alias("told"),
+        fn.max(is_one_of("run_ended")).alias("is_complete"),
     )
 
 
@@ -66,35 +66,35 @@ def logs_of_runs(events: DataFrame) -> DataFrame:
     A log is ``topic``, ``partition_count`` and since when it has so many; one topic may have several.
     """
     log = fn.struct("topic", "partition_count", "outside", "since_ms")
-    told = (
+    reported = (
         of(events, *_TOPICS)
         .groupBy("run_id", "topic", "partition_count", is_one_of("topic_written").alias("outside"))
         .agg(fn.min("at_ms").alias("since_ms"))
         .groupBy("run_id")
-        .agg(fn.collect_list(log).alias("told"))
+        .agg(fn.collect_list(log).alias("reported"))
     )
-    # Both as SQL: of a Python lambda the name is new every time, and so Spark compiles it anew every time.
-    better = fn.expr("transform(filter(told, log -> log.outside), log -> log.topic)")
+    # Both as SQL: a Python lambda has a new name each time, so Spark would compile it each time.
+    better = fn.expr("transform(filter(reported, log -> log.outside), log -> log.topic)")
     logs = fn.expr(
-        "filter(told, log -> log.partition_count > 0 AND (log.outside OR NOT array_contains(better, log.topic)))"
+        "filter(reported, log -> log.partition_count > 0 AND (log.outside OR NOT array_contains(better, log.topic)))"
     )
-    return told.select("*", better.alias("better")).select("run_id", logs.alias("logs"))
+    return reported.select("*", better.alias("better")).select("run_id", logs.alias("logs"))
 
 
 def logs_of_topics(events: DataFrame) -> DataFrame:
-    """``run_id``, ``topic``, ``partition``, ``since_ms``, ``rate``: since when there is a partition, and what it gets.
+    """``run_id``, ``topic``, ``partition``, ``since_ms``, ``rate``: since when a partition exists, and what it gets.
 
-    Partitions of synthetic topics grow by ``rate`` records a second from the instant they were made; the rate is null
-    where nobody says it. A topic counts from when it was first made: nodes tell of it again after a restart.
+    Partitions of synthetic topics grow by ``rate`` records a second from their creation; the rate is null where no
+    event has it. A topic counts from its first creation: nodes report it again after a restart.
     """
-    told = of(events, *_TOPICS).select(
+    reported = of(events, *_TOPICS).select(
         "run_id", "topic", "at_ms", "partition_count", is_one_of("topic_written").alias("outside"), "records_per_second"
     )
-    # A simulation's nodes know nothing of the rate and hear of growth late; what was done from outside is the truth.
-    better = told.groupBy("run_id", "topic").agg(fn.max("outside").alias("known"))
-    told = told.join(better, ["run_id", "topic"]).where(~fn.col("known") | fn.col("outside"))
+    # A simulation's nodes do not know the rate and learn late of growth; the change from outside is the truth.
+    better = reported.groupBy("run_id", "topic").agg(fn.max("outside").alias("known"))
+    reported = reported.join(better, ["run_id", "topic"]).where(~fn.col("known") | fn.col("outside"))
     return (
-        told.where("partition_count > 0")
+        reported.where("partition_count > 0")
         .select("*", fn.explode(fn.sequence(fn.lit(0), fn.col("partition_count") - 1)).alias("partition"))
         .groupBy("run_id", "topic", "partition")
         .agg(fn.min("at_ms").alias("since_ms"), fn.max("records_per_second").alias("rate"))

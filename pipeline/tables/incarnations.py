@@ -1,9 +1,9 @@
-"""What consumers say of their own partitions, in an order that one can follow: the ground for ownership and pauses.
+"""Incarnations of consumers: their own events about partitions, in order, which ownership and pauses are made from.
 
 An *owner* is one consumer over all of its member ids: a ``client_id`` within a process. A simulation writes all of its
-consumers into one stream, and in another one when they start, stop and crash, so there the instant comes first and the
-number second; within one instant a start comes before, and an end after, whatever else is told. A process of real
-consumers is one stream, and its numbers are the order, whatever its clock does.
+consumers into one stream, and their starts, stops and crashes into another, so there the instant comes first and the
+number second; within one instant a start comes before, and an end after, all other events. A process of real consumers
+is one stream, ordered by its numbers, whatever its clock does.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ GONE: Final = {
     "consumer_stopped": "stopped",
     "consumer_closed": "stopped",
 }
-"""What ends a consumer's life, and how."""
+"""What ends an incarnation, and how."""
 
 RELEASES: Final = {"partitions_revoked": "revoked", "partitions_lost": "lost"}
 INCARNATION_EVENTS: Final = ("partitions_assigned", *RELEASES, *GONE, "consumer_started", "join_sent")
-"""What consumers say of their lives."""
+"""The events that an incarnation consists of."""
 
 OWNER: Final = ("run_id", "group_id", "place", "client_id")
-"""The columns that tell owners apart."""
+"""The key of an owner."""
 
 ORDER: Final = ("k1", "k2", "seq")
-"""The columns that order what is said of an owner."""
+"""The order of an owner's events."""
 
 
 def ownership_events(events: DataFrame) -> DataFrame:
     """The events that open, change or end what a consumer owns, with :data:`OWNER`, :data:`ORDER` and ``how``.
 
-    ``how``: assigned | revoked | lost | stopped | crashed | started | gone. ``gone`` is a consumer that joins with
-    empty hands and no member id: by its own events it may still own something, but it had died silently before.
+    ``how``: assigned | revoked | lost | stopped | crashed | started | gone. ``gone`` is a consumer that joins
+    without partitions and member id: by its own events it may still own some, but it died silently before.
     """
     k1, k2 = order_of_incarnations()
-    told = (
+    changes = (
         of(events, *INCARNATION_EVENTS)
         .where(is_of_an_incarnation())
         .select(
@@ -66,19 +66,19 @@ def ownership_events(events: DataFrame) -> DataFrame:
         )
         .repartition("run_id", "group_id")
     )
-    # Who has given everything up by its own word comes with empty hands, too.
+    # A consumer that has revoked everything also joins without partitions.
     before = fn.lag("how").over(Window.partitionBy(*OWNER).orderBy(*ORDER))
-    return told.select("*", before.alias("before")).where("how != 'gone' OR before = 'assigned'").drop("before")
+    return changes.select("*", before.alias("before")).where("how != 'gone' OR before = 'assigned'").drop("before")
 
 
 def is_of_an_incarnation() -> Column:
-    """Whether an event named in :data:`INCARNATION_EVENTS` is about a consumer's life: not every rejoin is."""
+    """Whether an event of :data:`INCARNATION_EVENTS` belongs to an incarnation: not every rejoin does."""
     empty_handed = (fn.col("member_id") == "") & (fn.size("owned") == 0) & (fn.col("source") != "simulation")
     return is_one_of(*INCARNATION_EVENTS) & (~is_one_of("join_sent") | fn.coalesce(empty_handed, fn.lit(False)))
 
 
 def process_of_an_incarnation() -> Column:
-    """Which process's stream it is in; a simulation has one for all."""
+    """The process whose stream it is in; a simulation has one for all."""
     return fn.when(_simulated(), fn.lit("")).otherwise(fn.col("node"))
 
 

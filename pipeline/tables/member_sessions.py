@@ -1,8 +1,8 @@
-"""Every stay of a member in a group: how long, how it ended, what it cost.
+"""Every session of a member in a group: how long, how it ended, what it cost.
 
-A member id is handed out once and never again, so a stay is all that is told of one id, by whichever coordinator. A
-static member that comes back has another id and so another stay, which says whom it ``replaces``. If its replacement
-could not be stored, the old one stays (``static_member_restored``).
+A member id is handed out once, so a session is all events about one id, from any coordinator. A static member that
+restarts has another id and so another session, which names the one it ``replaces``. If that could not be stored, the
+old one goes on (``static_member_restored``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KEY: Final = ("run_id", "group_id", "member_id")
 
 def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.MEMBER_SESSIONS` from events and :data:`rejoin.pipeline.schemas.REBALANCES`."""
-    stays = (
+    sessions = (
         _sessions(events)
         .join(_generations(rebalances), list(_KEY), "left")
         .join(_caused(rebalances), list(_KEY), "left")
@@ -28,7 +28,7 @@ def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     )
     ended = fn.when(~fn.coalesce(fn.col("restored_at_ms") >= fn.col("over.at_ms"), fn.lit(False)), fn.col("over"))
     from_ms = fn.coalesce("joined_at_ms", "seen_at_ms")
-    known = stays.select("*", ended.alias("ended")).select(
+    known = sessions.select("*", ended.alias("ended")).select(
         "*",
         fn.col("ended.at_ms").alias("ended_at_ms"),
         fn.coalesce("ended.end", fn.lit("open")).alias("end"),
@@ -37,14 +37,14 @@ def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
         (fn.coalesce("ended.at_ms", "ends_at_ms") - from_ms).alias("session_ms"),
         fn.coalesce("caused_rebalances", fn.lit(0)).alias("caused"),
         day_of(from_ms).alias("day"),
-        # The same user's consumer over its lives: what is configured, not what was handed out.
+        # The same consumer over its incarnations: by what is configured, not by the member id.
         fn.coalesce("group_instance_id", fn.concat_ws("@", "client_id", "client_host")).alias("who"),
     )
     before = Window.partitionBy("run_id", "group_id", "who").orderBy("seen_at_ms", "member_id")
     last = fn.lag(fn.struct("ended_at_ms", "end")).over(before)
 
     def inherited(name: str) -> Column:
-        # Who takes over a static member's place brings the same settings, but no event says so again.
+        # The replacement of a static member has the same settings, but no event repeats them.
         so_far = before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
         return fn.coalesce(
             name, fn.last(fn.when(fn.col("group_instance_id").isNotNull(), fn.col(name)), True).over(so_far)
@@ -70,7 +70,7 @@ def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
 
 
 def _sessions(events: DataFrame) -> DataFrame:
-    told = of(
+    changes = of(
         events,
         "member_joined",
         "member_rejoined",
@@ -99,7 +99,7 @@ def _sessions(events: DataFrame) -> DataFrame:
         "confidence",
         fn.col("other_member_id").alias("other"),
     ]
-    rows = told.where("member_id IS NOT NULL").select(*columns)
+    rows = changes.where("member_id IS NOT NULL").select(*columns)
     replaced = of(events, "static_member_replaced").select(
         "run_id",
         "group_id",

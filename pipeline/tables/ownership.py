@@ -1,13 +1,13 @@
-"""Who owned which partition from when to when, and when nobody did.
+"""Who owned which partition from when to when, and when it had no owner.
 
-Intervals come from what consumers themselves say: assigned opens, revoked and lost close. Each consumer's are built on
+Intervals come from the consumers' own events: assigned opens, revoked and lost close. Each consumer's are built on
 their own and only then compared, so that two owners at one time show as an overlap; an interval that ends where the
-next owner begins could never overlap. Who dies says nothing: an interval that is still open ends with the consumer's
-end if the run knows of it, else when the coordinator removed the member (a session that expired: less the session
-timeout, as the last heartbeat was then), else when the same consumer comes back with empty hands, else with the
+next owner begins could never overlap. A crash leaves no event: an interval that is still open ends with the consumer's
+end if the run reports it, else when the coordinator removed the member (a session that expired: less the session
+timeout, as the last heartbeat was then), else when the same consumer rejoins without partitions, else with the
 journal.
 
-Where no consumer of a group wrote a journal, intervals are concluded from what the coordinator gave out (``inferred``):
+Where no consumer of a group wrote a journal, intervals are concluded from the assignments (``inferred``):
 from Stable until the next rebalance begins, or with a cooperative assignor until another gets the partition.
 
 Gaps are found against the furthest end of *all* earlier intervals, not of the last one alone, which nested intervals
@@ -44,7 +44,7 @@ from rejoin.pipeline.tables.incarnations import (
 )
 
 _GROUP: Final = ("run_id", "group_id")
-_PLACE: Final = ("run_id", "group_id", "topic", "partition")
+_PARTITION: Final = ("run_id", "group_id", "topic", "partition")
 _WANTS: Final = ("subscribing", "member_joined", "member_rejoined")
 _GIVES: Final = ("rebalance_started", "rebalance_completed", "group_emptied")
 _REMOVALS: Final = ("member_removed", "static_member_replaced")
@@ -52,21 +52,21 @@ _SPAN: Final = ("kind", "from_ms", "to_ms", "end", "confidence")
 _HELP: Final = ("owns", "since_ms", "ends_at_ms")
 _ROWS: Final = "array<struct<topic:string,partition:int,receiver:string,since_ms:bigint>>"
 _STREAM: Final = ("run_id", "group_id", "about", "place", "client_id")
-"""Who says it, one owner or the coordinator; read in :data:`rejoin.pipeline.tables.incarnations.ORDER`."""
+"""Events of one owner, or of the coordinator, ordered by :data:`rejoin.pipeline.tables.incarnations.ORDER`."""
 
 
 def ownership(events: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.OWNERSHIP_TABLE` from :data:`rejoin.pipeline.schemas.EVENTS`.
 
-    All that is told of a group is brought together once, and stays together: everything below is a window of it.
+    All events of a group are shuffled together once: everything below is a window over them.
     """
-    told = (
-        _in_order(_with_removals(_told(events)))
+    rows = (
+        _in_order(_with_removals(_ownership_rows(events)))
         .join(fn.broadcast(ends_of_runs(events)), "run_id")
         .join(fn.broadcast(logs_of_runs(events)), "run_id", "left")
     )
     return conform(
-        _with_gaps(_closed(_opened(_by_partition(told))))
+        _with_gaps(_closed(_opened(_by_partition(rows))))
         .withColumn("length_ms", fn.col("to_ms") - fn.col("from_ms"))
         .withColumn("day", day_of(fn.col("from_ms"))),
         OWNERSHIP_TABLE,
@@ -74,7 +74,7 @@ def ownership(events: DataFrame) -> DataFrame:
 
 
 def expected(events: DataFrame) -> DataFrame:
-    """``run_id, group_id, topic, partition, since_ms``: since when somebody in the group should own a partition."""
+    """``run_id, group_id, topic, partition, since_ms``: since when the group should own a partition."""
     wanted = (
         of(events, *_WANTS)
         .select(
@@ -87,38 +87,38 @@ def expected(events: DataFrame) -> DataFrame:
         .agg(fn.min("at_ms").alias("wanted_ms"))
     )
     return wanted.join(logs_of_topics(events), ["run_id", "topic"]).select(
-        *_PLACE, fn.greatest("wanted_ms", "since_ms").alias("since_ms")
+        *_PARTITION, fn.greatest("wanted_ms", "since_ms").alias("since_ms")
     )
 
 
-def _told(events: DataFrame) -> DataFrame:
-    """What consumers say of their lives and their wishes, and the coordinator of members and of what it gave out.
+def _ownership_rows(events: DataFrame) -> DataFrame:
+    """Events of incarnations and subscriptions, and the coordinator's of members and assignments.
 
-    ``about``: life | given | wanted; null for what only tells of a member that went.
+    ``about``: incarnation | given | wanted; null for what only removes a member.
     """
     k1, k2 = order_of_incarnations()
     replaced = is_one_of("static_member_replaced")
     rows = of(events, *INCARNATION_EVENTS, *_WANTS, *_GIVES, *_REMOVALS).where(
         ~is_one_of("join_sent") | is_of_an_incarnation()
     )
-    life = is_one_of(*INCARNATION_EVENTS)
+    incarnation = is_one_of(*INCARNATION_EVENTS)
     return rows.select(
         "run_id",
         fn.coalesce("group_id", fn.lit("")).alias("group_id"),
-        fn.when(life, "life")
+        fn.when(incarnation, "incarnation")
         .when(is_one_of(*_GIVES), "given")
         .when(is_one_of(*_WANTS) & fn.col("topics").isNotNull(), "wanted")
         .alias("about"),
-        # Of equal wishes in a group the first one counts, so they have to be told apart.
-        fn.when(life, process_of_an_incarnation())
+        # Of equal subscriptions in a group the first one counts, so each needs its own key.
+        fn.when(incarnation, process_of_an_incarnation())
         .otherwise(fn.coalesce(fn.array_join("topics", "\0"), fn.lit("")))
         .alias("place"),
-        fn.when(life, fn.col("client_id")).alias("client_id"),
-        fn.when(life, k1).otherwise(fn.col("at_ms")).alias("k1"),
-        fn.when(life, k2).otherwise(0).alias("k2"),
+        fn.when(incarnation, fn.col("client_id")).alias("client_id"),
+        fn.when(incarnation, k1).otherwise(fn.col("at_ms")).alias("k1"),
+        fn.when(incarnation, k2).otherwise(0).alias("k2"),
         "seq",
         "at_ms",
-        fn.when(life, change_of_an_incarnation()).otherwise(fn.col("event")).alias("how"),
+        fn.when(incarnation, change_of_an_incarnation()).otherwise(fn.col("event")).alias("how"),
         "member_id",
         fn.when(replaced, fn.col("other_member_id")).otherwise(fn.col("member_id")).alias("whom"),
         fn.when(
@@ -139,13 +139,13 @@ def _told(events: DataFrame) -> DataFrame:
     ).repartition(*_GROUP)
 
 
-def _with_removals(told: DataFrame) -> DataFrame:
-    """With when the coordinator removed the member of an event, and only with what a group's owners are known by."""
+def _with_removals(events: DataFrame) -> DataFrame:
+    """With when the coordinator removed the member, and only with the source that knows the group's owners."""
     same = Window.partitionBy(*_GROUP, "whom")
     by_consumers = fn.max(fn.col("how") == "assigned").over(Window.partitionBy(*_GROUP))
     known = fn.col("whom").isNotNull()
     return (
-        told.select(
+        events.select(
             "*",
             fn.when(known, fn.min("removal").over(same)).alias("removed"),
             fn.when(known, fn.max("session_timeout_ms").over(same)).alias("session_ms"),
@@ -156,8 +156,8 @@ def _with_removals(told: DataFrame) -> DataFrame:
     )
 
 
-def _in_order(told: DataFrame) -> DataFrame:
-    """With what comes next for the whole of an owner, or of a group."""
+def _in_order(events: DataFrame) -> DataFrame:
+    """With the next event of the owner, or of the group."""
     stream = Window.partitionBy(*_STREAM)
     in_order = stream.orderBy(*ORDER)
     # Looking ahead is looking back in the other order; a frame to the end would take the square in time.
@@ -169,8 +169,8 @@ def _in_order(told: DataFrame) -> DataFrame:
     next_start = fn.lead("at_ms").over(in_order)
     next_end = ended.over(backwards.rowsBetween(Window.unboundedPreceding, -1))
     return (
-        told.select("*", before.alias("before"), next_start.alias("next_start"))
-        # Who has given everything up by its own word comes with empty hands, too.
+        events.select("*", before.alias("before"), next_start.alias("next_start"))
+        # A consumer that has revoked everything also joins without partitions.
         .where("how != 'gone' OR before = 'assigned'")
         .where("about != 'wanted' OR before IS NULL")
         .select(
@@ -182,9 +182,9 @@ def _in_order(told: DataFrame) -> DataFrame:
     )
 
 
-def _by_partition(told: DataFrame) -> DataFrame:
+def _by_partition(events: DataFrame) -> DataFrame:
     """A row for each partition of an event; what is wanted has ``since_ms``, since when it should be owned."""
-    # As SQL: Spark compiles anew what has a Python lambda in it, as that has another name every time.
+    # As SQL: a Python lambda has a new name each time, so Spark would compile it each time.
     theirs = fn.expr("transform(partitions, at -> (at.topic, at.partition, NULL, NULL))")
     given = fn.expr("transform(owned_after, at -> (at.topic, at.partition, at.member_id, NULL))")
     wanted = fn.expr("""
@@ -200,7 +200,7 @@ def _by_partition(told: DataFrame) -> DataFrame:
     theirs, given, wanted = (rows.cast(_ROWS) for rows in (theirs, given, wanted))
     rows = fn.when(about == "wanted", wanted).when(about == "given", given).otherwise(theirs)
     return (
-        told.where(
+        events.where(
             fn.col("how").isin("assigned", *RELEASES.values(), "rebalance_completed") | (fn.col("about") == "wanted")
         )
         .select("*", fn.inline(rows))
@@ -209,11 +209,11 @@ def _by_partition(told: DataFrame) -> DataFrame:
 
 
 def _opened(touched: DataFrame) -> DataFrame:
-    """Intervals as they were told, with whatever ended them; and what is wanted, as it is."""
+    """Intervals with the events that ended them; and what is wanted, as it is."""
     by_owner = Window.partitionBy(*_STREAM, "topic", "partition").orderBy(*ORDER)
     following = fn.lead(fn.struct(*ORDER, "at_ms", "how")).over(by_owner)
     before, after = (side(fn.struct("until", "at_ms", "receiver")).over(by_owner) for side in (fn.lag, fn.lead))
-    # The coordinator gives out everything in each generation; what a member keeps is one interval.
+    # The coordinator assigns everything in each generation; what a member keeps is one interval.
     goes_on = (before["until"] == fn.col("at_ms")) & (before["receiver"] == fn.col("receiver"))
     kept = (after["at_ms"] == fn.col("until")) & (after["receiver"] == fn.col("receiver"))
     given = fn.col("about") == "given"
@@ -224,20 +224,20 @@ def _opened(touched: DataFrame) -> DataFrame:
             (given & fn.coalesce(goes_on, fn.lit(False))).alias("goes_on"),
             (given & fn.coalesce(kept, fn.lit(False))).alias("kept"),
         )
-        .where("about != 'life' OR how = 'assigned'")
+        .where("about != 'incarnation' OR how = 'assigned'")
         .where("NOT (goes_on AND kept)")
     )
     return opened.select("*", fn.lead("until").over(by_owner).alias("until_last")).where("NOT goes_on")
 
 
 def _closed(opened: DataFrame) -> DataFrame:
-    """Intervals from ``from_ms`` to ``to_ms``; what no event of a consumer ended is closed by what others knew."""
-    life, given = (fn.col("about") == about for about in ("life", "given"))
-    # Whatever comes first in order ended it.
+    """Intervals from ``from_ms`` to ``to_ms``; those that no consumer ended end as the coordinator saw it."""
+    incarnation, given = (fn.col("about") == about for about in ("incarnation", "given"))
+    # The first in order ended it.
     end = fn.least("following", "gone")
     how = fn.when(end["how"] == "assigned", "rebalance").otherwise(end["how"])
-    # A simulation knows who died; whoever did not still holds on to what it has, whatever the coordinator thinks.
-    doubtful = life & (how.isNull() | (how == "gone")) & (fn.col("source") != "simulation")
+    # A simulation knows which consumers died; all others still own what they had, removed or not.
+    doubtful = incarnation & (how.isNull() | (how == "gone")) & (fn.col("source") != "simulation")
     known = doubtful & (fn.col("removed.at_ms") >= fn.col("at_ms"))
     expired = fn.col("removed.cause") == "session-expiry"
     died = fn.col("removed.at_ms") - fn.when(expired, fn.coalesce("session_ms", fn.lit(0))).otherwise(0)
@@ -248,12 +248,12 @@ def _closed(opened: DataFrame) -> DataFrame:
     )
     owner = fn.concat_ws("/", fn.nullif("place", fn.lit("")), "client_id")
     return opened.select(
-        *_PLACE,
+        *_PARTITION,
         (fn.col("about") != "wanted").alias("owns"),
         "since_ms",
         "ends_at_ms",
         fn.when(given, fn.col("receiver")).otherwise(fn.col("member_id")).alias("member_id"),
-        fn.when(life, fn.col("group_instance_id")).alias("group_instance_id"),
+        fn.when(incarnation, fn.col("group_instance_id")).alias("group_instance_id"),
         "client_id",
         fn.when(given, fn.col("receiver")).otherwise(owner).alias("owner"),
         "node",
@@ -270,8 +270,8 @@ def _closed(opened: DataFrame) -> DataFrame:
 
 
 def _with_gaps(closed: DataFrame) -> DataFrame:
-    """With how long somebody who got the partition earlier owned it, too; and with rows for when nobody did."""
-    in_order = Window.partitionBy(*_PLACE).orderBy("owns", "from_ms", "to_ms", "owner", "from_seq")
+    """With the overlap with earlier owners, and with rows for the time without an owner."""
+    in_order = Window.partitionBy(*_PARTITION).orderBy("owns", "from_ms", "to_ms", "owner", "from_seq")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     owns = fn.col("owns")
@@ -288,7 +288,7 @@ def _with_gaps(closed: DataFrame) -> DataFrame:
     sure = fn.coalesce("surest", fn.lit(EXACT))
     is_last = fn.col("is_last")
     furthest_ms, from_ms, to_ms = fn.col("furthest.to_ms"), fn.col("from_ms"), fn.col("to_ms")
-    told = fn.array_compact(
+    spans = fn.array_compact(
         fn.array(
             fn.when(owns, _span("owned", from_ms, to_ms, fn.col("end"), fn.col("confidence"))),
             fn.when(
@@ -307,17 +307,17 @@ def _with_gaps(closed: DataFrame) -> DataFrame:
     )
     common = fn.when(furthest_ms.isNotNull(), fn.least(furthest_ms, to_ms) - from_ms)
     overlap_ms = fn.greatest(fn.lit(0).cast("long"), fn.coalesce(common, fn.lit(0)))
-    # What is told of an owner is not told of a time without one.
-    owners = [name for name in closed.columns if name not in {*_PLACE, *_HELP, *_SPAN}]
+    # Columns about an owner are null for a time without one.
+    owners = [name for name in closed.columns if name not in {*_PARTITION, *_HELP, *_SPAN}]
     owned = fn.col("kind") == "owned"
     return seen.select(
-        *_PLACE,
+        *_PARTITION,
         *owners,
         overlap_ms.alias("overlap_ms"),
         fn.when(common > 0, fn.col("furthest.owner")).alias("overlaps_owner"),
-        fn.inline(told),
+        fn.inline(spans),
     ).select(
-        *_PLACE,
+        *_PARTITION,
         *_SPAN,
         *[fn.when(owned, fn.col(name)).alias(name) for name in (*owners, "overlap_ms", "overlaps_owner")],
     )

@@ -20,7 +20,7 @@ from rejoin.pipeline.schemas import INFERRED, PAUSES
 from rejoin.pipeline.tables.common import COOPERATIVE, conform, day_of, ends_of_runs, of
 from rejoin.pipeline.tables.incarnations import ORDER, OWNER, RELEASES, ownership_events
 
-_LIFE: Final = (*OWNER, "life")
+_INCARNATION: Final = (*OWNER, "incarnation")
 
 
 def pauses(events: DataFrame, rebalances: DataFrame) -> DataFrame:
@@ -34,24 +34,26 @@ def _by_consumers(events: DataFrame) -> DataFrame:
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     releases = fn.col("how").isin(*RELEASES.values())
     begins = fn.col("how").isin("started", "gone")
-    said = ownership_events(events).select("*", fn.sum(begins.cast("int")).over(so_far).alias("life"))
+    numbered = ownership_events(events).select("*", fn.sum(begins.cast("int")).over(so_far).alias("incarnation"))
 
-    # Within a life: what it owns after each event, and which wait it belongs to.
-    life = Window.partitionBy(*_LIFE).orderBy(*ORDER)
-    life_so_far = life.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    # Within an incarnation: what it owns after each event, and which wait it belongs to.
+    incarnation = Window.partitionBy(*_INCARNATION).orderBy(*ORDER)
+    all_so_far = incarnation.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     size = fn.size("partitions")
     change = fn.when(fn.col("how") == "assigned", size).when(releases, -size).otherwise(0)
-    waits = fn.sum((fn.col("how") == "assigned").cast("int")).over(life.rowsBetween(Window.unboundedPreceding, -1))
-    told = said.select(
+    waits = fn.sum((fn.col("how") == "assigned").cast("int")).over(
+        incarnation.rowsBetween(Window.unboundedPreceding, -1)
+    )
+    counted = numbered.select(
         "*",
-        fn.sum(change).over(life_so_far).alias("owned"),
+        fn.sum(change).over(all_so_far).alias("owned"),
         fn.coalesce(waits, fn.lit(0)).alias("wait"),
-    ).select("*", (fn.max("owned").over(life_so_far) > 0).alias("had_any"))
+    ).select("*", (fn.max("owned").over(all_so_far) > 0).alias("had_any"))
     # All events from behind one assignment up to and with the next.
     end = fn.col("how").isin("assigned", "stopped", "crashed", "gone")
     seen = (
-        told.where("how != 'started'")
-        .groupBy(*_LIFE, "wait")
+        counted.where("how != 'started'")
+        .groupBy(*_INCARNATION, "wait")
         .agg(
             fn.min(
                 fn.when(releases & fn.col("had_any"), fn.struct(*ORDER, "at_ms", "how", "member_id", "generation"))
@@ -97,14 +99,14 @@ def _by_consumers(events: DataFrame) -> DataFrame:
 
 
 def _by_coordinator(events: DataFrame, rebalances: DataFrame) -> DataFrame:
-    told = of(events, "partitions_assigned").select("run_id", "group_id").distinct()
+    reported = of(events, "partitions_assigned").select("run_id", "group_id").distinct()
     eager = rebalances.where(
         fn.col("ended_at_ms").isNotNull() & ~fn.coalesce(fn.col("protocol").isin(*COOPERATIVE), fn.lit(False))
-    ).join(fn.broadcast(told), ["run_id", "group_id"], "left_anti")
-    # Members that were there before and still are: who has gone does not wait, who is new has nothing to lose.
-    stay = fn.array_intersect("members_before", "members_after")
+    ).join(fn.broadcast(reported), ["run_id", "group_id"], "left_anti")
+    # Members that were in both generations: one that left does not wait, a new one has nothing to lose.
+    remaining = fn.array_intersect("members_before", "members_after")
     episodes = (
-        eager.select("*", fn.explode(stay).alias("member_id"))
+        eager.select("*", fn.explode(remaining).alias("member_id"))
         .groupBy("run_id", "group_id", "node", "source", "episode", "member_id")
         .agg(
             fn.min("prepared_at_ms").alias("began_at_ms"),

@@ -1,9 +1,9 @@
 """Every rebalance: why it began, how it went, how it ended.
 
-A row is one time that a join phase began (``rebalance_started``). What one coordinator says of one group is read in the
-order in which it was written, and everything up to the next beginning belongs to the rebalance. Members that come, go
-or rejoin while the group is not in a join phase are what makes the *next* one begin (Kafka: GroupCoordinator's
-``maybePrepareRebalance``), so they belong to that; the event has the group's state before it, which separates the two.
+A row is one beginning of a join phase (``rebalance_started``). One coordinator's events of one group are read as they
+were written, and all events up to the next beginning belong to the rebalance. Members that join, leave or rejoin while
+the group is not in a join phase make the *next* one begin (Kafka: GroupCoordinator's ``maybePrepareRebalance``), so
+they belong to that; the event has the group's state before it, which separates the two.
 
 Outcomes: **completed** by ``rebalance_completed``; **emptied** by ``group_emptied``; **superseded** when the next one
 begins before it was completed; **aborted** when the coordinator resigned, crashed or loaded the group anew, or the
@@ -50,7 +50,7 @@ def _numbered(events: DataFrame) -> DataFrame:
     begun = fn.sum(is_one_of("rebalance_started").cast("int")).over(
         Window.partitionBy(*_STREAM).orderBy("seq").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    # A log that does not tell the state: somebody who joins or goes with no rebalance open makes the next one begin.
+    # A log without states: a member that joins or leaves with no rebalance open makes the next one begin.
     makes_it_begin = is_one_of(*_MEMBERSHIP) & (fn.col("state") != "PreparingRebalance")
     number = begun + fn.coalesce(makes_it_begin.cast("int"), fn.lit(0))
     # By run and group alone: everything below is then on one side of the shuffle.
@@ -65,8 +65,8 @@ def _gathered(events: DataFrame) -> DataFrame:
 
     def who(condition: Column) -> Column:
         # In the order in which it happened.
-        told = fn.array_sort(fn.collect_list(fn.when(condition, fn.struct("seq", "member_id"))))
-        return fn.array_distinct(fn.transform(told, lambda each: each["member_id"]))
+        found = fn.array_sort(fn.collect_list(fn.when(condition, fn.struct("seq", "member_id"))))
+        return fn.array_distinct(fn.transform(found, lambda each: each["member_id"]))
 
     removed = is_one_of("member_removed")
     return (
@@ -125,7 +125,7 @@ def _ended(found: DataFrame, events: DataFrame) -> DataFrame:
     """With outcome and end."""
     stream = Window.partitionBy(*_STREAM).orderBy("n")
     following = fn.lead("began").over(stream)
-    # Whoever takes a group over ends what its coordinator before had open, even if that one crashed without a word.
+    # A coordinator that loads a group ends what the one before had open, even if that one crashed.
     loads = (
         of(events, "group_loaded", "group_created")
         .select("run_id", "group_id", fn.struct("at_ms", "node").alias("load"))
@@ -163,8 +163,8 @@ def _described(found: DataFrame) -> DataFrame:
     )
     previous_leader = fn.coalesce(done["previous_leader"], fn.when(fn.col("guessed"), before))
     after = fn.coalesce(done["members"], met["members"])
-    moved = fn.coalesce(done["moved"], _changed_hands(owned_before, owned_after, after, stays=True))
-    regained = fn.coalesce(done["regained"], _changed_hands(owned_before, owned_after, after, stays=False))
+    moved = fn.coalesce(done["moved"], _changed_hands(owned_before, owned_after, after, remains=True))
+    regained = fn.coalesce(done["regained"], _changed_hands(owned_before, owned_after, after, remains=False))
     kept = fn.size(owned_after) - moved - regained
     slowest = fn.col("slowest")
     came = slowest["at_ms"] >= prepared
@@ -220,10 +220,10 @@ def _described(found: DataFrame) -> DataFrame:
     )
 
 
-def _changed_hands(before: Column, after: Column, members: Column, *, stays: bool) -> Column:
-    """How many partitions have another owner now, and the one before still is a member (or is not).
+def _changed_hands(before: Column, after: Column, members: Column, *, remains: bool) -> Column:
+    """How many partitions have another owner, while the one before remains a member (or does not).
 
-    For sources that say who owned what, but not what moved.
+    For sources that have the owners, but not what moved.
     """
     owners = fn.map_from_entries(
         fn.transform(
@@ -236,8 +236,8 @@ def _changed_hands(before: Column, after: Column, members: Column, *, stays: boo
 
     def changed(each: Column) -> Column:
         owner = owners[fn.struct(each["topic"].alias("topic"), each["partition"].alias("partition"))]
-        remains = fn.coalesce(fn.array_contains(members, owner), fn.lit(False))
-        return (owner != each["member_id"]) & remains if stays else ~remains
+        is_member = fn.coalesce(fn.array_contains(members, owner), fn.lit(False))
+        return (owner != each["member_id"]) & is_member if remains else ~is_member
 
     return fn.when(before.isNotNull() & after.isNotNull(), fn.size(fn.filter(after, changed)))
 

@@ -1,9 +1,9 @@
-"""What became of the records, by the ranges that consumers processed: once, again, or never.
+"""Which records were processed once, again, or never, by the ranges that consumers processed.
 
-A commit says where somebody is, not what was processed, so duplicates and losses come from ``records_processed`` alone.
-Ranges are half open. In order of their beginning, a range that begins before the furthest end of all earlier ones is a
-duplicate up to that end; one that begins behind it leaves records lost in between. Committed past the last processed
-record is lost, too. The log is counted from the first position that any consumer of the group began at. Records that a
+A commit is a position, not what was processed, so duplicates and losses come from ``records_processed`` alone. Ranges
+are half open. By their beginning: a range that begins before the furthest end of all earlier ones is a duplicate up to
+that end; one that begins behind it leaves lost records in between. Committed past the last processed record is lost,
+too. The log counts from the first position of any consumer of the group. Records that a
 consumer has in hand at the end of a simulation are neither.
 """
 
@@ -17,8 +17,8 @@ from pyspark.sql import functions as fn
 from rejoin.pipeline.schemas import EXACT, INFERRED, PROGRESS, RECORDS
 from rejoin.pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
 
-_PLACE: Final = ("run_id", "group_id", "topic", "partition")
-_MARKS: Final = ("first_offset", "began_at_ms", "committed", "committer", "committed_at_ms")
+_PARTITION: Final = ("run_id", "group_id", "topic", "partition")
+_POSITIONS: Final = ("first_offset", "began_at_ms", "committed", "committer", "committed_at_ms")
 _WHO: Final = ("at_ms", "member_id", "client_id", "generation")
 
 
@@ -27,11 +27,11 @@ def records(events: DataFrame) -> DataFrame:
     swept = _swept(events).join(fn.broadcast(ends_of_runs(events)), "run_id")
     begun, reached, again = fn.col("start"), fn.col("reached"), fn.col("again.end")
     who = fn.struct(*_WHO)
-    # Whoever did it later did it again.
+    # The later of the two processed it again.
     later = fn.greatest(who, fn.struct(*[fn.col(f"again.{name}") for name in _WHO]))
     furthest = fn.coalesce("furthest", "first_offset", fn.lit(0).cast("long"))
-    tail = fn.when(fn.col("told"), "lost").otherwise("in-hand")
-    told = (
+    tail = fn.when(fn.col("is_complete"), "lost").otherwise("in-hand")
+    ranges = (
         fn.when(fn.col("done") & (begun < again), _range(fn.lit("duplicate"), begun, fn.least("end", again), later)),
         fn.when(begun > reached, _range(fn.lit("lost"), reached, begun, who)),
         fn.when(
@@ -39,10 +39,10 @@ def records(events: DataFrame) -> DataFrame:
             _range(tail, furthest, fn.col("committed"), fn.col("committer")),
         ),
     )
-    found = swept.select(*_PLACE, fn.inline(fn.array_compact(fn.array(*told))))
+    found = swept.select(*_PARTITION, fn.inline(fn.array_compact(fn.array(*ranges))))
     return conform(
         found.select(
-            *_PLACE,
+            *_PARTITION,
             "kind",
             "start",
             "end",
@@ -57,19 +57,19 @@ def records(events: DataFrame) -> DataFrame:
 
 def progress(events: DataFrame) -> DataFrame:
     """:data:`rejoin.pipeline.schemas.PROGRESS` from the events."""
-    found = _places(_swept(events)).join(fn.broadcast(ends_of_runs(events)), "run_id")
+    found = _by_partition(_swept(events)).join(fn.broadcast(ends_of_runs(events)), "run_id")
     past = fn.greatest(fn.coalesce("committed", "reached") - fn.col("reached"), fn.lit(0))
     return conform(
         found.select(
-            *_PLACE,
+            *_PARTITION,
             day_of(fn.col("first_at_ms")).alias("day"),
             "first_offset",
             fn.coalesce("done_to", "first_offset").alias("reached"),
             "committed",
             (fn.col("handled") - fn.col("twice")).alias("processed"),
             "twice",
-            (fn.col("skipped") + fn.when(fn.col("told"), past).otherwise(0)).alias("lost"),
-            fn.when(fn.col("told"), 0).otherwise(past).alias("in_hand"),
+            (fn.col("skipped") + fn.when(fn.col("is_complete"), past).otherwise(0)).alias("lost"),
+            fn.when(fn.col("is_complete"), 0).otherwise(past).alias("in_hand"),
             fn.lit(EXACT).alias("confidence"),
         ),
         PROGRESS,
@@ -81,18 +81,18 @@ def _range(kind: Column, start: Column, end: Column, who: Column) -> Column:
 
 
 def _swept(events: DataFrame) -> DataFrame:
-    """Ranges with the furthest end before each: ``reached`` by anybody, ``again`` by somebody who was done with it.
+    """Ranges with the furthest end before each: ``reached`` by any consumer, ``again`` by one that processed it.
 
-    Before the ranges of a partition comes a row without a range, if anybody found a position in it or committed one;
-    behind it, all rows know what that one says.
+    If a consumer found or committed a position in a partition, a row without a range comes first; all later rows have
+    its columns.
     """
-    together = _ranges(events).unionByName(_marks(events), allowMissingColumns=True)
-    in_order = Window.partitionBy(*_PLACE).orderBy(fn.col("start").asc_nulls_first(), "at_ms", "seq")
+    together = _ranges(events).unionByName(_positions(events), allowMissingColumns=True)
+    in_order = Window.partitionBy(*_PARTITION).orderBy(fn.col("start").asc_nulls_first(), "at_ms", "seq")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     known = together.select(
-        *[name for name in together.columns if name not in _MARKS],
-        *[fn.first(name, ignorenulls=True).over(so_far).alias(name) for name in _MARKS],
+        *[name for name in together.columns if name not in _POSITIONS],
+        *[fn.first(name, ignorenulls=True).over(so_far).alias(name) for name in _POSITIONS],
         fn.max(fn.when(fn.col("done"), fn.struct("end", *_WHO))).over(before).alias("again"),
         fn.max("end").over(before).alias("end_before"),
         fn.max("end").over(so_far).alias("furthest"),
@@ -116,15 +116,15 @@ def _ranges(events: DataFrame) -> DataFrame:
     )
 
 
-def _marks(events: DataFrame) -> DataFrame:
-    """One row for each partition: where it was first read from, and the furthest commit."""
+def _positions(events: DataFrame) -> DataFrame:
+    """One row for each partition: the first position read, and the furthest commit."""
     found, committed = is_one_of("positions_found"), is_one_of("commit_succeeded")
     offset, at_ms = fn.col("offset"), fn.col("at_ms")
     return (
         of(events, "positions_found", "commit_succeeded")
         .select("run_id", _group(), *_WHO, "event", fn.explode("offsets").alias("at"))
         .select("*", "at.topic", "at.partition", "at.offset")
-        .groupBy(*_PLACE)
+        .groupBy(*_PARTITION)
         .agg(
             fn.min(fn.when(found, offset)).alias("first_offset"),
             fn.min(fn.when(found, at_ms)).alias("began_at_ms"),
@@ -135,12 +135,12 @@ def _marks(events: DataFrame) -> DataFrame:
     )
 
 
-def _places(swept: DataFrame) -> DataFrame:
-    """One row for each partition: sums of its ranges, and what its marks say."""
+def _by_partition(swept: DataFrame) -> DataFrame:
+    """One row for each partition: sums of its ranges, and its first position and furthest commit."""
     length = fn.col("end") - fn.col("start")
     twice = fn.greatest(fn.least("end", "again.end") - fn.col("start"), fn.lit(0))
     return (
-        swept.groupBy(*_PLACE)
+        swept.groupBy(*_PARTITION)
         .agg(
             fn.sum(fn.when(fn.col("done"), length)).alias("handled"),
             fn.sum(fn.when(fn.col("done") & fn.col("again").isNotNull(), twice)).alias("twice"),
@@ -152,7 +152,7 @@ def _places(swept: DataFrame) -> DataFrame:
             *[fn.max(name).alias(name) for name in ("first_offset", "began_at_ms", "committed", "committed_at_ms")],
         )
         .select(
-            *_PLACE,
+            *_PARTITION,
             fn.coalesce("log_begins", "first_offset", fn.lit(0)).alias("first_offset"),
             fn.coalesce("furthest", "first_offset", fn.lit(0)).alias("reached"),
             "done_to",

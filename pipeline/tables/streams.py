@@ -1,4 +1,4 @@
-"""Whether each journal is whole: rows that are missing, out of order, or told by a clock that stepped back."""
+"""Whether each journal is whole: rows missing, out of order, or written after the clock stepped back."""
 
 from __future__ import annotations
 

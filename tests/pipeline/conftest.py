@@ -14,7 +14,7 @@ from tests.pipeline.quick import INTERPRETED
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share what it took Spark long to make stay in one process of a parallel run."""
+    """Tests that share slow results of Spark run in one process of a parallel run."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("xdist_group") is None:
             shared = "gallery_report" in getattr(item, "fixturenames", ())

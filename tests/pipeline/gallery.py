@@ -56,7 +56,7 @@ events:
   - {at: 140s, scale: {group: orders-app, to: 6, every: 5s}}
   - {at: 180s, scale: {group: orders-app, to: 2, every: 5s}}
 """
-"""Somebody scales to and fro."""
+"""The group is scaled up and down again and again."""
 
 IDLE = """
 topics:

@@ -1,9 +1,8 @@
-"""A group's history, told from the lines that coordinators wrote about it, as the events that a journal would have.
+"""A group's history from the lines that coordinators logged about it, as the events that a journal would have.
 
-Lines are fewer than events: who rejoins is never logged, when an assignment was stored neither, and the older the
-broker, the less it says. What follows from several lines is told with confidence ``inferred``; what no line tells is
-null. ``exact`` is what a line says in so many words. Events are those of ``journal.events.coordinator``, with the
-columns of the pipeline's events table.
+There are fewer lines than events: rejoins and stored assignments are never logged, and older brokers log less. What
+follows from several lines has confidence ``inferred``, what one line says literally ``exact``; the rest is null. Events
+are those of ``journal.events.coordinator``, with the columns of the pipeline's events table.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class LogHistory(ModernGroups):
         }
 
     def take(self, statement: Statement) -> list[EventRow]:
-        """Take a statement in; returns the events that are certain to stay as they are."""
+        """Take a statement in; returns the events that later lines cannot change."""
         if self._is_a_repetition(statement):
             return []
         if self._episode is not None and self._episode.assigned is not None:
@@ -89,7 +88,7 @@ class LogHistory(ModernGroups):
         return self._ready()
 
     def finish(self) -> list[EventRow]:
-        """What is still to be told when the logs end."""
+        """The events still held back when the logs end."""
         if self._episode is not None and self._episode.assigned is not None:
             self._complete_rebalance()
         self._release_static()
@@ -175,9 +174,9 @@ class LogHistory(ModernGroups):
         self._episode.did_not_join = []
 
     def _state_before(self, statement: Statement, cause: str) -> str | None:
-        told = statement.values.get("state_before") or _STATE_OF_A_CAUSE.get(cause)
-        if told is not None and told != PREPARING:
-            return str(told)
+        state = statement.values.get("state_before") or _STATE_OF_A_CAUSE.get(cause)
+        if state is not None and state != PREPARING:
+            return str(state)
         if self._state is None and self._generation == 0:
             return EMPTY
         if self._state in (PREPARING, DEAD):
@@ -203,7 +202,7 @@ class LogHistory(ModernGroups):
             if member not in self._members:
                 self._add(statement, member, cause["cause_group_instance_id"], INFERRED, before, cause["client_reason"])
             if before == EMPTY:
-                self._leader, self._leader_told = member, False
+                self._leader, self._leader_is_named = member, False
         elif cause["cause"] == "sync-expiry":
             for each in named:
                 self._remove(statement, each, "sync-expiry", INFERRED, before)
@@ -227,14 +226,14 @@ class LogHistory(ModernGroups):
         episode = self._episode
         did_not_join = episode.did_not_join if episode is not None else []
         if self._complete and self._leader not in self._members:
-            self._leader, self._leader_told = None, False
+            self._leader, self._leader_is_named = None, False
         if self._complete and self._leader is None and len(self._members) == 1:
-            self._leader, self._leader_told = next(iter(self._members)), False
+            self._leader, self._leader_is_named = next(iter(self._members)), False
         self._enter(statement, COMPLETING)
-        told = self._emit(
+        emitted = self._emit(
             statement,
             "join_phase_ended",
-            # Before 2.8 nobody says how many members there are, so who they are is concluded.
+            # Before 2.8 no line has the number of members, so the members are concluded.
             EXACT if count is not None else INFERRED,
             generation=self._generation,
             leader=self._leader,
@@ -247,16 +246,16 @@ class LogHistory(ModernGroups):
             else None,
         )
         if episode is not None:
-            episode.join_ended, episode.join_event = statement, told
+            episode.join_ended, episode.join_event = statement, emitted
             episode.assigned = episode.assigned_event = None
 
     def _reckon(self, statement: Statement, count: int | None) -> None:
-        """Who the members of a generation are, from those that are known and those that were given an id."""
+        """The members of a generation, from those that are known and those that were given an id."""
         if count is None:
-            # Nobody says how many: ids that were handed out are mostly used at once.
+            # No line has their number: ids that were handed out are mostly used at once.
             for member in list(self._handed_out):
                 self._add(statement, member, None, INFERRED, PREPARING)
-            self._complete = self._complete and self._joins_told
+            self._complete = self._complete and self._joins_logged
             return
         missing = count - len(self._members)
         if 0 < missing <= len(self._handed_out):
@@ -265,7 +264,7 @@ class LogHistory(ModernGroups):
         if count == len(self._members):
             self._complete = True
         elif count < len(self._members):
-            # Somebody has gone without a line, as before 2.7 the ones that do not rejoin.
+            # A member has left without a line, as before 2.7 those that do not rejoin.
             self._complete = False
             self._members = {each: how for each, how in self._members.items() if each == self._leader}
         else:
@@ -308,9 +307,9 @@ class LogHistory(ModernGroups):
         episode.assigned = statement
 
     def _change_leader(self, statement: Statement, leader: str) -> None:
-        if self._leader_told and self._leader not in (None, leader):
+        if self._leader_is_named and self._leader not in (None, leader):
             self._emit(statement, "leader_changed", INFERRED, previous_leader=self._leader, leader=leader)
-        self._leader, self._leader_told = leader, True
+        self._leader, self._leader_is_named = leader, True
 
     def _on_without_assignment(self, statement: Statement) -> None:
         episode = self._episode
@@ -464,7 +463,7 @@ class LogHistory(ModernGroups):
             self._complete = True
         else:
             self._complete = count is not None and count == len(self._members)
-        self._leader, self._leader_told = self._settled_leader, False
+        self._leader, self._leader_is_named = self._settled_leader, False
         self._emit(
             statement,
             "group_loaded",

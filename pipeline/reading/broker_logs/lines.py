@@ -230,7 +230,7 @@ class Lines:
         return None
 
     def _release(self, held: Record, more: list[str]) -> Iterator[Record | Broken]:
-        """Finish a record: a wrapped message is put together, and one without its end is told."""
+        """Finish a record: join a wrapped message, and report one without its end."""
         kept = tuple(more)
         if held.logger is None and GROUPISH.search(held.message) is not None and not held.message.startswith("{"):
             together = held.message

@@ -39,28 +39,28 @@ class Membership:
         self._members: dict[str, str | None] = {}
         """Members that are known, with their instance ids."""
         self._complete = False
-        """Whether these are all."""
+        """Whether all members are known."""
         self._handed_out: dict[str, None] = {}
-        self._joins_told = False
+        self._joins_logged = False
         """Whether these brokers log who joins; they do since 2.5."""
         self._returned: dict[str, str] = {}
-        """Instance ids of static members that came back under an id that no line has told yet; and their old ids."""
+        """Instance ids of static members that restarted under an id that no line has had yet, to their old ids."""
         self._leader: str | None = None
-        self._leader_told = False
+        self._leader_is_named = False
         self._settled: list[str] | None = None
         self._settled_leader: str | None = None
         """Members and leader when the group was last Stable."""
         self._replaced: EventRow | None = None
         self._expired: Statement | None = None
         self._removed: tuple[str | None, str | None, str | None] = (None, None, None)
-        """The member that went last, its instance id, and what it said."""
+        """The member that left last, its instance id, and its reason."""
         self._joined_in: tuple[str | None, str | None] = (None, None)
         self._out: list[EventRow] = []
 
-    # --- telling
+    # --- emitting
 
     def _emit(self, statement: Statement, event: str, confidence: str = EXACT, **columns: Any) -> EventRow:
-        told: EventRow = {
+        row: EventRow = {
             "event": event,
             "at_ms": statement.at_ms,
             "order_ms": statement.order_ms,
@@ -70,9 +70,9 @@ class Membership:
             "confidence": confidence,
             "group_id": self.group_id,
         }
-        told |= {name: value for name, value in columns.items() if value is not None}
-        self._out.append(told)
-        return told
+        row |= {name: value for name, value in columns.items() if value is not None}
+        self._out.append(row)
+        return row
 
     def _enter(self, statement: Statement, state: str, confidence: str = EXACT) -> None:
         before, self._state = self._state, state
@@ -149,8 +149,8 @@ class Membership:
             **columns,
         )
         if self._leader == member and self._state != EMPTY:
-            # Kafka: another member leads at once, and who does is told with its assignment.
-            self._leader, self._leader_told = None, False
+            # Kafka: another member leads at once; a line names it only with its assignment.
+            self._leader, self._leader_is_named = None, False
 
     def _instance_of(self, member: str) -> str | None:
         instance = self._members.get(member)
@@ -166,7 +166,7 @@ class Membership:
     def _on_id_handed_out(self, statement: Statement, confidence: str = EXACT) -> None:
         member, state = statement.values["member"], statement.values["state"]
         self._see_state(statement, state)
-        self._joins_told = True
+        self._joins_logged = True
         self._handed_out[member] = None
         client = UUID.sub("", member) if UUID.search(member) else None
         self._emit(statement, "member_id_handed_out", confidence, member_id=member, client_id=client)
@@ -176,19 +176,19 @@ class Membership:
 
     def _on_joined(self, statement: Statement) -> None:
         member, state = statement.values["member"], statement.values.get("state")
-        self._joins_told = True
+        self._joins_logged = True
         if state is not None:
             self._see_state(statement, state)
         instance = statement.values.get("instance")
         if (state or self._state) == EMPTY and not self._members:
-            self._leader, self._leader_told = member, False
+            self._leader, self._leader_is_named = member, False
         if (state or self._state) == EMPTY:
             self._complete = True
         self._add(statement, member, instance, EXACT, state or self._state)
         self._joined_in = (member, state)
 
     def _see_state(self, statement: Statement, state: str) -> None:
-        """A line tells the state in passing."""
+        """A line about something else names the state."""
         if self._state is None:
             self._state = state
             if state == EMPTY:
@@ -205,8 +205,8 @@ class Membership:
         more = {name: values.get(name) for name in ("client_id", "client_host", "instance", "protocols")}
         for name in ("session_timeout_ms", "rebalance_timeout_ms"):
             more[name] = int(values[name]) if name in values else None
-        told = {name: value for name, value in more.items() if value is not None}
-        self._remove(statement, values["member"], "left", EXACT, self._state, values.get("client_reason"), **told)
+        known = {name: value for name, value in more.items() if value is not None}
+        self._remove(statement, values["member"], "left", EXACT, self._state, values.get("client_reason"), **known)
 
     def _on_pending_left(self, statement: Statement) -> None:
         self._handed_out.pop(statement.values["member"], None)
@@ -225,7 +225,7 @@ class Membership:
 
     def _on_leader_replaced(self, statement: Statement) -> None:
         old, new = statement.values["old"], statement.values.get("member")
-        self._leader, self._leader_told = new, new is not None
+        self._leader, self._leader_is_named = new, new is not None
         self._emit(statement, "leader_changed", previous_leader=old, leader=new)
 
     def _on_fenced(self, statement: Statement) -> None:
@@ -261,7 +261,7 @@ class Membership:
         )
 
     def _rename(self, old: str, new: str | None, instance: str) -> None:
-        """A static member has another id; if no line tells it yet, it stays in its place under the old one."""
+        """A static member has another id; until a line has it, the member keeps its place under the old one."""
         if new is None:
             self._returned[instance] = old
             if old not in self._members and not self._complete:
@@ -283,7 +283,7 @@ class Membership:
             self._settled_leader = new
 
     def _attach_static(self, statement: Statement, cause: dict[str, Any]) -> None:
-        """A rebalance for a static member's return tells its new id."""
+        """A rebalance caused by a static member's restart has its new id."""
         replaced, self._replaced = self._replaced, None
         if replaced is None:
             return

@@ -192,7 +192,7 @@ _RUNTIME: Final = "org.apache.kafka.coordinator.common.runtime."
 
 
 class Message(NamedTuple):
-    """What a line says: its kind, the group if it names one, and what else stands in it."""
+    """The content of a line: its kind, the group if it names one, and its other values."""
 
     kind: str
     group: str | None
@@ -200,7 +200,7 @@ class Message(NamedTuple):
 
 
 class Prefix(NamedTuple):
-    """Who says it: the broker's id and the offsets partition, where the line tells them."""
+    """The writer: the broker's id and the offsets partition, where the line has them."""
 
     node: str | None
     partition: int | None

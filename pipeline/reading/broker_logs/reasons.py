@@ -19,7 +19,7 @@ _NO_REASONS: Final = (NOT_PROVIDED, "null", "")
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A cause class of the journal, and through whom. ``members`` are all of them where a reason names several."""
+    """A cause class of the journal, and the member that caused it. ``members``: all that the reason names."""
 
     cause: str
     member_id: str | None = None
@@ -27,7 +27,7 @@ class Reason:
     client_reason: str | None = None
     members: tuple[str, ...] = ()
     state: str | None = None
-    """The group's state before, where the reason tells it."""
+    """The group's state before, where the reason has it."""
     error: str | None = None
 
 
@@ -43,11 +43,11 @@ _FORMS: Final = [
 
 
 def read_reason(text: str) -> Reason:
-    """The cause that a reason tells; its class is ``unknown`` for words that no known version prints."""
-    said, behind, told = text.partition(CLIENT_REASON)
-    client = told if behind and told not in _NO_REASONS else None
+    """The cause in a reason; its class is ``unknown`` for words that no known version prints."""
+    own, separator, theirs = text.partition(CLIENT_REASON)
+    client = theirs if separator and theirs not in _NO_REASONS else None
     for cause, form in _FORMS:
-        match = form.fullmatch(said)
+        match = form.fullmatch(own)
         if match is None:
             continue
         found = match.groupdict()

@@ -40,7 +40,7 @@ def reconstruct_group(group_id: str, statements: Iterable[Statement]) -> Iterato
 def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
     """Events of offsets partitions: which broker became their coordinator, loaded them and gave them up.
 
-    Before 2.8 nothing is said of being elected or resigning; loading and unloading begin at that time.
+    Before 2.8 no line reports an election or a resignation; loading and unloading begin at that time.
     """
     elected: dict[tuple[str, int], int] = {}
     resigned: dict[tuple[str, int], int] = {}
@@ -51,7 +51,7 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
             continue
         place = (statement.node, statement.partition)
         epoch = int(statement.values["epoch"]) if "epoch" in statement.values else None
-        told = {
+        row = {
             "event": _PARTITION_EVENTS[statement.kind],
             "at_ms": statement.at_ms,
             "order_ms": statement.order_ms,
@@ -63,7 +63,7 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
             "partition": statement.partition,
         }
         if epoch is not None:
-            told["epoch"] = epoch
+            row["epoch"] = epoch
         done = elected if statement.kind in ("elected", "load_begins") else resigned
         if (
             statement.kind in ("load_begins", "unload_begins")
@@ -72,13 +72,13 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
             continue
         if statement.kind in ("elected", "resigned"):
             done[place] = statement.order_ms
-        yield told
+        yield row
 
 
 def _of_no_known_group(statement: Statement) -> EventRow:
     """A line that names no group, about members that no other line names."""
     values = statement.values
-    told = {
+    row = {
         "event": _OF_NO_KNOWN_GROUP[statement.kind],
         "at_ms": statement.at_ms,
         "order_ms": statement.order_ms,
@@ -91,7 +91,7 @@ def _of_no_known_group(statement: Statement) -> EventRow:
         "other_member_id": values.get("current") or values.get("old"),
         "reason": statement.text,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in row.items() if value is not None}
 
 
 _OF_NO_KNOWN_GROUP: Final = {
@@ -111,10 +111,10 @@ OF_PARTITIONS: Final = tuple(_PARTITION_EVENTS)
 
 
 def in_order(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """The statements of one group, with the new ids of returned static members where a later line tells them.
+    """The statements of one group, with the new ids of restarted static members where a later line has them.
 
-    Since 3.0 the line of a static member's return has its old id only. Ids of static members begin with their instance
-    id, so the next other id of that form is the new one.
+    Since 3.0 the line about a static member's restart has its old id only. Ids of static members begin with their
+    instance id, so the next other id of that form is the new one.
     """
     window: deque[Statement] = deque()
     for statement in statements:

@@ -1,8 +1,8 @@
-"""A group's history from its requests and their answers, alone or together with what the coordinator logged.
+"""A group's history from its requests and responses, alone or together with the coordinator's log.
 
-JoinGroup and SyncGroup tell what no log line does: who rejoined and when, what each member subscribes to, who got which
-partitions, and when. They do not tell why a rebalance began; that is concluded from what came first. Where a
-coordinator's lines of the same generation are there, they keep their instants and causes, and are completed.
+JoinGroup and SyncGroup show what no log line does: which members rejoined and when, their subscriptions, and their
+assignments. They do not show why a rebalance began; that is concluded from what came first. Where a coordinator logged
+the same generation, its events keep their instants and causes, and are completed.
 """
 
 from __future__ import annotations
@@ -42,53 +42,53 @@ EventsByName = dict[tuple[str, int | None], list[EventRow]]
 
 
 def complete(events: list[EventRow], asked: list[Asked]) -> list[EventRow]:
-    """A coordinator's events of one group, with what its requests tell besides; from requests alone if it has none."""
+    """A coordinator's events of one group, completed from its requests; from requests alone if it has none."""
     rounds = rounds_of(asked)
     if not any(event["event"] == "rebalance_started" for event in events):
         return [*events, *events_of_requests(rounds, asked)]
     owners: Places = {}
     before: Round | None = None
     completed: list[EventRow] = list(events)
-    told = _by_name(events)
+    by_name = _by_name(events)
     joined = {each["member_id"]: each for each in events if each["event"] == "member_joined"}
     replaced = [each for each in events if each["event"] == "static_member_replaced"]
     handed_out = _handed_out(asked)
     for each in rounds:
         moves = count_moves(owners, each)
-        ended = _nearest(told, "join_phase_ended", each)
+        ended = _nearest(by_name, "join_phase_ended", each)
         if ended is not None:
             ended |= {"members": each.members, "member_count": len(each.members), "confidence": EXACT}
             ended |= {name: value for name in ("leader", "protocol") if (value := getattr(each, name)) is not None}
-        stable = _nearest(told, "rebalance_completed", each)
+        stable = _nearest(by_name, "rebalance_completed", each)
         if stable is not None:
             _fill(stable, each, before, moves)
-        started = _started(told, each, ended)
+        started = _started(by_name, each, ended)
         for event in _joins(each, before, joined, handed_out):
             _put_in_place(event, started)
             if started is not None:
-                # It is one more event of what that coordinator did.
+                # It belongs to that coordinator's events.
                 event |= {"source": BROKER_LOG, "node": started["node"]}
             completed.append(event)
-        completed += _returns(each, replaced)
+        completed += _static_restarts(each, replaced)
         before = each
     return completed
 
 
 def _by_name(events: list[EventRow]) -> EventsByName:
     """Events by their names and generations."""
-    told: EventsByName = {}
+    by_name: EventsByName = {}
     for event in events:
-        told.setdefault((event["event"], event.get("generation")), []).append(event)
-    return told
+        by_name.setdefault((event["event"], event.get("generation")), []).append(event)
+    return by_name
 
 
-def _started(told: EventsByName, round_: Round, ended: EventRow | None) -> EventRow | None:
+def _started(by_name: EventsByName, round_: Round, ended: EventRow | None) -> EventRow | None:
     """The last beginning before a join phase ended."""
     if ended is None:
         return None
     earlier = [
         each
-        for each in told.get(("rebalance_started", round_.generation - 1), ())
+        for each in by_name.get(("rebalance_started", round_.generation - 1), ())
         if each["at_ms"] <= ended["at_ms"] and ended["at_ms"] - each["at_ms"] <= FAR_MS
     ]
     return max(earlier, key=lambda each: each["at_ms"], default=None)
@@ -108,10 +108,10 @@ def _put_in_place(event: EventRow, started: EventRow | None) -> None:
         event["state"] = PREPARING
 
 
-def _nearest(told: EventsByName, name: str, round_: Round) -> EventRow | None:
+def _nearest(by_name: EventsByName, name: str, round_: Round) -> EventRow | None:
     assert round_.ended is not None, "a round has begun with an answer"
     at = round_.ended.exchange.answered_at_ms
-    same = told.get((name, round_.generation), [])
+    same = by_name.get((name, round_.generation), [])
     found = min(same, key=lambda each: abs(each["at_ms"] - at), default=None)
     return found if found is not None and abs(found["at_ms"] - at) <= FAR_MS else None
 
@@ -140,7 +140,7 @@ def _fill(event: EventRow, round_: Round, before: Round | None, moves: Moves) ->
 
 
 def _handed_out(asked: Iterable[Asked]) -> set[str]:
-    """Ids that new members were told to come back with."""
+    """Ids that new members were given for their second JoinGroup."""
     return {
         str(each.exchange.response.get("memberId"))
         for each in asked
@@ -148,19 +148,19 @@ def _handed_out(asked: Iterable[Asked]) -> set[str]:
     }
 
 
-def _returns(round_: Round, events: list[EventRow]) -> Iterator[EventRow]:
-    """Static members that came back without a rebalance, unless a coordinator told of them; then with their new ids."""
+def _static_restarts(round_: Round, events: list[EventRow]) -> Iterator[EventRow]:
+    """Static members that restarted without a rebalance; those that a coordinator logged get their new ids."""
     for old, new, asked in round_.returned:
         at = asked.exchange.answered_at_ms
-        told = [
+        logged = [
             each
             for each in events
             if each["event"] == "static_member_replaced"
             and each.get("other_member_id") == old
             and abs(each["at_ms"] - at) <= FAR_MS
         ]
-        if told:
-            told[0] |= {"member_id": new, "confidence": EXACT}
+        if logged:
+            logged[0] |= {"member_id": new, "confidence": EXACT}
             continue
         yield event_row(asked, "static_member_replaced", EXACT, asked.exchange.arrived_at_ms) | {
             "group_id": asked.exchange.group_id,
@@ -172,8 +172,10 @@ def _returns(round_: Round, events: list[EventRow]) -> Iterator[EventRow]:
         }
 
 
-def _joins(round_: Round, before: Round | None, told: dict[str, EventRow], handed_out: set[str]) -> Iterator[EventRow]:
-    """Who joined this generation and who rejoined; members that a coordinator told of are completed instead."""
+def _joins(
+    round_: Round, before: Round | None, logged: dict[str, EventRow], handed_out: set[str]
+) -> Iterator[EventRow]:
+    """The joins and rejoins of this generation; members that a coordinator logged are completed instead."""
     known = set(before.members_since) if before is not None else set()
     for member_id, (member, asked) in round_.joins.items():
         request = asked.exchange.request
@@ -190,7 +192,7 @@ def _joins(round_: Round, before: Round | None, told: dict[str, EventRow], hande
             "client_reason": request.get("reason") or None,
         }
         columns = {name: value for name, value in columns.items() if value is not None}
-        event = told.get(member_id)
+        event = logged.get(member_id)
         if event is not None and member_id not in known:
             for name, value in columns.items():
                 event.setdefault(name, value)
@@ -206,7 +208,7 @@ def _joins(round_: Round, before: Round | None, told: dict[str, EventRow], hande
 
 
 def events_of_requests(rounds: list[Round], asked: list[Asked]) -> Iterator[EventRow]:
-    """The events of a group that no coordinator's log tells of."""
+    """The events of a group that is in no coordinator's log."""
     owners: Places = {}
     before: Round | None = None
     beginnings = _Beginnings(asked)
@@ -241,14 +243,14 @@ def events_of_requests(rounds: list[Round], asked: list[Asked]) -> Iterator[Even
         moves = count_moves(owners, each)
         if each.assigned is not None:
             yield from _stable(each, before, moves, began, phase)
-            yield from _returns(each, [])
+            yield from _static_restarts(each, [])
         before = each
 
 
 def _moved(event: EventRow, before: str | None, state: str) -> EventRow:
     moved = {name: event[name] for name in ("at_ms", "order_ms", "node", "file", "line", "group_id", "generation")}
-    told = moved | {"event": "group_state_changed", "state": state, "confidence": INFERRED, "source": "request-log"}
-    return told if before is None else told | {"previous_state": before}
+    changed = moved | {"event": "group_state_changed", "state": state, "confidence": INFERRED, "source": "request-log"}
+    return changed if before is None else changed | {"previous_state": before}
 
 
 def _removals(round_: Round, before: Round | None, beginnings: _Beginnings, culprit: str | None) -> Iterator[EventRow]:
@@ -306,7 +308,7 @@ class _Beginning(NamedTuple):
 
 
 class _Beginnings:
-    """What made each rebalance begin, as far as requests show it: whatever came first."""
+    """What began each rebalance, as far as requests show it: the first of the candidates."""
 
     def __init__(self, asked: list[Asked]) -> None:
         self._asked = sorted(asked, key=lambda one: one.exchange.arrived_at_ms)
@@ -320,8 +322,8 @@ class _Beginnings:
                         "cause_group_instance_id": instance,
                         "client_reason": reason,
                     }
-                    told = {name: value for name, value in cause.items() if value is not None}
-                    self.left[member] = _Beginning(each.exchange.answered_at_ms, each, told)
+                    columns = {name: value for name, value in cause.items() if value is not None}
+                    self.left[member] = _Beginning(each.exchange.answered_at_ms, each, columns)
 
     def of(self, round_: Round, before: Round | None) -> _Beginning:
         """The beginning of a generation's rebalance."""
@@ -346,19 +348,19 @@ class _Beginnings:
             cause = "join-new" if member_id not in known else "rejoin-metadata"
             if before is not None and member_id in known and member_id == before.leader:
                 cause = "rejoin-leader"
-            told = {"cause": cause, "cause_member_id": member_id}
+            columns = {"cause": cause, "cause_member_id": member_id}
             if member.group_instance_id is not None:
-                told["cause_group_instance_id"] = member.group_instance_id
+                columns["cause_group_instance_id"] = member.group_instance_id
             reason = asked.exchange.request.get("reason")
             if reason:
-                told["client_reason"] = reason
-            yield _Beginning(asked.exchange.arrived_at_ms, asked, told)
+                columns["client_reason"] = reason
+            yield _Beginning(asked.exchange.arrived_at_ms, asked, columns)
         gone = [each for each in were if each not in round_.members]
         missed = next((each for each in gone if each not in self.left), None)
         for each in self._asked:
             exchange = each.exchange
             if exchange.error != "REBALANCE_IN_PROGRESS" or exchange.api not in ("HEARTBEAT", "OFFSET_COMMIT"):
                 continue
-            # A rebalance goes on that nobody who asked began: somebody's session ended.
+            # A rebalance is in progress that no request began: a member's session ended.
             if missed is not None:
                 yield _Beginning(exchange.arrived_at_ms, each, {"cause": "session-expiry", "cause_member_id": missed})

@@ -74,7 +74,7 @@ class Round:
 
     @property
     def owned(self) -> list[dict[str, Any]] | None:
-        """Who was given what, as the events table has it; None when it was not told."""
+        """The assignments, as the events table has them; None when they are not known."""
         if not self.given or any(partitions is None for partitions in self.given.values()):
             return None
         return [
@@ -171,9 +171,9 @@ def _join(current: Round, asked: Asked) -> None:
     current.joins.setdefault(member.member_id, (member, asked))
     current.leader = exchange.response.get("leader") or current.leader
     current.protocol = exchange.response.get("protocolName") or current.protocol
-    told = roster(exchange)
-    if told:
-        current.roster = told
+    members = roster(exchange)
+    if members:
+        current.roster = members
 
 
 def _is_another(current: Round, exchange: LoggedExchange) -> bool:

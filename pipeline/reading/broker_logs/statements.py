@@ -1,8 +1,8 @@
-"""What one log file says of groups, line by line and in context: who said it, of which group, in which order.
+"""A log file's statements about groups: which broker wrote each, about which group, in which order.
 
-Some lines name no group (a static member that causes no rebalance, a fenced request); they are read from what stands
-near them and from the member ids met before. Lines of one broker are in the order in which things happened, whatever
-their times say; ``order_ms`` puts the lines of several brokers into one order and stays right when a clock is set back.
+Some lines name no group (a static member that causes no rebalance, a fenced request); the group follows from the lines
+near them and from member ids seen before. Lines of one broker are in the order of events, whatever their times;
+``order_ms`` puts the lines of several brokers into one order and remains right when a clock is set back.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Counts:
 class LogFile:
     """Reads the lines of one file that are about groups: a coordinator's, a request log's, or both.
 
-    ``node`` stands for the broker until a line tells its id. A request log never does.
+    ``node`` stands for the broker until a line has its id. A request log never has.
     """
 
     def __init__(self, file: str, node: str, zone: tzinfo = UTC) -> None:
@@ -239,15 +239,15 @@ def _opened(message: Message) -> Iterator[tuple[str | None, dict[str, Any]]]:
     if "set" in values:
         values["members_named"] = list(several(values.pop("set")))
     if "reason" in values and message.kind == "preparing":
-        told = read_reason(values["reason"])
+        reason = read_reason(values["reason"])
         values |= {
-            "cause": told.cause,
-            "member": told.member_id,
-            "instance": told.group_instance_id,
-            "client_reason": told.client_reason,
-            "members_named": list(told.members),
-            "state_before": told.state,
-            "error": told.error,
+            "cause": reason.cause,
+            "member": reason.member_id,
+            "instance": reason.group_instance_id,
+            "client_reason": reason.client_reason,
+            "members_named": list(reason.members),
+            "state_before": reason.state,
+            "error": reason.error,
         }
     if message.kind == "deleted":
         listed = values.pop("list")

@@ -54,7 +54,7 @@ READ: Final = StructType(
         StructField("file", _STRING, True, {"comment": "Path of the file."}),
         StructField("lines", _LONG, True, {"comment": "Lines."}),
         StructField("statements", _LONG, True, {"comment": "Lines of a group coordinator that were understood."}),
-        StructField("requests", _LONG, True, {"comment": "Requests about groups, with their answers."}),
+        StructField("requests", _LONG, True, {"comment": "Requests about groups, with their responses."}),
         StructField("other", _LONG, True, {"comment": "Lines that are not about groups, and empty ones."}),
         StructField("continuations", _LONG, True, {"comment": "Lines of stack traces and the like."}),
         StructField("broken", _LONG, True, {"comment": "Lines that are in the quarantine."}),
@@ -64,7 +64,7 @@ READ: Final = StructType(
 )
 """One row for each file: every line of it is in one of the counts."""
 
-_TOLD: Final = StructType([*EVENTS.fields, StructField("order_ms", _LONG), StructField("nth", _LONG)])
+_RECONSTRUCTED: Final = StructType([*EVENTS.fields, StructField("order_ms", _LONG), StructField("nth", _LONG)])
 _KINDS: Final = (
     ("not JSON", "not-json"),
     ("no JSON", "not-json"),
@@ -108,16 +108,16 @@ def parse(spark: SparkSession, files: Iterable[Found], timezone: str = "UTC") ->
 
 def sort_out(parsed: DataFrame, run_id: str) -> Logs:
     """Events, quarantine and counts, from rows that are persisted or written: they are read several times."""
-    told = (
+    events = (
         parsed.where("about IS NOT NULL")
         .groupBy("about")
-        .applyInArrow(_follow, _TOLD)
+        .applyInArrow(_follow, _RECONSTRUCTED)
         .withColumn("schema_version", fn.lit(VERSION))
         .withColumn("run_id", fn.lit(run_id))
         .withColumn("day", fn.to_date(fn.timestamp_millis("at_ms")))
     )
     stream = Window.partitionBy("source", "node").orderBy("order_ms", "file", "line", "nth")
-    events = told.withColumn("seq", fn.row_number().over(stream).cast("long"))
+    events = events.withColumn("seq", fn.row_number().over(stream).cast("long"))
     broken = parsed.where("what = 'broken'")
     reason = fn.get_json_object("body", "$.reason")
     quarantine = broken.select(
@@ -189,7 +189,7 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
 
 
 def node_of(path: str) -> str:
-    """A broker's id where a file's name or that of its directory tells it; else its name less what rotation adds."""
+    """A broker's id from the name of the file or its directory; else the file's name without what rotation adds."""
     place = Path(path)
     for name in (place.name, place.parent.name):
         match = _NODE.search(name)
@@ -225,8 +225,8 @@ def _json(value: object) -> str:
 def _follow(table: pa.Table) -> pa.Table:
     columns = ["order_ms", "node", "file", "line"]
     rows = table.sort_by([(name, "ascending") for name in columns]).select(["what", "about", "file", "node", "body"])
-    told = [_named(event, nth) for nth, event in enumerate(_events(rows))]
-    return pa.Table.from_pylist(told, to_arrow_schema(_TOLD))
+    found = [_named(event, nth) for nth, event in enumerate(_events(rows))]
+    return pa.Table.from_pylist(found, to_arrow_schema(_RECONSTRUCTED))
 
 
 def _named(event: EventRow, nth: int) -> EventRow:

@@ -99,7 +99,7 @@ def test_what_is_whole_is_taken(bronze: Bronze) -> None:
 
 
 def test_half_lines(bronze: Bronze) -> None:
-    # Somebody still writes an open segment; a closed one that breaks off is torn.
+    # An open segment is still being written; a closed one that breaks off is torn.
     assert taken(bronze, "n2") == [1]
     assert quarantined(bronze, "coordinator-n2-000000000001.jsonl.open") == []
     assert taken(bronze, "n3") == [1]
@@ -148,10 +148,10 @@ def test_each_row_counts_once(bronze: Bronze) -> None:
 
 def test_no_line_is_lost(bronze: Bronze, folder: Path) -> None:
     plain = [part for name, part in FILES.items() if not name.endswith((".gz", ".open"))]
-    told = sum(part.count(b"\n") + bool(part and not part.endswith(b"\n")) for part in plain)
+    lines = sum(part.count(b"\n") + bool(part and not part.endswith(b"\n")) for part in plain)
     events = bronze.events.where("file NOT LIKE '%.gz' AND file NOT LIKE '%.open'").count()
     broken = bronze.quarantine.where("file NOT LIKE '%.gz' AND file NOT LIKE '%.open'").count()
-    assert events + broken == told
+    assert events + broken == lines
 
 
 def test_lines_of_a_large_file_keep_their_numbers(tmp_path: Path) -> None:
@@ -194,22 +194,24 @@ def test_tables_of_something_else_are_left_out_as_a_whole(spark: SparkSession, t
     for name, query in tables.items():
         spark.sql(query).coalesce(1).write.parquet(str(tmp_path / name))
     read = read_events(spark, find([tmp_path]), "UTC")
-    told = {Path(each.file).parent.name: (each.kind, each.line, each.reason) for each in read.quarantine.collect()}
-    assert {name: (kind, line) for name, (kind, line, _) in told.items()} == dict.fromkeys(
+    rejected = {Path(each.file).parent.name: (each.kind, each.line, each.reason) for each in read.quarantine.collect()}
+    assert {name: (kind, line) for name, (kind, line, _) in rejected.items()} == dict.fromkeys(
         ("foreign", "numbers", "words", "lists"), ("not-a-row", None)
     )
     start = "not a table of events, its 1 rows are left out: "
-    assert told["foreign"][2].startswith(f"{start}it has no schema_version, run_id")
-    assert told["numbers"][2] == f"{start}members is int instead of array<string>"
-    assert "seq is timestamp" in told["words"][2]
-    assert "partitions is array<int>" in told["lists"][2]
+    assert rejected["foreign"][2].startswith(f"{start}it has no schema_version, run_id")
+    assert rejected["numbers"][2] == f"{start}members is int instead of array<string>"
+    assert "seq is timestamp" in rejected["words"][2]
+    assert "partitions is array<int>" in rejected["lists"][2]
     # Wider and narrower numbers are numbers; one that there is no room for is nothing.
     wide = read.events.where("run_id = 'r' AND source = 's'").collect()
     assert [(each.generation, each.epoch, each.seq) for each in wide] == [(None, 4, 1)]
     assert read.events.where("source = 'coordinator'").count() == 2
 
 
-def test_what_is_no_parquet_is_told_even_where_all_is_to_be_taken_for_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_no_parquet_is_reported_even_where_all_is_to_be_taken_for_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     (tmp_path / "good.jsonl").write_bytes(text(row(1)))
     read = read_events(spark, to_read([tmp_path], tmp_path / "out", "parquet"), "UTC")
     assert [(each.kind, each.line) for each in read.quarantine.collect()] == [("unreadable", None)]

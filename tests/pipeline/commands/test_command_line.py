@@ -52,10 +52,10 @@ def test_its_own_tables_are_no_input(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "choose another --out" in capsys.readouterr().err
 
 
-def one_line(told: str) -> str:
-    assert told.count("\n") == 1, told
-    assert "Traceback" not in told
-    return told
+def one_line(printed: str) -> str:
+    assert printed.count("\n") == 1, printed
+    assert "Traceback" not in printed
+    return printed
 
 
 JOURNAL = (
@@ -99,7 +99,7 @@ def test_where_a_report_cannot_put_its_page_or_its_tables(journal: Path, capsys:
 
 
 def test_what_cannot_be_written_is_told(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # Whoever runs the tests may be allowed everything, but nobody may make files there.
+    # The user who runs the tests may be root, but not even root can make files there.
     assert report([journal], out=Path("/proc/new")) == 2
     assert "cannot be written" in one_line(capsys.readouterr().err)
 
@@ -130,9 +130,9 @@ def test_wrong_seeds_are_the_option_s_fault(journal: Path, seeds: str, capsys: p
     grid = journal.parent / "grid.yaml"
     grid.write_text(GRID)
     assert sweep(grid, out=journal.parent.parent / "out", seeds=seeds) == 2
-    told = one_line(capsys.readouterr().err)
-    assert told.startswith(f"--seeds {seeds}: ")
-    assert "grid.yaml" not in told
+    printed = one_line(capsys.readouterr().err)
+    assert printed.startswith(f"--seeds {seeds}: ")
+    assert "grid.yaml" not in printed
 
 
 @pytest.mark.parametrize("master", ["nonsense", "local[x]", "spark:/host:7077", "spark://host", "local-cluster[2]"])
@@ -147,8 +147,8 @@ def test_a_master_that_there_is_not(journal: Path, master: str, capsys: pytest.C
     ]
     for command in commands:
         assert command(out=out, master=master) == 2
-        told = one_line(capsys.readouterr().err)
-        assert told.startswith(f"--master {master}: no such master; expected local[N]")
+        printed = one_line(capsys.readouterr().err)
+        assert printed.startswith(f"--master {master}: no such master; expected local[N]")
     assert not out.exists()
 
 

@@ -42,10 +42,10 @@ class Served:
 
     def publish(self, events: Iterable[tuple[Event, int]]) -> None:
         """Tell events, each with its instant."""
-        told = list(events)
+        emitted = list(events)
 
         def tell() -> None:
-            for event, at_ms in told:
+            for event, at_ms in emitted:
                 self.app.publisher.publish(event, at_ms)
 
         _on(self._loop, tell)

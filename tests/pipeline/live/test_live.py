@@ -17,7 +17,7 @@ A, B = "a-00000000-0000-4000-8000-000000000001", "b-00000000-0000-4000-8000-0000
 
 
 class Story:
-    """Events of a group as its coordinator tells them."""
+    """Events of a group as its coordinator emits them."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -86,7 +86,7 @@ def follow(tester: TwsTester, rows: list[Row]) -> tuple[list[Row], Row]:
     return out[:-1], out[-1]
 
 
-def test_a_rebalance_is_told_with_all_that_led_to_it() -> None:
+def test_a_rebalance_has_all_that_led_to_it() -> None:
     (done,), standing = follow(TwsTester(GroupFollower()), first_rebalance().rows)
     assert done.rebalance_id == "run-1/orders-app/1/2"
     assert (done.outcome, done.attempt, done.cause, done.cause_client_id) == ("completed", 1, "join-new", "a")

@@ -1,4 +1,4 @@
-"""The data source over a service's events: every row once, in ranges that can be read again, and losses are told."""
+"""The data source over a service's events: every row once, in ranges that can be read again; losses are reported."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_limit_is_shared_out_between_services() -> None:
         assert total == sum(heads)
 
 
-def test_what_somebody_does_not_need_goes_to_the_others() -> None:
+def test_what_one_service_does_not_need_goes_to_the_others() -> None:
     assert shares({"a": 1_000, "b": 3, "c": 0}, 100) == {"a": 97, "b": 3, "c": 0}
     assert shares({"a": 5, "b": 5, "c": 5}, 8) == {"a": 3, "b": 3, "c": 2}
     assert shares({"a": 1, "b": 2}, 100) == {"a": 1, "b": 2}
@@ -119,7 +119,7 @@ def test_a_restart_with_a_journal_is_gone_over_without_a_seam(tmp_path: Path) ->
         assert read(reader(again), {}, end) == before
 
 
-def test_a_restart_without_a_journal_is_told_and_stops_unless_that_was_allowed() -> None:
+def test_a_restart_without_a_journal_is_reported_and_stops_unless_that_was_allowed() -> None:
     with serving() as service:
         service.chatter(10)
         port, run_id = service.app.port, service.run_id
@@ -131,9 +131,9 @@ def test_a_restart_without_a_journal_is_told_and_stops_unless_that_was_allowed()
         later, after = follow(reader(again, lost="skip"), end)
         assert [place["life"] for place in later.values()] == [2]
         assert seqs(after) == list(range(1, again.head + 1))
-        (told,) = problems(after)
-        assert "begun anew" in told
-        assert f"event {len(before)} of run {run_id}" in told
+        (text,) = problems(after)
+        assert "begun anew" in text
+        assert f"event {len(before)} of run {run_id}" in text
         # Numbers that were planned in the first life are not those of the second.
         with pytest.raises(EventsGone, match="begun anew"):
             read(reader(again), {}, end)
@@ -155,7 +155,7 @@ def test_rows_that_a_service_forgot_meanwhile_are_told() -> None:
         assert len(problems(after)) == 1
         _, none = follow(reader(service, lost="skip"), later)
         assert none == []
-        # Whoever comes late learns what it cannot know, which is no failure.
+        # A late follower learns what it has missed, which is no failure.
         _, late = follow(reader(service), {})
         assert problems(late) == [f"{service.url}: the events 1 to {first - 1} were not kept by the service"]
 

@@ -45,17 +45,17 @@ def assert_same_tables(spark: SparkSession, store: WatchStore, folder: Path) -> 
     batch, stream = of_batch(spark, folder), of_stream(spark, store)
     assert rows(stream.events) == rows(batch.events)
     assert rows(stream.quarantine) == rows(batch.quarantine)
-    told = rebalances(batch.events).persist()
+    computed = rebalances(batch.events).persist()
     live = store.read_live(spark).where("what = 'finished'")
     came = rows(live, *COLUMNS)
     assert len(came) > 10
     # Of a coordinator that died in the middle only others know what became of its rebalance.
-    wanted = rows(told.where("outcome != 'open'"), *COLUMNS)
+    wanted = rows(computed.where("outcome != 'open'"), *COLUMNS)
     assert set(map(repr, came)) <= set(map(repr, wanted))
-    missing = {row.rebalance_id for row in told.where("outcome != 'open'").collect()} - {
+    missing = {row.rebalance_id for row in computed.where("outcome != 'open'").collect()} - {
         row.rebalance_id for row in live.collect()
     }
-    assert {row.outcome for row in told.collect() if row.rebalance_id in missing} <= {"aborted"}
+    assert {row.outcome for row in computed.collect() if row.rebalance_id in missing} <= {"aborted"}
     assert len(came) == len(wanted) - len(missing)
     return batch
 
@@ -66,7 +66,7 @@ def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path:
     growing.mkdir()
     for part in parts[: len(parts) // 2]:
         shutil.copy(part, growing / part.name)
-    # Somebody writes this one still; its rows come with the segment, once it is closed.
+    # This one is still being written; its rows come with the segment, once it is closed.
     being_written = growing / f"{parts[-1].name}.open"
     being_written.write_bytes(parts[-1].read_bytes()[:-20])
     lines = lines_of_journals(spark, [growing], max_files=8)
@@ -147,27 +147,27 @@ class Watching:
             self._printed.close()
 
 
-def told_by(node: str) -> list[tuple[Event, int]]:
-    """What a coordinator of the scenario tells, with instants of today."""
-    told: list[tuple[Event, int]] = []
+def events_of(node: str) -> list[tuple[Event, int]]:
+    """The events of a coordinator of the scenario, with instants of today."""
+    emitted: list[tuple[Event, int]] = []
 
     def on_event(party: Any, event: Event, now: int) -> None:
         if party.name == node and not isinstance(event, ConsumerEvent):
-            told.append((event, START + now))
+            emitted.append((event, START + now))
 
     play(scenario_from(SCENARIO), 1, listeners=[on_event])
-    return told
+    return emitted
 
 
 def test_a_service_is_watched_over_its_restart_and_nothing_ugly_is_printed(spark: SparkSession, tmp_path: Path) -> None:
-    told, kept, store = told_by("node-1"), tmp_path / "journal", WatchStore(tmp_path / "out")
-    finished = [number for number, (event, _) in enumerate(told) if event.name == "rebalance_completed"]
+    emitted, kept, store = events_of("node-1"), tmp_path / "journal", WatchStore(tmp_path / "out")
+    finished = [number for number, (event, _) in enumerate(emitted) if event.name == "rebalance_completed"]
     # A rebalance that the service does not live to see the end of would not end in this run.
     before, half = 2, finished[1] + 1
     assert len(finished) > before
     with serving(kept) as service:
         port = service.app.port
-        service.publish(told[:half])
+        service.publish(emitted[:half])
         watching = Watching("--from", service.url, "--out", str(store.folder), folder=tmp_path)
         try:
             watching.until("completed, took", before)
@@ -177,7 +177,7 @@ def test_a_service_is_watched_over_its_restart_and_nothing_ugly_is_printed(spark
     try:
         watching.until("does not answer: connection refused")
         with serving(kept, port=port) as again:
-            again.publish(told[half:])
+            again.publish(emitted[half:])
             watching.until("completed, took", len(finished))
         assert watching.stop() == 0
     finally:
@@ -191,9 +191,9 @@ def test_a_service_is_watched_over_its_restart_and_nothing_ugly_is_printed(spark
 def test_watching_once_makes_the_tables_of_a_batch(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told, kept, out = told_by("node-1"), tmp_path / "journal", tmp_path / "out"
+    emitted, kept, out = events_of("node-1"), tmp_path / "journal", tmp_path / "out"
     with serving(kept) as service:
-        service.publish(told)
+        service.publish(emitted)
         assert watch(from_=(service.url,), once=True, out=out) == 0
         url = service.url
     printed = capsys.readouterr().out
@@ -211,7 +211,7 @@ def test_watching_once_makes_the_tables_of_a_batch(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "problem"),
     [
         ({}, "give --from http://HOST:PORT, or --journal FOLDER"),
         ({"from_": ("ftp://h",)}, "'ftp://h' is no address of a coordinator"),
@@ -219,18 +219,20 @@ def test_watching_once_makes_the_tables_of_a_batch(
         ({"from_": ("h:1",), "every": 0.0}, "--every 0.0: expected a number of seconds above 0"),
     ],
 )
-def test_what_makes_no_sense_is_refused(given: dict[str, Any], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_makes_no_sense_is_refused(
+    given: dict[str, Any], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert watch(**given) == 2
-    assert told in capsys.readouterr().err
+    assert problem in capsys.readouterr().err
 
 
 def test_a_folder_has_one_writer_and_one_kind_of_input(tmp_path: Path) -> None:
     store = WatchStore(tmp_path / "out")
 
     def refused(kind: str, *inputs: str) -> str:
-        with pytest.raises(StoreTrouble) as told, store.held(kind, inputs):
+        with pytest.raises(StoreTrouble) as problem, store.held(kind, inputs):
             pass
-        return str(told.value)
+        return str(problem.value)
 
     with store.held("services", ["http://h:1"]):
         assert "another process" in refused("services", "http://h:1")

@@ -29,7 +29,7 @@ def stamp(second: float) -> str:
     return f"2024-01-01 12:{int(second) // 60:02d}:{int(second) % 60:02d},{round(second * 1000) % 1000:03d}"
 
 
-def told(*files: list[str]) -> list[EventRow]:
+def events_of(*files: list[str]) -> list[EventRow]:
     """The events of the lines of some files."""
     statements: list[Statement] = []
     for number, lines in enumerate(files, 1):
@@ -87,8 +87,8 @@ LIFE_3_9 = [
 ]
 
 
-def test_the_life_of_a_group_is_told_as_a_journal_would() -> None:
-    events = told(LIFE_3_9)
+def test_the_history_of_a_group_is_the_one_of_its_journal() -> None:
+    events = events_of(LIFE_3_9)
     first, second = of(events, "rebalance_started")
     assert some(first, "cause", "cause_member_id", "previous_state", "initial", "confidence") == [
         "join-new",
@@ -133,19 +133,19 @@ def test_the_life_of_a_group_is_told_as_a_journal_would() -> None:
 
 
 def test_states_follow_one_another() -> None:
-    changes = of(told(LIFE_3_9), "group_state_changed")
+    changes = of(events_of(LIFE_3_9), "group_state_changed")
     assert [event["state"] for event in changes] == ["PreparingRebalance", "CompletingRebalance", "Stable"] * 2
     assert all(after["previous_state"] == before["state"] for before, after in pairwise(changes))
 
 
 def test_a_repeated_line_counts_once() -> None:
     twice = [line for line in LIFE_3_9 for _ in range(2)]
-    assert len(told(twice)) == len(told(LIFE_3_9))
-    assert len(told(LIFE_3_9, LIFE_3_9)) == len(told(LIFE_3_9))
+    assert len(events_of(twice)) == len(events_of(LIFE_3_9))
+    assert len(events_of(LIFE_3_9, LIFE_3_9)) == len(events_of(LIFE_3_9))
 
 
 def test_what_a_client_says_when_it_leaves_is_in_the_line_before() -> None:
-    events = told(
+    events = events_of(
         [
             java(
                 0,
@@ -173,7 +173,7 @@ def test_before_2_2_no_reason_is_printed_and_some_are_concluded() -> None:
             scala(second + 0.1, f"Assignment received from leader for group g for generation {generation}"),
         ]
 
-    events = told(
+    events = events_of(
         [
             old(0, 0),
             *stable(3, 1),
@@ -192,14 +192,14 @@ def test_before_2_2_no_reason_is_printed_and_some_are_concluded() -> None:
     assert [event["rebalance_ms"] for event in of(events, "rebalance_completed")] == [3_100, 1_100]
 
 
-def test_before_2_8_a_leader_that_rejoins_is_told_by_who_it_is() -> None:
+def test_before_2_8_a_leader_that_rejoins_is_known_by_its_id() -> None:
     lines = [
         scala(0, prepare(0, f"Adding new member a-{RANDOM}1 with group instance id None")),
         scala(3, "Stabilized group g generation 1 (__consumer_offsets-7)"),
         scala(3, "Assignment received from leader for group g for generation 1"),
     ]
     for member, cause in ((f"a-{RANDOM}1", "rejoin-leader"), (f"b-{RANDOM}2", "rejoin-metadata")):
-        events = told([*lines, scala(9, prepare(1, f"Updating metadata for member {member}"))])
+        events = events_of([*lines, scala(9, prepare(1, f"Updating metadata for member {member}"))])
         assert some(of(events, "rebalance_started")[1], "cause", "confidence") == [cause, "inferred"]
 
 
@@ -215,13 +215,13 @@ def test_before_2_8_a_leader_that_rejoins_is_told_by_who_it_is() -> None:
     ],
 )
 def test_whether_an_assignment_was_stored_shows_in_what_follows(reason: str, completed: int) -> None:
-    events = told([*LIFE_3_9[:5], scala(4, prepare(1, reason))])
+    events = events_of([*LIFE_3_9[:5], scala(4, prepare(1, reason))])
     assert len(of(events, "rebalance_completed")) == completed
     assert of(events, "rebalance_started")[1]["previous_state"] == ("Stable" if completed else "CompletingRebalance")
 
 
 def test_attempts_are_one_rebalance() -> None:
-    events = told(
+    events = events_of(
         [
             *LIFE_3_9[:4],
             scala(5, prepare(1, "Removing Set(b) on pending sync request expiration")),
@@ -239,7 +239,7 @@ def test_attempts_are_one_rebalance() -> None:
 
 
 def test_a_static_member_returns_without_a_rebalance() -> None:
-    events = told(
+    events = events_of(
         [
             java(
                 0,
@@ -273,7 +273,7 @@ def test_a_static_member_returns_without_a_rebalance() -> None:
 
 
 def test_lines_of_2_4_that_name_no_group_are_read_from_their_neighbours() -> None:
-    events = told(
+    events = events_of(
         [
             scala(0, prepare(0, f"Adding new member i-{RANDOM}1 with group instanceid Some(i)")),
             scala(3, "Stabilized group g generation 1 (__consumer_offsets-7)"),
@@ -291,8 +291,8 @@ def test_lines_of_2_4_that_name_no_group_are_read_from_their_neighbours() -> Non
     assert some(returned, "group_id", "member_id", "rebalance") == ["g", f"i-{RANDOM}2", False]
 
 
-def test_a_line_about_members_that_nobody_knows_is_told_without_a_group() -> None:
-    (event,) = told(
+def test_a_line_about_unknown_members_has_no_group() -> None:
+    (event,) = events_of(
         [
             java(
                 0,
@@ -321,7 +321,7 @@ def test_a_group_goes_on_at_another_broker() -> None:
         "__consumer_offsets-7 in 12 milliseconds for epoch 4, of which 1 milliseconds was spent in the scheduler. "
         "(kafka.coordinator.group.GroupMetadataManager)",
     ]
-    events = told([*LIFE_3_9[:5], *resigned, ends], [*elected, loads, later])
+    events = events_of([*LIFE_3_9[:5], *resigned, ends], [*elected, loads, later])
     (loaded,) = of(events, "group_loaded")
     assert some(loaded, "node", "generation", "state", "members") == [
         "2",
@@ -340,18 +340,18 @@ def test_a_group_goes_on_at_another_broker() -> None:
 
 
 def test_logs_may_begin_in_the_midst() -> None:
-    events = told(LIFE_3_9[3:])
+    events = events_of(LIFE_3_9[3:])
     assert [event["event"] for event in events[:3]] == [
         "group_state_changed",
         "join_phase_ended",
         "assignment_received",
     ]
     assert of(events, "rebalance_completed")[1]["rebalance_ms"] == 2_050
-    assert of(told(LIFE_3_9[4:5]), "rebalance_completed")[0].get("rebalance_ms") is None
+    assert of(events_of(LIFE_3_9[4:5]), "rebalance_completed")[0].get("rebalance_ms") is None
 
 
 def test_an_empty_group_and_its_end() -> None:
-    events = told(
+    events = events_of(
         [
             *LIFE_3_9,
             scala(70, "Member[group.instance.id None, member.id a] in group g has left, removing it from the group"),
@@ -366,14 +366,14 @@ def test_an_empty_group_and_its_end() -> None:
         ["g", "requested", "exact"],
         ["h", "requested", "exact"],
     ]
-    dead = told(
+    dead = events_of(
         [f"[{stamp(1)}] INFO [GroupMetadataManager brokerId=1] Group g transitioned to Dead in generation 3 (x.y)"]
     )
     assert some(dead[0], "event", "reason", "confidence") == ["group_deleted", "expired", "inferred"]
 
 
 def test_groups_of_the_newer_protocol_tell_that_but_not_why() -> None:
-    events = told(
+    events = events_of(
         [
             java(0, "[GroupId g] Member m joins the consumer group using the consumer protocol."),
             java(0, "[GroupId g] Bumped group epoch to 5."),
@@ -395,5 +395,5 @@ def test_groups_of_the_newer_protocol_tell_that_but_not_why() -> None:
 
 def test_instants_after_a_clock_step_still_make_lengths() -> None:
     set_back = [line.replace("2024-01-01 12:", "2024-01-01 11:") for line in LIFE_3_9[6:]]
-    events = told([*LIFE_3_9[:6], *set_back])
+    events = events_of([*LIFE_3_9[:6], *set_back])
     assert of(events, "rebalance_completed")[1]["rebalance_ms"] == 2_050

@@ -136,7 +136,7 @@ def test_other_software_is_counted_and_not_broken() -> None:
         (['{"message":"[GroupCoordinator 1]: Stabilized group g generation 1"}'], 1, "without a time"),
     ],
 )
-def test_a_broken_line_is_told_with_its_number(lines: list[str], line: int, reason: str) -> None:
+def test_a_broken_line_is_reported_with_its_number(lines: list[str], line: int, reason: str) -> None:
     _, broken, log = statements(*lines)
     assert [each.line for each in broken] == [line]
     assert reason in broken[0].reason
@@ -173,7 +173,7 @@ def test_a_debugging_broker_says_more_than_is_known() -> None:
     assert (found, broken, log.counts.other) == ([], [], 1)
 
 
-def test_several_brokers_in_one_file_are_told_apart_by_their_containers() -> None:
+def test_several_brokers_in_one_file_are_known_by_their_containers() -> None:
     found, _, _ = statements(
         f"kafka-1  | [2024-01-01 12:00:00,123] INFO {FAILED} ({LOGGER})",
         f"kafka-2  | [2024-01-01 12:00:00,123] INFO {FAILED.replace('Coordinator 1', 'Coordinator 2')} ({LOGGER})",

@@ -70,7 +70,7 @@ MESSAGES: list[tuple[str, str, str | None, dict[str, Any]]] = [
     ),
     ("Setting empty assignments for members [m-1] of g for generation 4.", "without_assignment", "g", {"set": "[m-1]"}),
     ("Sending empty assignment to member m of g for generation 4 with no errors", "remark", "g", {}),
-    # --- nobody is left
+    # --- no member is left
     ("Group g with generation 5 is now empty (__consumer_offsets-7)", "emptied", "g", {"generation": "5"}),
     ("Group g with generation 5 is now empty.", "emptied", "g", {"generation": "5"}),
     ("Group g transitioned to Dead in generation 5", "dead", "g", {"generation": "5"}),

@@ -10,12 +10,12 @@ from rejoin.pipeline.reading.broker_logs.statements import LogFile
 
 SEEDS = range(200, 224)
 ALL = ("rebalances", "join_end", "completed")
-"""What every version tells of every rebalance."""
+"""What every version reports of every rebalance."""
 
 FLOORS: dict[str, dict[str, float]] = {
     # No reasons are printed: only what an expired session or an empty group makes certain.
     "2.0": {"cause": 0.40, "previous": 0.90},
-    # Reasons, and a leader that rejoins must be told by who the leader is.
+    # Reasons; a leader that rejoins is known only by its id.
     "2.2": {"cause": 0.85, "member": 1.0, "previous": 0.95},
     "2.5": {"cause": 0.85, "member": 1.0, "previous": 0.95, "members": 0.85, "joined": 0.98},
     "2.8": {"cause": 1.0, "member": 1.0, "previous": 0.95, "members": 0.97, "joined": 0.98, "removed": 1.0},
@@ -79,7 +79,7 @@ def test_requests_alone_tell_generations_and_mostly_why(scores: dict[str, Score]
         assert shares[name].value >= floor, name
 
 
-def test_a_version_never_tells_less_than_the_one_before(scores: dict[str, Score]) -> None:
+def test_a_version_never_reports_less_than_the_one_before(scores: dict[str, Score]) -> None:
     for name in ("cause", "member", "reason"):
         values = [scores[source].shares[name].value for source in ("2.0", "2.2", "2.5", "2.8", "3.9", "4.0")]
         assert values == sorted(values), name

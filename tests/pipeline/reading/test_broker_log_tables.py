@@ -104,7 +104,7 @@ def test_every_line_of_every_file_is_somewhere(spark: SparkSession, cluster: Pat
     assert files["broker-1/kafka-request.log"].continuations == 1
 
 
-def test_spark_tells_what_plain_reading_tells(spark: SparkSession) -> None:
+def test_spark_finds_what_plain_reading_finds(spark: SparkSession) -> None:
     files = [file for file in find([GOLDEN]) if file.path.endswith("three-nodes/group-coordinator.log")]
     with Path(files[0].path).open("rb") as file:
         statements = [each for each in LogFile(files[0].path, "1").statements(file) if isinstance(each, Statement)]
@@ -127,7 +127,7 @@ def test_times_are_of_the_brokers_zone(spark: SparkSession, cluster: Path) -> No
         read_logs(spark, files, timezone="Europe/Atlantis")
 
 
-def test_no_column_is_told_that_the_table_has_not(cluster: Path) -> None:
+def test_the_events_have_no_column_that_the_table_lacks(cluster: Path) -> None:
     for path in (*GOLDEN.glob("*/group-coordinator.log"), *cluster.glob("*/*.log")):
         found = LogFile(str(path), "1").statements(path.read_bytes().splitlines())
         for event in reconstruct(each for each in found if isinstance(each, Statement)):

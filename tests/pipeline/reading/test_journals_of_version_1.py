@@ -32,8 +32,8 @@ def test_journals(spark: SparkSession) -> None:
     assert read.quarantine.count() == 0
     events = read.events.persist()
     assert events.count() == 372 + 138
-    told = rebalances(events).select("run_id", "group_id", "number", "outcome", "cause").collect()
-    rows = sorted((row.run_id == "simulation-1", *row[1:]) for row in told)
+    found = rebalances(events).select("run_id", "group_id", "number", "outcome", "cause").collect()
+    rows = sorted((row.run_id == "simulation-1", *row[1:]) for row in found)
     assert [row[1:] for row in rows if row[0]] == REBALANCES
     assert [row[1:] for row in rows if not row[0]] == OF_THE_SERVICE
     left = events.where("event = 'group_left'").select("notified").collect()

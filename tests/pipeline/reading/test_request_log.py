@@ -141,7 +141,7 @@ def of(events: list[EventRow], name: str) -> list[EventRow]:
 # --- one line
 
 
-def test_a_request_is_told_with_its_times_and_what_stands_in_it() -> None:
+def test_a_request_has_its_times_and_its_content() -> None:
     owned = (("t", 0), ("t", 2))
     text = join(10, "a", 1, "a", members=("a", "b"), metadata=subscription("t", "u", owned=owned), reason="too lazy")
     (exchange,), _, _ = read(text)
@@ -319,7 +319,7 @@ def test_one_leaves_and_its_partition_goes_to_the_other() -> None:
     assert [(event["member_id"], event["cause"]) for event in of(events, "member_removed")] == [("b", "left")]
 
 
-def test_a_heartbeat_that_is_told_to_rejoin_shows_that_somebody_is_gone() -> None:
+def test_a_heartbeat_that_is_answered_with_rebalance_in_progress_shows_that_a_member_is_gone() -> None:
     again = (
         beat(61, "a", 27),
         join(62, "a", 2, "a", members=("a",), total=5),
@@ -340,7 +340,7 @@ def test_a_static_member_returns_within_a_generation() -> None:
     assert (returned["other_member_id"], returned["member_id"], returned["rebalance"]) == ("i-1", "i-2", False)
 
 
-def test_what_a_coordinator_logged_is_completed_and_not_told_twice() -> None:
+def test_what_a_coordinator_logged_is_completed_and_not_repeated() -> None:
     logged: list[EventRow] = [
         {
             "event": "rebalance_started",

@@ -73,7 +73,7 @@ def wait_for(log: Path, pattern: str) -> str:
         if found is not None:
             return found[1] if found.re.groups else found[0]
         time.sleep(0.1)
-    raise AssertionError(f"never told: {pattern}\n{log.read_text(encoding='utf-8', errors='replace')}")
+    raise AssertionError(f"never printed: {pattern}\n{log.read_text(encoding='utf-8', errors='replace')}")
 
 
 def stop(processes: list[subprocess.Popen[bytes]]) -> None:

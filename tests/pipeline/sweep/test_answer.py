@@ -64,7 +64,7 @@ def test_a_group_that_never_got_anything_is_not_the_best(tmp_path: Path) -> None
     store.close()
     assert lines[0].startswith("  1. session 10s: 6 rebalances")
     assert lines[1].startswith("  2. session 5s: 0 rebalances")
-    assert lines[1].endswith("; in 2 of 2 runs nobody ever owned anything")
+    assert lines[1].endswith("; in 2 of 2 runs no member ever owned a partition")
 
 
 def test_what_a_grid_ranks_by_comes_first(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_values_are_said_in_words(name: str, label: str, said: str) -> None:
     assert words(name, label) == said
 
 
-def test_a_spread_is_told_by_percentiles_when_there_are_many() -> None:
+def test_a_spread_is_given_by_percentiles_when_there_are_many() -> None:
     assert spread_of([3, 1, 2]) == Spread(2, 1, 3, 1, 3)
     assert spread_of(range(101)) == Spread(50, 10, 90, 0, 100)
     assert shown("rebalances", spread_of([4, 4])) == "4 rebalances"
@@ -130,14 +130,14 @@ def test_terminal_and_page_tell_the_same_of_a_parameter(tmp_path: Path) -> None:
     }
     store = stored(tmp_path, asked, numbers)
     ranked = rank(asked, store)
-    told = tell(asked, ranked)
+    printed = tell(asked, ranked)
     points = {run.key: run.point for run in asked.runs()}
     page = render(asked, ranked, [row | {"point": points[key]} for key, row in store.rows.items()])
     store.close()
     head = "Each parameter by itself, median of all runs that have it (from the least to the most):"
-    assert head in told
-    assert "    assignor = range: 5.5 rebalances (2 to 61), 55.0 consumer-seconds stopped (20.0 to 610)" in told
-    for line in told[told.index(head) + 1 :]:
+    assert head in printed
+    assert "    assignor = range: 5.5 rebalances (2 to 61), 55.0 consumer-seconds stopped (20.0 to 610)" in printed
+    for line in printed[printed.index(head) + 1 :]:
         name, _, numbers_told = line.strip().partition(": ")
         for measure in numbers_told.split(", "):
             assert f"<title>{name}: median {measure}, from " in page
@@ -155,16 +155,18 @@ class TestCommand:
         (tmp_path / "grid.yaml").write_text(GRID)
         swept(grid(), tmp_path / "out", version=code_version())
         assert sweep_command.sweep(tmp_path / "grid.yaml", out=tmp_path / "out", master="spark://nowhere:1") == 0
-        told = capsys.readouterr().out.splitlines()
-        assert told[:2] == [
+        printed = capsys.readouterr().out.splitlines()
+        assert printed[:2] == [
             "What makes a rolling deploy of three cheap?",
             "4 settings x 4 seeds, 16 runs finished before",
         ]
-        assert told[2:4] == ["Medians; in brackets from the least to the most of the seeds.", ""]
-        assert told[4].startswith("  1. static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped, ")
-        assert told[-1] == f"tables and plots: {tmp_path / 'out' / 'index.html'}"
+        assert printed[2:4] == ["Medians; in brackets from the least to the most of the seeds.", ""]
+        assert printed[4].startswith("  1. static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped, ")
+        assert printed[-1] == f"tables and plots: {tmp_path / 'out' / 'index.html'}"
 
-    def test_a_bad_grid_is_told_and_nothing_is_made(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_bad_grid_is_reported_and_nothing_is_made(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         (tmp_path / "grid.yaml").write_text("scenario: topic_growth\nseeds: none\n")
         assert sweep_command.sweep(tmp_path / "grid.yaml", out=tmp_path / "out") == 2
         assert "grid.yaml, line 2: seeds: expected a number of seeds" in capsys.readouterr().err

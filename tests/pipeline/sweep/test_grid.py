@@ -161,10 +161,10 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", BAD, ids=range(len(BAD)))
-def test_what_is_wrong_is_told_with_line_and_key(text: str) -> None:
-    with pytest.raises(BadScenario) as told:
+def test_errors_are_reported_with_line_and_key(text: str) -> None:
+    with pytest.raises(BadScenario) as problem:
         grid_from(text, "grid.yaml")
-    assert BAD[text] in str(told.value)
+    assert BAD[text] in str(problem.value)
 
 
 def test_a_file_that_is_not_there_and_one_that_is_no_text(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Portions of runs: every run once, long ones first, nobody idle at the end. Time is counted here, not taken."""
+"""Portions of runs: every run once, long ones first, no task idle at the end. Time is counted here, not taken."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_run_goes_out_exactly_once(slots: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("slots", [2, 4, 16])
-def test_runs_that_take_a_hundred_times_as_long_leave_nobody_idle(slots: int) -> None:
+def test_runs_that_take_a_hundred_times_as_long_leave_no_task_idle(slots: int) -> None:
     cost = {point: 5_000.0 if point == 7 else 50.0 for point in range(10)}
     seeds = 40 * slots // 2
     took, _ = played_on(slots, cost, seeds)

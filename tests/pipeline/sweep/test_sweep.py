@@ -64,7 +64,7 @@ def test_spark_gives_the_same_files_however_runs_are_portioned(
     assert files(tmp_path) == reference
 
 
-def test_a_row_tells_what_the_simulation_counted(tmp_path: Path) -> None:
+def test_a_row_has_what_the_simulation_counted(tmp_path: Path) -> None:
     swept(grid_from(SCENARIO.replace("count_from: 1m", "seeds: [3]")), tmp_path)
     row = rows_of(tmp_path)[0]
     _, summary = play(grid_from(SCENARIO).points[0].scenario, 3)
@@ -264,9 +264,9 @@ def test_files_have_a_column_for_every_parameter(tmp_path: Path) -> None:
         (False, "1s", 3),
     ]
     with (tmp_path / "runs.csv").open() as lines:
-        told = list(csv.DictReader(lines))
-    assert [int(row["rebalances"]) for row in told] == [row["rebalances"] for row in rows]
-    assert "wall_ms" not in told[0]
+        written = list(csv.DictReader(lines))
+    assert [int(row["rebalances"]) for row in written] == [row["rebalances"] for row in rows]
+    assert "wall_ms" not in written[0]
     assert [entry["rebalances"] for entry in json.loads((tmp_path / "runs.json").read_text())] == [
         row["rebalances"] for row in rows
     ]

@@ -142,8 +142,8 @@ NO_FAULTS: dict[str, list[dict[str, Any]]] = {
 
 
 def test_every_fault_is_found_with_its_proof_and_nothing_else(spark: SparkSession) -> None:
-    told = [{"run_id": scene, **event} for scene, events in {**FAULTS, **NO_FAULTS}.items() for event in events]
-    bronze = events_table(spark, told).persist()
+    of_scenes = [{"run_id": scene, **event} for scene, events in {**FAULTS, **NO_FAULTS}.items() for event in events]
+    bronze = events_table(spark, of_scenes).persist()
     rebalanced = rebalances(bronze).persist()
     sessions = member_sessions(bronze, rebalanced)
     found = audits.violations(bronze, rebalanced, ownership(bronze).persist(), sessions)
@@ -151,7 +151,7 @@ def test_every_fault_is_found_with_its_proof_and_nothing_else(spark: SparkSessio
     rows = found.collect()
     assert {row.run_id: (row.kind, row.expected, row.found) for row in rows} == KINDS
     assert len(rows) == len(KINDS)
-    written = {(event["run_id"], row.seq) for event, row in zip(told, bronze.collect(), strict=True)}
+    written = {(event["run_id"], row.seq) for event, row in zip(of_scenes, bronze.collect(), strict=True)}
     for row in rows:
         assert row.text
         assert row.evidence

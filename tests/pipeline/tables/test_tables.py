@@ -33,8 +33,8 @@ class Tables:
     """Each table, made when it is first asked for."""
 
     def __init__(self, spark: SparkSession) -> None:
-        told = [{"run_id": scene, **event} for scene, events in SCENES.items() for event in events]
-        self.events = events_table(spark, told).persist()
+        of_scenes = [{"run_id": scene, **event} for scene, events in SCENES.items() for event in events]
+        self.events = events_table(spark, of_scenes).persist()
         self._rebalances = rebalances(self.events).persist()
         self._frames: dict[str, DataFrame] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
@@ -183,7 +183,7 @@ def test_a_coordinator_that_goes_aborts_and_one_that_is_still_at_it_is_open(tabl
 SCENES["all at once"] = [{**event, "at_ms": 5} for event in SCENES["joins and leaves"]]
 
 
-def test_equal_instants_are_told_apart_by_number(tables: Tables) -> None:
+def test_equal_instants_are_ordered_by_number(tables: Tables) -> None:
     columns = ("number", "outcome", "joined", "left", "unavailable_ms")
     assert tables.rows("rebalances", "all at once", *columns) == [
         (1, "completed", [A], [], 0),
@@ -278,7 +278,7 @@ def test_pauses_stop_the_world_or_not(tables: Tables) -> None:
 
 def test_pauses_where_only_the_coordinator_is_heard(tables: Tables) -> None:
     columns = ("member_id", "began_at_ms", "pause_ms", "confidence", "generation_to")
-    # Nobody got anything back from the last one.
+    # No member got anything back from the last one.
     assert tables.rows("pauses", "joins and leaves", *columns) == [(A, 10_000, 1_000, "inferred", 3)]
 
 
@@ -401,7 +401,7 @@ SCENES["records"] = [
     done("a", 10, (100, 180)),
     done("b", 30, (150, 200)),  # 150-180 again
     done("a", 40, (180, 190)),  # again, by who was slow
-    done("b", 50, (230, 300)),  # 200-230 by nobody
+    done("b", 50, (230, 300)),  # 200-230 never
     consumer("b", 60, "commit_succeeded", offsets=[at(0, 320)], kind="auto"),
 ]
 
@@ -452,5 +452,5 @@ def test_streams(spark: SparkSession, tables: Tables) -> None:
 def test_tables_are_as_their_schemas_say(tables: Tables) -> None:
     for name in ("rebalances", "member_sessions", "pauses", "ownership", "balance", "commits", "records", "progress"):
         assertSchemaEqual(tables.frame(name).schema, schemas.TABLES[name], ignoreColumnOrder=False, ignoreNullable=True)
-        told = {field.name: field.metadata.get("comment") for field in tables.frame(name).schema.fields}
-        assert told == schemas.comments(schemas.TABLES[name])
+        comments = {field.name: field.metadata.get("comment") for field in tables.frame(name).schema.fields}
+        assert comments == schemas.comments(schemas.TABLES[name])

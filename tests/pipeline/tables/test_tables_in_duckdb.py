@@ -34,17 +34,17 @@ CLOCKS = {"virtual": 0, "real": 1_763_000_000_000, "other-real": 1_763_000_000_0
 GROUPS = ("g", "h")
 
 INTERVALS = """
-with told as (
+with changes as (
     select run_id, group_id, node || '/' || client_id as owner, event, at_ms, seq, partitions from events
     where event in ('partitions_assigned', 'partitions_revoked', 'partitions_lost', 'consumer_closed')
 ), touched as (
     select * exclude (partitions), unnest(partitions).topic as topic, unnest(partitions).partition as partition
-    from told where event != 'consumer_closed'
+    from changes where event != 'consumer_closed'
 ), horizon as (select run_id, max(at_ms) as ends from events group by all)
 select a.run_id, a.group_id, a.topic, a.partition, a.owner, a.at_ms as from_ms, coalesce((
     select min_by(e.at_ms, e.seq) from (
         select owner, run_id, group_id, topic, partition, at_ms, seq from touched
-        union all by name select owner, run_id, group_id, at_ms, seq from told where event = 'consumer_closed'
+        union all by name select owner, run_id, group_id, at_ms, seq from changes where event = 'consumer_closed'
     ) e where e.owner = a.owner and e.run_id = a.run_id and e.group_id = a.group_id and e.seq > a.seq
       and (e.topic is null or (e.topic = a.topic and e.partition = a.partition))
 ), ends) as to_ms
@@ -140,7 +140,7 @@ def planted(random: Random, run_id: str, group_id: str, clock: int) -> list[dict
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession) -> Any:
+def scenes(spark: SparkSession) -> Any:
     random = Random("planted")
     events = [
         event
@@ -152,9 +152,9 @@ def told(spark: SparkSession) -> Any:
 
 
 @pytest.fixture(scope="module")
-def duck(told: Any) -> duckdb.DuckDBPyConnection:
+def duck(scenes: Any) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    connection.register("events", told.toArrow())
+    connection.register("events", scenes.toArrow())
     connection.execute(f"create table intervals as {INTERVALS}")
     return connection
 
@@ -163,8 +163,8 @@ def rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, .
     return sorted(connection.execute(query).fetchall())
 
 
-def test_ownership_overlaps_and_gaps(told: Any, duck: duckdb.DuckDBPyConnection) -> None:
-    found = ownership(told).collect()
+def test_ownership_overlaps_and_gaps(scenes: Any, duck: duckdb.DuckDBPyConnection) -> None:
+    found = ownership(scenes).collect()
     owned = sorted(
         (row.run_id, row.group_id, row.partition, row.owner, row.from_ms, row.to_ms, row.overlap_ms)
         for row in found
@@ -183,16 +183,16 @@ def test_ownership_overlaps_and_gaps(told: Any, duck: duckdb.DuckDBPyConnection)
     assert len(gaps) > 5
 
 
-def test_rebalances(told: Any, duck: duckdb.DuckDBPyConnection) -> None:
-    found = rebalances(told).select("run_id", "group_id", "number", "outcome").collect()
+def test_rebalances(scenes: Any, duck: duckdb.DuckDBPyConnection) -> None:
+    found = rebalances(scenes).select("run_id", "group_id", "number", "outcome").collect()
     expected = rows(duck, STARTS)
     assert sorted(tuple(row) for row in found) == expected
     assert {row[3] for row in expected} >= {"completed", "emptied", "superseded"}
 
 
-def test_records(told: Any, duck: duckdb.DuckDBPyConnection) -> None:
+def test_records(scenes: Any, duck: duckdb.DuckDBPyConnection) -> None:
     columns = ("run_id", "group_id", "partition", "processed", "twice", "lost")
-    found = progress(told).select(*columns).collect()
+    found = progress(scenes).select(*columns).collect()
     expected = rows(duck, RECORDS)
     assert sorted(tuple(row) for row in found) == expected
     assert min(row[4] for row in expected) > 0
@@ -216,7 +216,7 @@ def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
     consumers = fn.col("event").isin(*INCARNATION_EVENTS)
     without = told_by("coordinator", "without-").where(~consumers)
     real = told_by(fn.when(consumers, "client").otherwise("coordinator"), "real-")
-    # One process has one stream; in a simulation, who starts and dies is told in another one.
+    # One process has one stream; a simulation writes starts and crashes into another one.
     one_stream = fn.col("at_ms") * 100_000 + fn.col("seq") * 2 + fn.col("event").startswith("consumer_").cast("long")
     real = real.withColumn("seq", one_stream).withColumn(
         "node", fn.when(consumers, fn.col("client_id")).otherwise(fn.col("node"))
@@ -225,7 +225,7 @@ def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
     return simulated.unionByName(without).unionByName(real.where(~silent)).persist()
 
 
-@pytest.mark.parametrize("source", ["told", "journals"])
+@pytest.mark.parametrize("source", ["scenes", "journals"])
 @pytest.mark.parametrize(("make", "query"), [(rebalances, REBALANCES), (ownership, OWNERSHIP)])
 def test_the_queries_that_spark_is_measured_against_give_the_same_rows(
     request: pytest.FixtureRequest, source: str, make: Callable[[DataFrame], DataFrame], query: str

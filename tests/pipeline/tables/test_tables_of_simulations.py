@@ -109,15 +109,15 @@ def test_how_long_groups_rebalanced(rebalanced: DataFrame, played: tuple[str, li
 
 def test_removals(bronze: Bronze, rebalanced: DataFrame, played: tuple[str, list[dict[str, Any]]]) -> None:
     wanted = expected(played, "removed")
-    told = of_members(bronze.events.where("event = 'member_removed'"))
-    assert {key: (dict(Counter(cause for _, cause in told.get(key, []))),) for key in wanted} == wanted
-    # The simulator counts events, the table stays: each once. A member may be removed a second time after a failover,
-    # by a coordinator that had not heard of the first. Its stay ended with the first.
-    firsts = {key: Counter(dict(reversed(told.get(key, []))).values()) for key in wanted}
+    removals = of_members(bronze.events.where("event = 'member_removed'"))
+    assert {key: (dict(Counter(cause for _, cause in removals.get(key, []))),) for key in wanted} == wanted
+    # The simulator counts events, the table sessions. A member may be removed a second time after a failover, by a
+    # coordinator that did not know of the first. Its session ended with the first.
+    firsts = {key: Counter(dict(reversed(removals.get(key, []))).values()) for key in wanted}
     ends = member_sessions(bronze.events, rebalanced).where("end NOT IN ('open', 'replaced')")
     rows = counted(ends, wanted, fn.collect_list("end"))
     assert {key: Counter(row[0] or []) for key, row in rows.items()} == firsts
-    again = [key for key in wanted if sum(firsts[key].values()) < len(told.get(key, []))]
+    again = [key for key in wanted if sum(firsts[key].values()) < len(removals.get(key, []))]
     assert 0 < len(again) < 0.05 * len(wanted)
 
 
