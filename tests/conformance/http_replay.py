@@ -1,4 +1,4 @@
-"""Replays a recording against a whole node over real HTTP, on a clock that moves only when told."""
+"""Replays a recording against a whole node over real HTTP, on a clock that moves only on command."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ SPECIFIED: Final = {ErrorCode(code) for code in GROUP_CODES | MORE_GROUP_CODES |
 
 @cache
 def broker_versions() -> dict[str, range]:
-    """The versions of the recorded broker, as it told them itself."""
+    """The versions of the recorded broker, from its own answer."""
     (asked,) = named("plain/looking/which-versions-there-are-in-version-v4").exchanges
     assert asked.answer is not None
     return {

@@ -237,7 +237,7 @@ def test_a_place_that_is_no_directory_is_refused_with_its_name(tmp_path: Path, b
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_directory_that_nobody_may_write_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_without_write_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(JournalError, match="cannot be used: Permission denied; expected a directory"):
         check_directory(tmp_path)
@@ -271,7 +271,7 @@ def test_ranges_are_repeatable(tmp_path: Path) -> None:
         (b'{"seq":2', "line 2: a half line in a closed segment"),
     ],
 )
-def test_what_is_broken_is_told_with_file_and_line(tmp_path: Path, broken: bytes, problem: str) -> None:
+def test_what_is_broken_is_reported_with_file_and_line(tmp_path: Path, broken: bytes, problem: str) -> None:
     write(tmp_path, 1).close()
     (path,) = tmp_path.glob("*.jsonl")
     with path.open("ab") as file:
@@ -280,7 +280,7 @@ def test_what_is_broken_is_told_with_file_and_line(tmp_path: Path, broken: bytes
         seqs(tmp_path)
 
 
-def test_a_missing_segment_is_told(tmp_path: Path) -> None:
+def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
     write(tmp_path, 6, segment_rows=2).close()
     (tmp_path / "coordinator-1-000000000003.jsonl").unlink()
     with pytest.raises(JournalError, match=r"000005\.jsonl, line 1: row 5 where row 3 was to come"):

@@ -114,8 +114,8 @@ def heartbeats_of_any_generation_are_fine(patch: pytest.MonkeyPatch) -> None:
 
 @caught_by("a_heartbeat_is_answered_wrongly")
 def heartbeats_do_not_announce_a_rebalance(patch: pytest.MonkeyPatch) -> None:
-    told = dict.fromkeys(ON_HEARTBEAT, ErrorCode.NONE)
-    patch.setattr(member_requests, "ON_HEARTBEAT", told)
+    reactions = dict.fromkeys(ON_HEARTBEAT, ErrorCode.NONE)
+    patch.setattr(member_requests, "ON_HEARTBEAT", reactions)
 
 
 @caught_by("a_non_member_commits")

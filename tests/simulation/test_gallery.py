@@ -77,7 +77,7 @@ def test_a_stuck_handler_is_found_by_max_poll_and_not_by_the_session() -> None:
     assert stuck.late > 0
 
 
-def test_a_stuck_handler_holds_everybody_up_for_the_rest_of_max_poll() -> None:
+def test_a_stuck_handler_holds_the_group_up_for_the_rest_of_max_poll() -> None:
     held = group("stuck_handler_holds_up_a_rebalance")
     assert 120_000 < held.longest_rebalance_ms < 180_000
     assert held.stopped_ms > 2 * 120_000, "two others stood still all the time"
@@ -117,14 +117,14 @@ def test_a_static_leader_that_restarts_overlooks_new_partitions_for_good() -> No
     assert overlooked.worst_unowned_ms == 23 * 60_000
 
 
-def test_a_static_restart_between_two_cooperative_rebalances_leaves_partitions_to_nobody() -> None:
+def test_a_static_restart_between_two_cooperative_rebalances_leaves_partitions_without_an_owner() -> None:
     left = group("static_restart_between_cooperative_rebalances")
     assert left.static_returns == 1
     assert left.worst_unowned_ms > 5 * 60_000
     assert left.late > 0
-    told = story("static_restart_between_cooperative_rebalances")
-    assert "orders-app-1 is back under a new member id, without a rebalance" in told
-    assert "orders:6-11 have an owner again after up to 6.0 min" in told
+    text = story("static_restart_between_cooperative_rebalances")
+    assert "orders-app-1 is back under a new member id, without a rebalance" in text
+    assert "orders:6-11 have an owner again after up to 6.0 min" in text
 
 
 def test_a_failover_in_stable_is_no_rebalance() -> None:
@@ -146,11 +146,11 @@ def test_an_outage_of_the_store_is_no_rebalance() -> None:
 def test_a_failover_in_mid_rebalance_uses_the_generation_again() -> None:
     begun: list[int] = []
 
-    def hear(_: Actor, event: Event, __: int) -> None:
+    def on_event(_: Actor, event: Event, __: int) -> None:
         if isinstance(event, JoinPhaseEnded):
             begun.append(event.generation)
 
-    play(read_scenario(GALLERY / "coordinator_failover_in_mid_rebalance.yaml"), listeners=[hear])
+    play(read_scenario(GALLERY / "coordinator_failover_in_mid_rebalance.yaml"), listeners=[on_event])
     assert begun[:3] == [1, 2, 2], "handed out by the node that died, and again by the one after it"
     assert "loaded: Stable, generation 1, 4 members" in story("coordinator_failover_in_mid_rebalance")
     assert group("coordinator_failover_in_mid_rebalance").lost == 0

@@ -58,7 +58,7 @@ def test_nodes_that_lost_their_leases_write_nothing() -> None:
 
 
 def test_a_lease_that_is_thought_to_last_longer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever cannot renew it leads on beside the next one."""
+    """A node that cannot renew it leads on beside the next one."""
     right = Leases.__init__
 
     def wrong(self: Leases, *arguments: Any) -> None:
@@ -89,7 +89,7 @@ def test_a_broken_rule_is_found(mutation: Mutation, monkeypatch: pytest.MonkeyPa
     broken = replayed(found.transcript)
     monkeypatch.undo()
     assert play_checked(data).violation is None, "without the mutation nothing is found"
-    assert replayed(found.transcript) != broken, "its transcript tells the broken rule from the right one"
+    assert replayed(found.transcript) != broken, "its transcript distinguishes the broken rule from the right one"
 
 
 def replayed(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`rejoin assign`: the tables, the JSON and the complaints."""
+"""`rejoin assign`: the tables, the JSON and the errors."""
 
 from __future__ import annotations
 

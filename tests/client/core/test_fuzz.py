@@ -192,7 +192,7 @@ class Storm:
     # -- peace
 
     def calm(self) -> None:
-        """Everybody answers well from now on; the user polls."""
+        """All requests succeed from now on; the user polls."""
         bench = self.bench
         bench.listener_raises = {}
         bench.subscribe("t")

@@ -80,9 +80,7 @@ async def test_a_parked_request_stands_in_for_heartbeats_here_too(node: Controll
         ({"member": "x"}, 400, "group: missing"),
     ],
 )
-async def test_a_member_that_there_is_not_is_told(
-    node: Controlled, body: dict[str, Any], status: int, words: str
-) -> None:
+async def test_an_unknown_member_is_reported(node: Controlled, body: dict[str, Any], status: int, words: str) -> None:
     await node.stable()
     for verb in ("expire", "kick"):
         found, detail = await node.refused("POST", f"/groups/{verb}", **body)
@@ -103,7 +101,7 @@ async def test_the_coordinator_moves_away_and_comes_back(node: Controlled) -> No
     assert await node.beat(member_id) == 0, "the group came back from the log"
 
 
-async def test_who_is_parked_when_the_coordinator_moves_is_told(node: Controlled) -> None:
+async def test_parked_requests_are_answered_when_the_coordinator_moves(node: Controlled) -> None:
     member_id = (await node.call("JoinGroup", join("g")))["memberId"]
     joining = node.asking("JoinGroup", join("g", member_id))
     await node.control("POST", "/groups/wait", group="g", waiting=1)
@@ -127,7 +125,7 @@ async def test_electing_again_loads_anew(node: Controlled) -> None:
         ({"partition": 1, "group": "g"}, 400, "one of the two"),
     ],
 )
-async def test_a_partition_that_there_is_not_is_told(
+async def test_an_unknown_partition_is_reported(
     node: Controlled, body: dict[str, Any], status: int, words: str
 ) -> None:
     found, detail = await node.refused("POST", "/partitions/resign", **body)
@@ -212,7 +210,7 @@ async def test_who_waited_at_the_snapshot_and_was_answered_since_is_answered_onc
     assert await node.beat(member_id) == 0
 
 
-async def test_a_snapshot_that_there_is_not_is_told(node: Controlled) -> None:
+async def test_an_unknown_snapshot_is_reported(node: Controlled) -> None:
     assert await node.refused("POST", "/restore", snapshot="1") == (404, "there is no snapshot '1'; there is none")
 
 

@@ -13,7 +13,7 @@ from tests.coordinator.control.helpers import Controlled
 from tests.coordinator.service.helpers import join, sync
 
 
-async def test_time_stands_still_until_it_is_told_to_go_on(node: Controlled) -> None:
+async def test_time_stands_still_until_it_is_advanced(node: Controlled) -> None:
     before = await node.control("GET", "/clock")
     assert (before["clock"], before["now_ms"]) == ("virtual", 1_700_000_000_000)
     answer = await node.advance(45_000)
@@ -167,7 +167,7 @@ async def test_a_fast_clock_runs_by_itself(start: Start) -> None:
         ({"advance": 1}, "advance: unknown field; the fields are: advance_ms, until, at_most_ms, settle_ms"),
     ],
 )
-async def test_a_wrong_order_is_told_in_full(node: Controlled, body: dict[str, object], words: str) -> None:
+async def test_a_wrong_order_is_reported_in_full(node: Controlled, body: dict[str, object], words: str) -> None:
     status, detail = await node.refused("POST", "/clock", **body)
     assert (status, words in detail) == (400, True), detail
 

@@ -180,7 +180,7 @@ async def test_since_a_mark_and_for_one_group(node: Controlled) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "3", "0.9", "9.9", "trunk", "3.x"])
-def test_a_version_that_is_not_known_is_told(text: str) -> None:
+def test_an_unknown_version_is_reported(text: str) -> None:
     with pytest.raises(InvalidArgument, match=r"expected a version from 1\.1 to 4\.0"):
         kafka_version(text)
 

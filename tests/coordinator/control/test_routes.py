@@ -86,7 +86,7 @@ async def test_a_token_that_no_header_can_carry_is_refused(token: str) -> None:
         ("POST", "/control/clock?advance_ms=1", 400, "takes no parameters"),
     ],
 )
-async def test_what_is_not_there_is_told(node: Controlled, method: str, path: str, status: int, words: str) -> None:
+async def test_what_is_not_there_is_reported(node: Controlled, method: str, path: str, status: int, words: str) -> None:
     answered = await node.request(method, path)
     assert (answered.status, words in answered.json["detail"]) == (status, True), answered.body
 
@@ -115,7 +115,7 @@ async def test_a_body_that_is_no_json_object_is_refused(node: Controlled, body: 
         (["--control", "--host", "0.0.0.0"], "expected a --control-token too"),
     ],
 )
-def test_a_command_line_that_makes_no_sense_is_told(
+def test_a_command_line_that_makes_no_sense_is_reported(
     arguments: list[str], words: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["rejoin", "serve", "--log-level", "critical", "--port", "0", *arguments])

@@ -71,7 +71,7 @@ async def test_a_state_that_there_is_not_is_refused(node: Controlled) -> None:
     assert "there is no state 'Stabel'; expected one of Empty, PreparingRebalance" in detail
 
 
-async def test_whoever_waits_when_the_node_stops_is_told(node: Controlled) -> None:
+async def test_waiting_requests_are_answered_when_the_node_stops(node: Controlled) -> None:
     waiting = asyncio.ensure_future(node.request("POST", "/control/groups/wait", {"group": "g", "state": "Stable"}))
     await node.control("GET", "/mark")
     await node.app.stop()

@@ -111,7 +111,7 @@ READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = (1 << bit for bit in (
         (("User:*:READ:group=x", "User:*:DELETE:group=g"), READ | DESCRIBE | DESCRIBE_CONFIGS | ALTER_CONFIGS),
     ],
 )
-def test_a_description_tells_what_one_may_do(denied: tuple[str, ...], operations: int) -> None:
+def test_a_description_has_the_authorized_operations(denied: tuple[str, ...], operations: int) -> None:
     """Only if asked; one bit for each operation, by its number (KIP-430)."""
     driven = DrivenNode(emulator_deny=denied)
     driven.ask(commit(), 9)

@@ -108,14 +108,14 @@ def test_other_key_types_are_invalid(version: int, key_type: int) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 6])
-def test_who_may_not_see_the_group_is_not_told(version: int) -> None:
+def test_a_client_that_may_not_see_the_group_gets_no_coordinator(version: int) -> None:
     node = cluster(emulator_deny=("User:*:DESCRIBE:group=secret*", "User:*:DESCRIBE:transactional-id=x"))
     assert find(node, "secret-1", version) == no_node(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     assert find(node, "x", version)[0] is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("version", [1, 4])
-def test_who_may_not_see_the_transaction_is_not_told(version: int) -> None:
+def test_a_client_that_may_not_see_the_transaction_gets_no_coordinator(version: int) -> None:
     node = cluster(emulator_deny=("User:*:DESCRIBE:transactional-id=x",))
     assert find(node, "x", version, TRANSACTION) == no_node(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 

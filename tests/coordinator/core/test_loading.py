@@ -203,7 +203,7 @@ def test_a_new_group_is_stored_without_members() -> None:
 
 
 def test_a_newer_election_begins_anew() -> None:
-    """A node that missed that it lost a partition answers everybody that waits, then loads."""
+    """A node that missed that it lost a partition answers all that wait, then loads."""
     driven = DrivenNode()
     number = driven.send(join(3), 3)
     driven.elect()

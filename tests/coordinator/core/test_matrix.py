@@ -1,7 +1,7 @@
 """Every request in every state of a group, and every check that comes before a group is looked at.
 
-The matrix is the table that Kafka's coordinator follows. A cell tells the answer: ``park`` for none yet, otherwise the
-number of the error (0: none); ``>`` tells the state after it where that is another.
+The matrix is the table that Kafka's coordinator follows. A cell is the answer: ``park`` for none yet, otherwise the
+number of the error (0: none); ``>`` is followed by the state after it where that is another.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
 from tests.coordinator.core.driver import GROUP, PARTITION, TOPIC, DrivenNode, commit, join, protocols
 
 COLUMNS = ("Empty", "Initial", "Preparing", "LastOne", "Completing", "Stable", "Dead")
-"""``Initial``: a group that was Empty prepares. ``Preparing``: others are missing, too. ``LastOne``: nobody else is."""
+"""``Initial``: a group that was Empty prepares. ``Preparing``: others are missing, too. ``LastOne``: no other is."""
 
 MATRIX = """
 request                        versions | Empty    Initial  Preparing LastOne  Completing Stable   Dead
@@ -161,7 +161,7 @@ def bring(state: str, missing: str, with_pending_id: bool) -> Scene:
 
 
 def sync(scene: Scene, member_id: str, **given: Any) -> SyncGroupRequest:
-    """A SyncGroup with an assignment for everybody, which counts if it is the leader's."""
+    """A SyncGroup with an assignment for every member, which counts if it is the leader's."""
     shares = (scene.leader, scene.follower, scene.static)
     usual: dict[str, Any] = {
         "group_id": GROUP,
@@ -268,7 +268,7 @@ REQUESTS: dict[str, Callable[[Scene, int], Request]] = {
 """How each row asks."""
 
 MISSING = {"join leader, same": "leader", "join static again": "static"}
-"""Who is the last one missing in ``LastOne``, if it is neither the follower nor somebody who is no member yet."""
+"""Who is the last one missing in ``LastOne``, if it is neither the follower nor a new member."""
 
 
 def describe(version: int) -> DescribeGroupsRequest:
@@ -393,7 +393,7 @@ def desk_that_is(state: str) -> DrivenNode:
         return DrivenNode(emulator_deny=("User:*:ALL:group=*",))
     driven = DrivenNode(leads=state != "elsewhere")
     if state == "loading":
-        driven.effects_of(Elected(PARTITION, 1))  # and nobody reads the log
+        driven.effects_of(Elected(PARTITION, 1))  # and the log is not read
     return driven
 
 
@@ -531,7 +531,7 @@ def test_a_full_group_refuses_without_an_id(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 6, 7, 9])
-def test_a_join_that_succeeds_tells_the_generation(version: int) -> None:
+def test_a_join_that_succeeds_has_the_generation(version: int) -> None:
     driven = DrivenNode()
     number = driven.send(join(version), version)
     if version >= 4:
@@ -550,7 +550,7 @@ def test_a_join_that_succeeds_tells_the_generation(version: int) -> None:
 
 @pytest.mark.parametrize(("version", "skips"), [(5, False), (8, False), (9, True)])
 def test_a_returning_static_leader(version: int, skips: bool) -> None:
-    """Before v9 it is told that its old id leads, so that it does not assign; from v9 on it is told not to."""
+    """Before v9 its old id is given as the leader, so that it does not assign; from v9 on it is asked not to."""
     driven = DrivenNode()
     old_id = driven.joins(join(group_instance_id="S"))
     driven.elapse(3_000)

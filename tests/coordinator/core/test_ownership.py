@@ -44,7 +44,7 @@ def test_a_leader_that_left_is_the_previous_leader() -> None:
     assert (done.previous_leader, done.leader) == ("a-1", "b-2")
 
 
-def test_what_lay_with_nobody_for_a_generation_counts_as_moved() -> None:
+def test_what_had_no_owner_for_a_generation_counts_as_moved() -> None:
     done = last_rebalance(
         [
             *SETTLED,
@@ -84,7 +84,7 @@ def test_a_coordinator_that_loaded_the_group_knows_who_owned_what() -> None:
     assert done.previous_leader == "a-1"
 
 
-def test_what_was_loaded_is_known_still_after_a_generation_in_which_nobody_had_it() -> None:
+def test_what_was_loaded_is_known_still_after_a_generation_without_an_owner() -> None:
     done = last_rebalance(
         [
             *SETTLED,

@@ -173,10 +173,9 @@ class World:
 
     def do_sync(self, client: int, error: int) -> None:
         member_id, generation = self.known(client)
-        everybody = [self.known(other)[0] for other in range(CLIENTS)]
+        joined = [self.known(other)[0] for other in range(CLIENTS)]
         shares = tuple(
-            SyncGroupRequestAssignment(member_id=other, assignment=f"{generation} {other}".encode())
-            for other in everybody
+            SyncGroupRequestAssignment(member_id=other, assignment=f"{generation} {other}".encode()) for other in joined
         )
         request = SyncGroupRequest(
             group_id=self.group_id, generation_id=generation + error, member_id=member_id, assignments=shares

@@ -144,7 +144,7 @@ def test_nothing_is_answered_or_seen_before_it_is_stored() -> None:
     assert other.names() == one.names()
 
 
-def test_the_slower_of_two_who_create_the_same_topic_is_told_that_it_exists() -> None:
+def test_the_slower_of_two_creations_of_a_topic_is_answered_that_it_exists() -> None:
     one, other = two()
     first, second = one.ask(create("orders"), 7), other.ask(create("orders", "payments"), 7)
     one.end_held()
@@ -157,7 +157,7 @@ def test_the_slower_of_two_who_create_the_same_topic_is_told_that_it_exists() ->
     assert one.names() == other.names()
 
 
-def test_a_change_that_is_heard_of_before_its_own_end_is_made_once() -> None:
+def test_a_change_that_is_read_before_its_append_completes_is_made_once() -> None:
     one, _ = two()
     one.ask(create("orders"), 7)
     one.end_held()
@@ -193,7 +193,7 @@ def test_offsets_of_a_topic_that_another_node_deletes_go_with_it() -> None:
     assert [(event.reason, len(event.offsets)) for event in deleted] == [("topic-deleted", 1)]
 
 
-def test_offsets_of_a_topic_that_went_while_nobody_led_are_dropped_on_load() -> None:
+def test_offsets_of_a_topic_that_went_without_a_leader_are_dropped_on_load() -> None:
     one, other = two()
     one.step(Elected(PARTITION, 0))
     one.ask(create("orders", "payments"), 7)
@@ -238,7 +238,7 @@ ACTIONS = st.one_of(
     st.tuples(st.just("grow"), st.sampled_from("abc"), st.integers(2, 6)),
     st.tuples(st.just("delete"), st.sampled_from("abc"), st.just(0)),
     st.tuples(st.just("write"), st.sampled_from("abc"), st.integers(1, 9)),
-    st.tuples(st.sampled_from(("hear", "let go", "heard first")), st.just(""), st.just(0)),
+    st.tuples(st.sampled_from(("read", "let go", "read first")), st.just(""), st.just(0)),
 )
 
 
@@ -253,15 +253,15 @@ def apply(member: Member, action: tuple[str, str, int]) -> Iterator[int]:
             yield member.ask(delete(name), 6)
         case "write":
             member.step(RecordsWritten(name, 0, number))
-        case "hear":
+        case "read":
             member.read_topics()
         case _ if member.held:
-            member.end_held(read_first=verb == "heard first")
+            member.end_held(read_first=verb == "read first")
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), ACTIONS), max_size=40))
-def test_all_nodes_end_up_with_the_same_topics_and_everybody_is_answered(
+def test_all_nodes_end_up_with_the_same_topics_and_every_request_is_answered(
     steps: list[tuple[int, tuple[str, str, int]]],
 ) -> None:
     log: list[TopicsRecords] = []

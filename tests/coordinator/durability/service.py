@@ -90,7 +90,7 @@ class Service:
 class Committer(threading.Thread):
     """Commits 1, 2, 3, … for a group of its own, and looks after each interruption whether anything was lost.
 
-    What it was told is stored must be there. What it was not told may be.
+    What was acknowledged must be there. All else may be.
     """
 
     def __init__(self, port: int, number: int, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""A store that breaks while it is used and comes back: refused, made read-only, locked by somebody else.
+"""A store that breaks while it is used and comes back: refused, made read-only, locked by another process.
 
 Nothing is acknowledged that a restart would not show, everything that needs no store goes on, and groups recover.
 """
@@ -78,19 +78,19 @@ async def test_an_assignment_that_cannot_be_stored_is_nobodys(tmp_path: Path) ->
 
 
 async def test_a_store_that_hangs_is_answered_for_in_time(tmp_path: Path) -> None:
-    """Somebody else has the database locked. What was refused may be stored later, and is shown once it is."""
+    """Another process has locked the database. What was refused may be stored later, and is shown once it is."""
     settings = SETTINGS.model_copy(update={"offsets_commit_timeout_ms": 50})
     async with App(options(tmp_path / "data", settings)) as app:
         member = Member(app)
         assert await member.join() is NONE
         assert await member.commit(5) is NONE
-        somebody = sqlite3.connect(tmp_path / "data" / DATABASE, isolation_level=None)
-        somebody.execute("BEGIN IMMEDIATE")
+        other = sqlite3.connect(tmp_path / "data" / DATABASE, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
         assert await member.commit(6) is ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert await member.beat() is NONE
         assert await member.committed() == 5
-        somebody.execute("ROLLBACK")
-        somebody.close()
+        other.execute("ROLLBACK")
+        other.close()
         async with asyncio.timeout(PATIENCE):
             while await member.committed() != 6:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
@@ -134,7 +134,7 @@ def test_a_disk_that_refuses_every_write_loses_nothing_that_was_acknowledged(tmp
 @pytest.mark.parametrize("room", [0, 20_000, 40_000], ids=["none", "for some of it", "for most of it"])
 @pytest.mark.parametrize("is_new", [True, False], ids=["a new directory", "a killed one"])
 def test_a_start_without_room_says_so_and_the_next_one_has_everything(tmp_path: Path, is_new: bool, room: int) -> None:
-    """The kernel refuses to make a file longer: nothing is damaged, and nobody is told to put a copy back."""
+    """The kernel refuses to make a file longer: nothing is damaged, and no message asks to restore a copy."""
     data = tmp_path / "data"
     service = Service(tmp_path, ["--data", str(data)], {"offsets.topic.num.partitions": "4"}, "orders:1")
     acknowledged = -1

@@ -1,4 +1,4 @@
-"""kill -9 again and again, under load: nothing that was acknowledged is lost, and nobody has to repair anything.
+"""kill -9 again and again, under load: nothing that was acknowledged is lost, and nothing needs repair.
 
 ``REJOIN_KILL_ROUNDS`` says how often, ``REJOIN_KILL_SEED`` draws other moments.
 """
@@ -107,7 +107,7 @@ def moved_on(committers: list[Committer], before: list[int]) -> bool:
 
 
 def check(service: Service, processes: list[subprocess.Popen[bytes]], committers: list[Committer]) -> None:
-    """Nobody has found anything missing, and nobody has given up."""
+    """No consumer has missed anything or given up."""
     assert [committer.problem for committer in committers if committer.problem] == []
     for process in processes:
         assert process.poll() is None, f"consumers ended: {process.args!r}"
@@ -118,7 +118,7 @@ def check_journals(journal: Path) -> None:
     rows = list(read_journal(journal, events(client_events, ConsumerEvent), source="client"))
     kinds = (GroupSynced, CommitSucceeded, PositionsFound)
     kept = (row for row in rows if isinstance(row.event, kinds))
-    told = [(row.envelope.at_ms, row.event) for row in sorted(kept, key=lambda row: (row.envelope.at_ms, row.seq))]
+    in_order = [(row.envelope.at_ms, row.event) for row in sorted(kept, key=lambda row: (row.envelope.at_ms, row.seq))]
     loads = [
         (row.envelope.at_ms, row.event.generation)
         for row in read_journal(journal, events(coordinator_events, Event), source="coordinator")
@@ -127,10 +127,10 @@ def check_journals(journal: Path) -> None:
     # A coordinator that is killed takes along the events that it had not written yet, so not every load is there.
     assert len(loads) > ROUNDS // 2
     for loaded_at, generation in loads:
-        completed = [event.generation for at, event in told if isinstance(event, GroupSynced) and at < loaded_at]
+        completed = [event.generation for at, event in in_order if isinstance(event, GroupSynced) and at < loaded_at]
         assert max(completed, default=0) <= generation, "a generation that was complete is not there any more"
     owners: dict[tuple[int, int], str] = {}
-    for _, event in told:
+    for _, event in in_order:
         if isinstance(event, GroupSynced):
             for partition in event.partitions.get(TOPIC, ()):
                 owner = owners.setdefault((event.generation, partition), event.member_id)
@@ -138,7 +138,7 @@ def check_journals(journal: Path) -> None:
                     f"partition {partition} has two owners in generation {event.generation}"
                 )
     committed: dict[Any, int] = {}
-    for _, event in told:
+    for _, event in in_order:
         if isinstance(event, CommitSucceeded):
             for place, found in places(event.positions):
                 committed[place] = max(found, committed.get(place, 0))

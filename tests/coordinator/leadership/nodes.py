@@ -68,7 +68,7 @@ class Nodes:
             await self.stop(node_id)
 
     def leading(self) -> dict[TopicPartition, int]:
-        """Partition to the node that leads it; nobody else may."""
+        """Partition to the node that leads it; no other may."""
         found: dict[TopicPartition, int] = {}
         for node_id, app in self.apps.items():
             for partition in app.runtime.leading:
@@ -81,7 +81,7 @@ class Nodes:
         return sorted(leaders.count(node_id) for node_id in self.apps)
 
     async def settled(self) -> None:
-        """Wait until everything is led and loaded, evenly, and everybody knows."""
+        """Wait until everything is led and loaded, evenly, and all nodes know."""
 
         def reached() -> bool:
             leading, counts = self.leading(), self.counts()

@@ -68,7 +68,7 @@ class NodeProcess:
 
 
 class Cluster:
-    """The nodes, those who consume, and somebody who asks."""
+    """The nodes, the consumers, and an observer."""
 
     def __init__(self, folder: Path, nodes: list[NodeProcess]) -> None:
         self.folder = folder
@@ -148,7 +148,7 @@ class Cluster:
             await asyncio.sleep(0.01)
 
     async def ask(self, group: str, api: str, body: dict[str, Any], version: int, among: list[NodeProcess]) -> Any:
-        """Ask a group's coordinator, whoever that is by now, until it says something else than to come again."""
+        """Ask a group's present coordinator until its answer is not a retriable error."""
         give_up_at = time.monotonic() + PATIENCE_SECONDS
         while True:
             answer = await self.call(await self.coordinator(group, among), api, body, version)

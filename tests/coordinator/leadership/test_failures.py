@@ -106,16 +106,16 @@ class Failures:
     # -- one member each, that sits in its group
 
     async def sit(self, group: str) -> None:
-        everybody = self.cluster.nodes
+        all_nodes = self.cluster.nodes
         who = {"groupInstanceId": "one"}
         wanted = {**join(group, sessionTimeoutMs=600_000), **who}
-        joined = await self.cluster.ask(group, "JoinGroup", wanted, 9, everybody)
+        joined = await self.cluster.ask(group, "JoinGroup", wanted, 9, all_nodes)
         assert joined["errorCode"] == 0, joined
         member_id, generation = joined["memberId"], joined["generationId"]
         synced = {**sync(group, member_id, generation, {member_id: {"orders": [0]}}), **who}
-        assert (await self.cluster.ask(group, "SyncGroup", synced, 5, everybody))["errorCode"] == 0
+        assert (await self.cluster.ask(group, "SyncGroup", synced, 5, all_nodes))["errorCode"] == 0
         self.members[group] = (member_id, generation)
-        await self.commit(group, everybody)
+        await self.commit(group, all_nodes)
 
     def beat(self, group: str) -> dict[str, Any]:
         member_id, generation = self.members[group]
@@ -158,7 +158,7 @@ class Failures:
         self.unled_ms[failure] = sorted(await asyncio.gather(*(first_answer(group) for group in SITTING)))
 
     async def taken_over(self, failure: str, among: list[NodeProcess], since: float) -> None:
-        """As :meth:`first_answers`; nobody waits longer than for the lease of who failed, and a second."""
+        """As :meth:`first_answers`; no request waits longer than for the lease of the failed node, and a second."""
         await self.first_answers(failure, among, since)
         assert self.unled_ms[failure][-1] <= AIM_MS + SLACK_MS, f"{failure}: {self.unled_ms[failure]}"
 
@@ -316,20 +316,20 @@ async def cut_one_off(found: Failures, failure: str) -> None:
 
 async def kill_the_database(found: Failures, failure: str) -> None:
     before = await found.generations()
-    everybody = found.cluster.nodes
+    all_nodes = found.cluster.nodes
     group = SITTING[0]
     leader = await found.leader(group)
     found.server.kill()
     found.wire.break_all()
-    # Nothing is acknowledged that nobody could read again.
+    # Nothing is acknowledged that could not be read again.
     answer = await found.cluster.call(leader, "OffsetCommit", found.committing(group, found.offsets[group]), 8)
     assert answer["topics"][0]["partitions"][0]["errorCode"] in BUSY
     beaten = await found.cluster.call(leader, "Heartbeat", found.beat(group), 4)
     assert beaten["errorCode"] in {0, 16}
     found.server.start()
     started_at = time.monotonic()
-    await found.first_answers(failure, everybody, started_at)
-    await found.check(failure, before, everybody)
+    await found.first_answers(failure, all_nodes, started_at)
+    await found.check(failure, before, all_nodes)
 
 
 async def restart_all(found: Failures, failure: str) -> None:
@@ -384,7 +384,7 @@ async def test_groups_live_through_everything_that_happens_to_their_coordinators
 async def test_consumers_whose_first_server_is_stopped_go_on_with_the_others(tmp_path: Path, postgres: str) -> None:
     """It takes what is sent to it and answers nothing, and it is both their coordinator and the first they would ask.
 
-    It is stopped until sessions would have ended on the node that took over, had nobody come there.
+    It is stopped until sessions would have ended on the node that took over, had no member come there.
     """
     nodes = [NodeProcess(tmp_path, number, postgres) for number in (1, 2, 3)]
     cluster = Cluster(tmp_path, nodes)

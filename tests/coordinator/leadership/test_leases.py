@@ -309,7 +309,7 @@ FAULTS = st.lists(
     st.tuples(
         st.integers(0, 12_000),
         st.integers(0, 4),
-        st.sampled_from(("pause", "cut", "crash", "drain", "join", "resign", "twin", "lossy")),
+        st.sampled_from(("pause", "cut", "crash", "drain", "join", "resign", "duplicate", "lossy")),
         st.integers(50, 8_000),
     ),
     max_size=14,
@@ -342,9 +342,9 @@ def inflict(world: World, which: int, kind: str, length: int) -> None:
             process.hand_in(Drain())
         case "resign" if process.leading:
             process.hand_in(Resign(random.choice(list(process.leading))))
-        case "twin":
-            twin = world.start(process.node_id)
-            world.at(world.now + length, lambda: setattr(twin, "dead", True))
+        case "duplicate":
+            duplicate = world.start(process.node_id)
+            world.at(world.now + length, lambda: setattr(duplicate, "dead", True))
 
 
 @settings(max_examples=60, deadline=None)

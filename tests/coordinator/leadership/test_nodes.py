@@ -1,4 +1,4 @@
-"""Several nodes on one PostgreSQL: who leads what, where requests go, what everybody knows, and what is handed over."""
+"""Several nodes on one PostgreSQL: who leads what, where requests go, what all nodes know, and what is handed over."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def coordinator_of(nodes: Nodes, app: App, key: str, key_type: int = 0) ->
     return coordinator
 
 
-async def test_partitions_are_spread_evenly_and_everybody_says_the_same_of_them(three: Nodes) -> None:
+async def test_partitions_are_spread_evenly_and_all_nodes_agree_on_them(three: Nodes) -> None:
     assert three.counts() == [2, 2, 2]
     for key_type in (0, 1):
         for app in three.apps.values():
@@ -113,7 +113,7 @@ async def test_nodes_that_come_and_go_change_who_leads_but_never_what_is_in_a_gr
     assert min(epochs) > 0
 
 
-async def test_a_node_that_stops_sends_everybody_elsewhere_and_not_into_a_timeout(three: Nodes) -> None:
+async def test_a_node_that_stops_sends_its_clients_elsewhere_and_not_into_a_timeout(three: Nodes) -> None:
     app = three.leader(GROUP)
     node_id = app.runtime.broker.node_id
     await stable(three, app, GROUP)
@@ -123,7 +123,7 @@ async def test_a_node_that_stops_sends_everybody_elsewhere_and_not_into_a_timeou
     others = [other for other in three.apps.values() if other is not app]
     await three.stop(node_id)
     assert (await parked)["errorCode"] == ErrorCode.NOT_COORDINATOR
-    # Handed over, not run out: there is no time in which nobody leads.
+    # Handed over, not run out: at no time is it without a leader.
     assert sum(len(other.runtime.leading) for other in others) == PARTITIONS
     assert (await coordinator_of(three, others[0], GROUP))["errorCode"] == 0
 
@@ -133,7 +133,7 @@ async def test_a_partition_that_is_resigned_is_led_by_another_node(three: Nodes)
     partition = partition_of(GROUP)
     status, answer = await three.look(app, f"/cluster/partitions/{partition.partition}/resign", "POST")
     assert (status, answer) == (200, {"topic": OFFSETS_TOPIC, "partition": partition.partition, "leading": False})
-    await until(lambda: three.leading().get(partition) not in (None, app.runtime.broker.node_id), "nobody takes it")
+    await until(lambda: three.leading().get(partition) not in (None, app.runtime.broker.node_id), "no node takes it")
     status, answer = await three.look(app, f"/cluster/partitions/{partition.partition}/resign", "POST")
     assert status == 409
     assert "ask there" in answer["detail"] or "nobody leads" in answer["detail"]
@@ -143,12 +143,12 @@ async def test_a_partition_that_is_resigned_is_led_by_another_node(three: Nodes)
 
 
 async def test_the_cluster_shows_nodes_leases_epochs_and_load_times(three: Nodes) -> None:
-    def everything_told(shown: dict[str, Any]) -> bool:
+    def everything_reported(shown: dict[str, Any]) -> bool:
         return all(partition["loadMs"] is not None for partition in shown["partitions"])
 
     shown: dict[str, Any] = {"partitions": [{"loadMs": None}]}
     async with asyncio.timeout(30):
-        while not everything_told(shown):  # load times of others come with their next renewal
+        while not everything_reported(shown):  # load times of others come with their next renewal
             _, shown = await three.look(three.apps[2], "/cluster")
             await asyncio.sleep(0.05)
     assert [(node["nodeId"], node["alive"], node["leads"]) for node in shown["nodes"]] == [
@@ -201,11 +201,11 @@ def _instance(answer: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return {"groupInstanceId": "two" if answer is second else "one"}
 
 
-async def test_topics_are_everybodys_and_outlive_everybody(three: Nodes, postgres: str) -> None:
+async def test_topics_belong_to_all_nodes_and_outlive_them(three: Nodes, postgres: str) -> None:
     first, second = await asyncio.gather(create(three, three.apps[1], "orders"), create(three, three.apps[2], "orders"))
     assert sorted((first, second)) == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
     await create(three, three.apps[3], "payments")
-    await until(lambda: all(len(topics(app)) == 2 for app in three.apps.values()), "a node does not hear of a topic")
+    await until(lambda: all(len(topics(app)) == 2 for app in three.apps.values()), "a node does not learn of a topic")
     known = topics(three.apps[1])
     assert all(topics(app) == known for app in three.apps.values())
     for node_id in (1, 2, 3):
@@ -238,12 +238,12 @@ async def test_a_static_member_and_a_commit_without_an_answer_survive_a_failover
     member_id, generation = await stable(three, app, GROUP, instance="one")
     await until(lambda: "orders" in topics(app), "the topic is not known")
     who = {"groupInstanceId": "one"}
-    # It is committed, but whoever asked hears nothing of it.
+    # It is committed, but the client gets no answer.
     asked = asyncio.ensure_future(three.call(app, "OffsetCommit", commit(GROUP, member_id, generation, 5, **who), 8))
     await until(lambda: bool(app.runtime.node.describe_offsets(GROUP, 0)), "the commit is not stored")
     asked.cancel()
     app.runtime.resign(partition_of(GROUP))
-    await until(lambda: three.leading().get(partition_of(GROUP)) is not None, "nobody takes over")
+    await until(lambda: three.leading().get(partition_of(GROUP)) is not None, "no node takes over")
     await three.settled()
     heir = three.leader(GROUP)
     assert await committed(three, heir, GROUP) == 5, "applied, though not answered"
@@ -285,17 +285,17 @@ async def test_a_node_without_its_store_gives_up_in_time_and_comes_back_by_itsel
         assert (await nodes.look(cut, "/readyz"))[0] == 200
 
 
-async def test_without_a_store_nobody_is_sent_to_a_node_whose_leases_have_run_out(
+async def test_without_a_store_no_client_is_sent_to_a_node_whose_leases_have_run_out(
     three: Nodes, postgres_server: PostgresServer
 ) -> None:
     before = three.leading()
     postgres_server.kill()
     await until(lambda: not three.leading(), "a node goes on leading")
     await until(
-        lambda: not any(app.runtime.node.leaders for app in three.apps.values()), "somebody is still taken for a leader"
+        lambda: not any(app.runtime.node.leaders for app in three.apps.values()), "a node is still taken for a leader"
     )
     await until(
-        lambda: not any(app.runtime.leadership.view().workers() for app in three.apps.values()), "somebody seems alive"
+        lambda: not any(app.runtime.leadership.view().workers() for app in three.apps.values()), "a node seems alive"
     )
     for app in three.apps.values():
         assert (await coordinator_of(three, app, GROUP))["errorCode"] == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -350,7 +350,7 @@ async def test_a_second_node_of_the_same_number_is_refused_in_plain_words(postgr
         assert len(nodes.apps[1].runtime.leading) == PARTITIONS
 
 
-async def test_a_node_that_was_killed_tells_what_its_next_process_waits_for_and_can_be_stopped_meanwhile(
+async def test_the_next_process_of_a_killed_node_says_what_it_waits_for_and_can_be_stopped_meanwhile(
     postgres: str, tmp_path: Path
 ) -> None:
     node = NodeProcess(tmp_path, 1, postgres, lease_ms=60_000)
@@ -366,7 +366,7 @@ async def test_a_node_that_was_killed_tells_what_its_next_process_waits_for_and_
             shown.update(await processes.look(node, "/readyz") or {})
             return "previous lease" in shown.get("problem", "")
 
-        await processes.until(waits, "nobody says what it waits for")
+        await processes.until(waits, "no node says what it waits for")
         assert re.fullmatch(r"waiting for node 1's previous lease to expire, [1-9]\d* ms left", shown["problem"])
         assert shown["status"] == "not-ready"
         assert (await processes.look(node, "/healthz"))["status"] == "starting"
@@ -418,7 +418,7 @@ async def test_a_node_asleep_past_its_leases_answers_nothing_before_it_has_given
         ("postgresql://u:geheim@127.0.0.1:1/x", "cannot be reached"),
     ],
 )
-async def test_a_store_that_cannot_be_had_is_told_without_its_password(url: str, says: str) -> None:
+async def test_a_store_that_cannot_be_had_is_reported_without_its_password(url: str, says: str) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "rejoin", "serve", "--port", "0", "--store", url,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,

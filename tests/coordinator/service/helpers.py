@@ -1,4 +1,4 @@
-"""A whole node over real HTTP on loopback, on a clock that moves only when told."""
+"""A whole node over real HTTP on loopback, on a clock that moves only on command."""
 
 from __future__ import annotations
 

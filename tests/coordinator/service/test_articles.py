@@ -1,7 +1,7 @@
 """The worked examples of four articles on assignors, run end to end through the service.
 
-Members join over HTTP, the leader assigns with what it is told, the coordinator hands out. The result must be what
-Apache Kafka gives; where the article claims another, the test says so by name.
+Members join over HTTP, the leader assigns with the members it is given, the coordinator hands out. The result must be
+what Apache Kafka gives; where the article claims another, the test says so by name.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class WireMember:
         return answer if answer["errorCode"] == 0 else await self.join()
 
     def assign(self, joined: dict[str, Any], topics: dict[str, int]) -> list[dict[str, str]]:
-        """What the leader sends: everybody's assignment; nothing from a follower."""
+        """What the leader sends: every member's assignment; nothing from a follower."""
         members = {
             entry["memberId"]: MemberSubscription(
                 decode_subscription(base64.b64decode(entry["metadata"])), entry["groupInstanceId"]

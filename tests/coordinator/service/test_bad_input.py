@@ -104,7 +104,7 @@ async def test_an_unknown_route_names_the_nearest(node: Harness, path: str, near
         ("OPTIONS", "/events", "GET, HEAD"),
     ],
 )
-async def test_a_wrong_method_is_told_the_right_ones(node: Harness, method: str, path: str, allowed: str) -> None:
+async def test_a_wrong_method_is_answered_with_the_allowed(node: Harness, method: str, path: str, allowed: str) -> None:
     answered = await node.request(method, path)
     assert_problem(answered, 405)
     assert answered.headers["Allow"] == allowed

@@ -65,7 +65,7 @@ def test_a_list_is_given_with_commas() -> None:
         (["emulator.member.order=random"], {}, ["emulator.member.order", "join"]),
     ],
 )
-def test_a_wrong_setting_is_told_in_full(given: list[str], environment: dict[str, str], words: list[str]) -> None:
+def test_a_wrong_setting_is_reported_in_full(given: list[str], environment: dict[str, str], words: list[str]) -> None:
     with pytest.raises(WrongSetting) as raised:
         settings_from(given, environment)
     for word in words:
@@ -139,7 +139,7 @@ def test_a_port_in_use_is_named(capfd: pytest.CaptureFixture[str], monkeypatch: 
     )
 
 
-def test_a_store_is_told_apart_from_one_that_the_environment_names(
+def test_a_store_is_not_confused_with_one_that_the_environment_names(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = "postgresql://nobody@127.0.0.1:1/none"

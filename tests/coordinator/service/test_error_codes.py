@@ -1,6 +1,6 @@
 """Every error code that these requests can answer with, and for each a story that gets it over real HTTP.
 
-A story is told to a fresh node and returns the last answer; the code must stand somewhere in it.
+A story runs against a fresh node and returns the last answer; the code must be somewhere in it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ STORIES: list[tuple[ErrorCode, Story]] = []
 def gets(*codes: ErrorCode) -> Callable[[Story], Story]:
     """Put a story into the table."""
 
-    def told(story: Story) -> Story:
+    def register(story: Story) -> Story:
         STORIES.extend((code, story) for code in codes)
         return story
 
-    return told
+    return register
 
 
 def codes_in(answer: Any) -> Iterator[int]:
@@ -154,9 +154,9 @@ async def a_join_to_a_group_without_a_name(node: Harness) -> Any:
 
 
 @gets(ErrorCode.UNKNOWN_MEMBER_ID)
-async def a_heartbeat_of_a_stranger(node: Harness) -> Any:
+async def a_heartbeat_of_an_unknown_member(node: Harness) -> Any:
     await node.stable("g")
-    return await node.call("Heartbeat", {"groupId": "g", "generationId": 1, "memberId": "stranger"})
+    return await node.call("Heartbeat", {"groupId": "g", "generationId": 1, "memberId": "unknown"})
 
 
 @gets(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -330,7 +330,7 @@ async def a_transaction_whose_id_is_denied(node: Harness) -> Any:
 
 
 @gets(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-async def markers_by_somebody_who_may_not(node: Harness) -> Any:
+async def markers_by_an_unauthorized_client(node: Harness) -> Any:
     marked = [{"name": "__consumer_offsets", "partitionIndexes": [3]}]
     marker = {"producerId": 9, "producerEpoch": 0, "transactionResult": True, "topics": marked, "coordinatorEpoch": 0}
     return await node.call("WriteTxnMarkers", {"markers": [marker]}, Kafka_Principal="User:mallory")
@@ -395,7 +395,7 @@ async def a_topic_that_one_may_not_create(node: Harness) -> Any:
 
 
 @gets(ErrorCode.UNKNOWN_TOPIC_ID)
-async def metadata_for_an_id_that_nobody_has(node: Harness) -> Any:
+async def metadata_for_an_unused_id(node: Harness) -> Any:
     body = {"topics": [{"topicId": "B" * 22, "name": None}], "includeTopicAuthorizedOperations": False}
     return await node.call("Metadata", body)
 

@@ -84,11 +84,13 @@ def test_a_events_line_shows_numbers_where_the_event_has_many() -> None:
 def test_trouble_is_louder() -> None:
     failed = AppendFailed(topic="__consumer_offsets", partition=1, epoch=0, records=2, error="REQUEST_TIMED_OUT")
     assert (logs.level_of(COMPLETED), logs.level_of(failed)) == ("info", "warning")
-    told = AppendFailed(topic="__consumer_offsets", partition=1, epoch=0, records=2, error="KAFKA_STORAGE_ERROR")
-    assert logs.level_of(told) == "debug", "the offsets log has told it, with the reason"
+    storage_error = AppendFailed(
+        topic="__consumer_offsets", partition=1, epoch=0, records=2, error="KAFKA_STORAGE_ERROR"
+    )
+    assert logs.level_of(storage_error) == "debug", "the log has reported it"
 
 
-def test_lines_are_json_where_nobody_looks() -> None:
+def test_lines_are_json_without_a_terminal() -> None:
     out = io.StringIO()
     logs.configure("info", out)
     structlog.get_logger().info(COMPLETED.name, **logs.shortened(COMPLETED))
@@ -152,7 +154,9 @@ async def test_what_is_loaded_at_the_start_is_one_line_and_every_event(tmp_path:
     assert (events.count("partition_loaded"), events.count("group_loaded")) == (101, 3)
 
 
-async def test_what_cannot_be_loaded_does_not_keep_the_rest_from_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_be_loaded_does_not_hide_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(loads, "PATIENCE_SECONDS", 0.01)
     logs.configure("info", out := io.StringIO())
     publisher = Publisher("run", "1", Metrics())
@@ -181,7 +185,7 @@ async def test_what_cannot_be_loaded_does_not_keep_the_rest_from_being_told(monk
     assert resigned["event"] == "partition_resigned"
 
 
-def test_what_fails_again_and_again_is_told_at_once_and_then_counted() -> None:
+def test_what_fails_again_and_again_is_reported_at_once_and_then_counted() -> None:
     now = 100.0
     logs.configure("info", out := io.StringIO())
     throttle = LogThrottle(structlog.get_logger(), lambda: now)
@@ -197,11 +201,11 @@ def test_what_fails_again_and_again_is_told_at_once_and_then_counted() -> None:
         throttle.recovered("append_failed", "appends_stored_again")
     now += 5
     throttle.failed("append_failed", OSError("disk full"), partition=3)
-    told = [
+    found = [
         (line["event"], line["level"], line.get("problem"), line.get("times"), line.get("failures"))
         for line in lines_of(out)
     ]
-    assert told == [
+    assert found == [
         ("append_failed", "error", "OSError: disk full", None, None),
         ("append_failed", "error", "OSError: disk full", 10, None),
         ("read_failed", "warning", "gone", None, None),
@@ -224,10 +228,10 @@ async def test_a_store_that_refuses_everything_does_not_fill_the_log(tmp_path: P
         writer.execute("PRAGMA query_only = 0")
         assert await commit(app, "g") is ErrorCode.NONE
         failed = app.metrics.events["append_failed"]
-    told = [line for line in lines_of(out) if "append" in line["event"]]
-    assert [line["event"] for line in told] == ["append_failed", "appends_stored_again"]
-    assert "readonly" in told[0]["problem"]
-    assert (told[1]["failures"], failed) == (20, 20)
+    found = [line for line in lines_of(out) if "append" in line["event"]]
+    assert [line["event"] for line in found] == ["append_failed", "appends_stored_again"]
+    assert "readonly" in found[0]["problem"]
+    assert (found[1]["failures"], failed) == (20, 20)
 
 
 def test_events_about_trouble_are_counted_too() -> None:

@@ -59,7 +59,7 @@ async def test_group_ids_may_be_anything(node: Harness) -> None:
         assert (await node.get(f"/groups/{path}"))["groupId"] == group_id
 
 
-async def test_what_is_not_there_is_not_found_and_the_likeliest_name_is_told(node: Harness) -> None:
+async def test_what_is_not_there_is_not_found_and_the_likeliest_name_is_suggested(node: Harness) -> None:
     await node.topic("orders", 1)
     await node.member_id("orders-app")
     for path, near in (("/groups/order-app", "orders-app"), ("/topics/order", "orders")):
@@ -325,7 +325,7 @@ async def test_a_listener_that_goes_away_leaves_nothing(node: Harness) -> None:
     await _until(lambda: feed.listeners == 0)
 
 
-async def test_a_listener_that_asks_for_what_is_gone_is_told(node: Harness) -> None:
+async def test_a_listener_that_asks_for_what_is_gone_is_answered_so(node: Harness) -> None:
     node.app.publisher.feed._retained_rows = 5
     await node.topic("orders", 1)
     async with stream(node, "?after=0") as response:

@@ -117,8 +117,8 @@ async def test_client_id_and_host_are_the_members(node: Harness) -> None:
     answered = await node.request("POST", "/v1/join-group", body, Kafka_Client_Id="consumer-ü")
     assert answered.json["memberId"].startswith("consumer-ü-")
     events = (await node.get("/events?group=g"))["events"]
-    told = next(event for event in events if event["event"] == "member_id_handed_out")
-    assert (told["client_id"], told["client_host"]) == ("consumer-ü", "/127.0.0.1")
+    handed_out = next(event for event in events if event["event"] == "member_id_handed_out")
+    assert (handed_out["client_id"], handed_out["client_host"]) == ("consumer-ü", "/127.0.0.1")
 
 
 async def test_a_principal_may_be_denied(serve: Any) -> None:

@@ -85,7 +85,7 @@ async def test_an_append_of_an_older_epoch_changes_nothing(node: Harness) -> Non
     assert (await node.request("GET", "/groups/g")).status == 404
 
 
-async def test_a_full_disk_stops_nobody_and_loses_no_event(
+async def test_a_full_disk_stops_no_client_and_loses_no_event(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = await serve({"journal": tmp_path})

@@ -25,7 +25,7 @@ async def fill(store: Sqlite) -> None:
 
 
 def copied(store: Sqlite, to: Path, *names: str) -> Sqlite:
-    """A copy of some of its files, as somebody would make it who knows no better."""
+    """A naive copy of some of its files."""
     to.mkdir()
     for name in names or [path.name for path in sorted(store.folder.iterdir())]:
         shutil.copy(store.folder / name, to / name)

@@ -70,7 +70,7 @@ def group(generation: int = 1, group_id: str = "g", members: int = 1) -> GroupRe
 
 
 class Watching(Observer):
-    """Keeps what a log tells about its work."""
+    """Keeps what a log reports about its work."""
 
     def __init__(self) -> None:
         self.fenced_at: list[int] = []
@@ -133,7 +133,7 @@ class Store:
     async def elect(self, partition: int) -> int:
         raise NotImplementedError
 
-    # --- what nobody waits for in production
+    # --- what is not waited for in production
 
     async def append(self, partition: int, epoch: int, *records: Record) -> ErrorCode:
         end = self.begin(partition, epoch, *records)
@@ -172,7 +172,7 @@ class Store:
 
 
 class Sole(Store):
-    """A log that nobody else writes to."""
+    """A log without other writers."""
 
     async def elect(self, partition: int) -> int:
         assert isinstance(self.log, (MemoryLog, SqliteLog))

@@ -62,7 +62,7 @@ def doomed_in_sql(records: Sequence[Record]) -> list[int]:
 
 
 @given(HISTORIES)
-def test_whoever_reads_the_rest_knows_the_same(records: list[Record]) -> None:
+def test_a_reader_of_the_rest_knows_the_same(records: list[Record]) -> None:
     assert replayed(compacted(records)) == replayed(records)
 
 

@@ -173,7 +173,7 @@ async def test_reading_one_partition_does_not_hold_up_another(store: Store) -> N
     assert len(await store.read(1)) == 20
 
 
-async def test_a_partition_is_nobody_elses(store: Store) -> None:
+async def test_a_partition_has_one_writer(store: Store) -> None:
     epochs = [await store.elect(partition) for partition in range(3)]
     assert await store.append(1, epochs[1], offset(1), offset(1, partition=1)) is NONE
     assert await store.append(2, epochs[2], offset(2)) is NONE

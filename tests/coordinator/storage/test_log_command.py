@@ -346,7 +346,7 @@ def test_older_tables_are_read_as_they_are(postgres: str, run: Run, version: int
     assert asyncio.run(asked(postgres, "SELECT max(version) FROM schema_version")) == [version]
 
 
-def test_whoever_reads_what_is_printed_may_take_their_time(postgres: str) -> None:
+def test_the_reader_of_what_is_printed_may_take_its_time(postgres: str) -> None:
     filled(Postgres(postgres))
     with PostgresSource(postgres) as source:
         assert source._fetch("SHOW idle_in_transaction_session_timeout")[0][0] == "1h"

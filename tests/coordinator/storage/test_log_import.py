@@ -62,7 +62,7 @@ def test_tables_with_topics_are_not_filled(data: Path, postgres: str, tmp_path: 
     assert asyncio.run(asked(postgres, "SELECT count(*) FROM log")) == [0]
 
 
-def test_what_the_server_says_against_an_import_is_told_in_one_line(
+def test_what_the_server_says_against_an_import_is_reported_in_one_line(
     data: Path, postgres: str, tmp_path: Path, run: Run
 ) -> None:
     run(export, data=data, out=tmp_path / "export")
@@ -136,7 +136,7 @@ def test_what_a_console_consumer_printed_can_be_imported(data: Path, tmp_path: P
 def test_tables_filled_with_what_a_console_consumer_printed_have_all_partitions(
     data: Path, tmp_path: Path, postgres: str, run: Run
 ) -> None:
-    """A node that is told how many there are refuses to start with fewer."""
+    """A node whose settings say how many there are refuses to start with fewer."""
     (tmp_path / "printed").write_text(run(dump, data=data, partition=(0,))[1])
     assert run(import_, str(tmp_path / "printed"), store=postgres, partitions=12)[0] == 0
     assert asyncio.run(asked(postgres, "SELECT partition FROM leases ORDER BY 1")) == list(range(12))
@@ -149,7 +149,7 @@ def test_tables_filled_with_what_a_console_consumer_printed_have_all_partitions(
     assert run(import_, str(tmp_path / "printed"), store=postgres, partitions=12)[0] == 0
 
 
-def test_what_has_one_record_is_told_in_the_singular(tmp_path: Path, run: Run) -> None:
+def test_what_has_one_record_is_reported_in_the_singular(tmp_path: Path, run: Run) -> None:
     async def fill() -> None:
         store = Sqlite(tmp_path / "one")
         await store.start()

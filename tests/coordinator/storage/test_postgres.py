@@ -66,7 +66,7 @@ async def test_only_the_leaders_records_are_written(one: Postgres, two: Postgres
     assert await two.read(0, second) == [offset(1), offset(4)]
 
 
-async def test_nobody_writes_to_a_partition_without_a_lease(one: Postgres) -> None:
+async def test_no_node_writes_to_a_partition_without_a_lease(one: Postgres) -> None:
     assert await one.append(7, 0, offset(1)) is FENCED
     assert await one.read(7) == []
 
@@ -111,7 +111,7 @@ async def test_a_take_over_that_is_given_up_changes_nothing(one: Postgres, two: 
 
 
 async def waiting_for_a_lock(connection: object) -> None:
-    """Wait until somebody in the database waits for somebody else."""
+    """Wait until one session in the database waits for another."""
     async with asyncio.timeout(PATIENCE):
         query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         while not await connection.fetchval(query):  # type: ignore[attr-defined]  # noqa: ASYNC110
@@ -119,7 +119,7 @@ async def waiting_for_a_lock(connection: object) -> None:
 
 
 async def test_leadership_goes_back_and_forth_and_nothing_is_lost_or_doubled(one: Postgres, two: Postgres) -> None:
-    told: list[Record] = []
+    acknowledged: list[Record] = []
     stop = asyncio.Event()
     epochs: dict[int, int] = {}
 
@@ -134,24 +134,24 @@ async def test_leadership_goes_back_and_forth_and_nothing_is_lost_or_doubled(one
             number += 3
             ends = await asyncio.gather(*(store.begin(0, epoch, each) for each in some))
             assert set(ends) <= {NONE, FENCED}
-            told.extend(each for each, end in zip(some, ends, strict=True) if end is NONE)
+            acknowledged.extend(each for each, end in zip(some, ends, strict=True) if end is NONE)
 
     committing = [asyncio.ensure_future(commit(store)) for store in (one, two)]
     for turn in range(24):
         leader = (one, two)[turn % 2]
         epoch = await leader.elect(0)
-        before = set(map(str, told))
+        before = set(map(str, acknowledged))
         epochs[leader.node_id] = epoch
         found = await leader.read(0, epoch)
         assert before <= set(map(str, found)), "the new leader sees all that was said to be stored"
-        done = len(told)
+        done = len(acknowledged)
         async with asyncio.timeout(PATIENCE):
-            while len(told) < done + 10:  # noqa: ASYNC110
+            while len(acknowledged) < done + 10:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
     stop.set()
     await asyncio.gather(*committing)
     found = await one.read(0)
-    assert sorted(map(str, found)) == sorted(map(str, told))
+    assert sorted(map(str, found)) == sorted(map(str, acknowledged))
     assert one.watching.fenced_at
     assert two.watching.fenced_at
 
@@ -217,7 +217,7 @@ async def test_a_session_of_a_connection_that_was_given_up_writes_nothing_more(o
 
 async def test_the_server_is_killed_under_load(one: Postgres, postgres_server: PostgresServer) -> None:
     epochs = [await one.elect(partition) for partition in range(4)]
-    told: list[list[Record]] = [[] for _ in epochs]
+    acknowledged: list[list[Record]] = [[] for _ in epochs]
     stop = asyncio.Event()
 
     async def commit(partition: int) -> None:
@@ -226,21 +226,21 @@ async def test_the_server_is_killed_under_load(one: Postgres, postgres_server: P
             number += 1
             record = offset(number, partition=number)
             assert await one.append(partition, epochs[partition], record) is NONE
-            told[partition].append(record)
+            acknowledged[partition].append(record)
 
     def grown(before: list[int]) -> bool:
-        return all(len(a) > b + 20 for a, b in zip(told, before, strict=True))
+        return all(len(a) > b + 20 for a, b in zip(acknowledged, before, strict=True))
 
     committing = [asyncio.ensure_future(commit(partition)) for partition in range(4)]
     for _ in range(2):
-        before = [len(each) for each in told]
+        before = [len(each) for each in acknowledged]
         await one.settled(partial(grown, before))
         await asyncio.to_thread(postgres_server.restart)
-    before = [len(each) for each in told]
+    before = [len(each) for each in acknowledged]
     await one.settled(partial(grown, before))
     stop.set()
     await asyncio.gather(*committing)
-    assert [await one.read(partition) for partition in range(4)] == told
+    assert [await one.read(partition) for partition in range(4)] == acknowledged
     assert one.watching.reconnections >= 2
 
 
@@ -306,7 +306,7 @@ async def test_older_tables_become_newer_ones(postgres: str) -> None:
     await store.close()
 
 
-async def test_a_migration_is_told_once(postgres: str, log_lines: list[dict[str, object]]) -> None:
+async def test_a_migration_is_reported_once(postgres: str, log_lines: list[dict[str, object]]) -> None:
     for steps in (STEPS[:1], STEPS, STEPS):
         database = Database(postgres, steps=steps)
         await database.start()
@@ -349,7 +349,7 @@ async def test_a_server_that_is_not_there_is_said_to_be_so_without_the_password(
 # --- compaction
 
 
-async def test_what_it_removes_is_what_everybody_would(one: Postgres) -> None:
+async def test_what_it_removes_is_what_every_node_would(one: Postgres) -> None:
     histories: list[Sequence[Record]] = [history(random.Random(seed), seed % 60) for seed in range(60)]
     for partition, records in enumerate(histories):
         epoch = await one.elect(partition)

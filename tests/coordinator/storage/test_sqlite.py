@@ -191,7 +191,7 @@ async def test_a_first_start_that_ended_in_its_first_moment_is_made_up_for(tmp_p
     await store.close()
 
 
-async def test_a_migration_is_told_once(tmp_path: Path, log_lines: list[dict[str, object]]) -> None:
+async def test_a_migration_is_reported_once(tmp_path: Path, log_lines: list[dict[str, object]]) -> None:
     store = made_long_ago(tmp_path / "old", 1)
     await store.start()
     await store.restart()
@@ -375,7 +375,7 @@ async def test_a_database_without_tables_under_a_mark_is_refused(store: Sqlite, 
     assert "has no tables, and 0 batches" in await refused(copy)
 
 
-async def test_an_empty_file_that_nobody_wrote_to_becomes_a_store(tmp_path: Path) -> None:
+async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     """As a process leaves it that is killed in the first moment of its first start."""
     (tmp_path / DATABASE).write_bytes(b"")
     store = Sqlite(tmp_path)

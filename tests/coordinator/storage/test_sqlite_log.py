@@ -61,7 +61,7 @@ async def test_a_full_disk_fails_appends_until_there_is_room(store: Sqlite) -> N
     assert await store.read(0) == [*RECORDS, offset(7)]
 
 
-async def test_what_went_to_a_file_that_somebody_removed_is_not_said_to_be_stored(store: Sqlite) -> None:
+async def test_what_went_to_a_removed_file_is_not_said_to_be_stored(store: Sqlite) -> None:
     await fill(store)
     epoch = await store.elect(0)
     path = store.folder / DATABASE
@@ -115,7 +115,7 @@ async def test_a_partition_that_was_not_stored_is_added_again(store: Sqlite) -> 
 
 
 async def test_a_record_that_cannot_be_stored_fails_alone(store: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in PostgreSQL: whoever wrote it is told, the others are stored, and the log goes on."""
+    """As in PostgreSQL: its writer gets the error, the others are stored, and the log goes on."""
     impossible = offset(2)
 
     def refuse(record: Record) -> Entry:

@@ -167,7 +167,7 @@ async def test_methods_can_be_awaited_on_another_loop() -> None:
         assert (await coordinator.group(GROUP)).state == "Stable"  # type: ignore[union-attr]
 
 
-async def test_what_makes_no_sense_is_told() -> None:
+async def test_what_makes_no_sense_is_reported() -> None:
     async with running(clock="virtual", socket=False) as coordinator:
         with pytest.raises(ValueError, match="there is no API 'Hartbeat'"):
             await coordinator.add_fault(keys="Hartbeat", error="NOT_COORDINATOR")

@@ -94,7 +94,7 @@ def test_a_failing_tests_report_carries_what_happened(project: pytest.Pytester) 
 def test_a_wait_that_fails_says_how_the_group_looked(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
-        def test_nobody_comes(group_coordinator):
+        def test_no_member_joins(group_coordinator):
             group_coordinator.wait_for_group("orders-app", state="Stable", members=3, timeout_ms=10)
         """
     )
@@ -123,7 +123,7 @@ def test_under_xdist_each_test_has_its_own(project: pytest.Pytester) -> None:
     assert "topic t 8" in result.stdout.str(), "the report travels from the worker with its section"
 
 
-def test_a_marker_that_makes_no_sense_is_told(project: pytest.Pytester) -> None:
+def test_a_marker_that_makes_no_sense_is_reported(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         import pytest
