@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
-"""How long a member that was just added may wait in the join phase before it is given up. Not a setting in Kafka."""
+"""Longest wait of a new member in the join phase before it is removed. Not a setting in Kafka."""
 
 
 def _dotted(name: str) -> str:
@@ -32,68 +32,70 @@ class Settings(BaseModel):
     group_initial_rebalance_delay_ms: int = Field(
         default=3_000,
         ge=0,
-        description="How long a group that was Empty waits for members; one that comes meanwhile brings another wait.",
+        description="How long an Empty group waits for more members; each new member extends the wait by this much.",
     )
-    group_max_size: int = Field(default=2**31 - 1, ge=1, description="Most members that a group may have.")
+    group_max_size: int = Field(default=2**31 - 1, ge=1, description="Largest number of members in a group.")
     offsets_topic_num_partitions: int = Field(
         default=50, ge=1, le=10_000, description="Number of offsets partitions; groups are spread over them by hash."
     )
     offset_metadata_max_bytes: int = Field(
-        default=4_096, ge=0, description="Longest metadata of a committed offset, counted in UTF-16 units."
+        default=4_096, ge=0, description="Longest metadata of a committed offset, in UTF-16 code units."
     )
     offsets_commit_timeout_ms: int = Field(
-        default=5_000, ge=1, description="How long an append to the offsets log may take before it counts as failed."
+        default=5_000, ge=1, description="How long an append to the offsets log may take before it fails."
     )
     offsets_retention_minutes: int = Field(
         default=10_080,
         ge=1,
-        description="How long offsets outlive their group, or their commit where there is no group.",
+        description="How long offsets are kept after the group is empty, or after the commit if it has no members.",
     )
     offsets_retention_check_interval_ms: int = Field(
-        default=600_000, ge=1, description="How often expired offsets and empty groups are looked for."
+        default=600_000, ge=1, description="How often expired offsets and empty groups are removed."
     )
     offsets_topic_replication_factor: int = Field(
         default=3,
         ge=1,
-        description="Taken so that a broker's settings fit; how many copies there are is the log's affair.",
+        description="Accepted for compatibility; has no effect. Replication is up to the store.",
     )
     group_coordinator_threads: int = Field(
-        default=1, ge=1, description="Taken so that a broker's settings fit; one event loop does everything here."
+        default=1, ge=1, description="Accepted for compatibility; has no effect. There is one event loop."
     )
     group_coordinator_append_linger_ms: int = Field(
-        default=10, ge=0, description="Taken so that a broker's settings fit; appends are handed to the log at once."
+        default=10, ge=0, description="Accepted for compatibility; has no effect. Appends are not delayed."
     )
     group_coordinator_rebalance_protocols: str = Field(
         default="classic",
         pattern="^classic$",
-        description="Only the classic protocol is here; another value is refused.",
+        description="Group protocols; only classic is supported.",
     )
-    num_partitions: int = Field(default=1, ge=1, description="Partitions of a topic that is created without a number.")
+    num_partitions: int = Field(
+        default=1, ge=1, description="Partitions of a topic that is created without a partition count."
+    )
     auto_create_topics_enable: bool = Field(
-        default=True, description="Create a topic when metadata for it is asked for and the client allows that."
+        default=True, description="Create a missing topic on a Metadata request that allows it."
     )
-    broker_id: int = Field(default=1, ge=0, description="Number of this node.")
+    broker_id: int = Field(default=1, ge=0, description="Id of this node.")
     broker_session_timeout_ms: int = Field(
         default=9_000,
         ge=300,
-        description="With several nodes: how long a silent node is taken to be alive, and keeps what it leads.",
+        description="With several nodes: how long a node keeps its partitions without renewing its leases.",
     )
     emulator_records_per_second: float = Field(
         default=0.0,
         ge=0.0,
-        description="Records that each partition of a new topic gets a second, unless it says itself.",
+        description="Records per second written to each partition of a new topic, unless the topic sets its own rate.",
     )
     emulator_member_order: Literal["join", "hashmap"] = Field(
         default="join",
-        description="Order of members where Kafka has none: by joining, or that of a Java HashMap as in a broker.",
+        description="Order of members where Kafka defines none: by joining, or as in a broker's Java HashMap.",
     )
     emulator_sync_while_loading: Literal["rebalance-in-progress", "load-in-progress"] = Field(
         default="rebalance-in-progress",
-        description="Answer to SyncGroup while loading: what consumers survive (27), or what Kafka 4 sends (14).",
+        description="Error of SyncGroup while loading: one that consumers survive (27), or that of Kafka 4 (14).",
     )
     emulator_deny: tuple[str, ...] = Field(
         default=(),
-        description="Who may not do what: User:NAME:OPERATION:KIND=NAME, as in User:*:READ:group=secret-*.",
+        description="Operations to deny: User:NAME:OPERATION:KIND=NAME, as in User:*:READ:group=secret-*.",
     )
 
     @model_validator(mode="after")
@@ -110,18 +112,18 @@ DEFAULTS: Final = Settings()
 
 VARIABLE_PREFIX: Final = "REJOIN_"
 _OTHER_VARIABLES: Final = frozenset({"REJOIN_STORE", "REJOIN_RUN_ID", "REJOIN_SPARK_MASTER", "REJOIN_SPARK_MEMORY"})
-"""Variables that are no settings, so that none of them is taken for a misspelt one."""
+"""Variables that are not settings, so that none of them is reported as misspelt."""
 _MISSPELT: Final = 0.85
-"""How alike a variable must be to a setting's to be taken for it. Those of other programs and releases are let be."""
+"""How similar a variable must be to a setting's to be reported as misspelt. Others are ignored."""
 
 
 class WrongSetting(Exception):
-    """A setting or option that cannot be taken as it is; the text is for the person who gave it."""
+    """A setting or option that is invalid. The text is for the user."""
 
 
 # Ours, since pydantic-settings adds 27 modules and 75 ms to a start of 500, and its errors do not name the variable.
 def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """Settings from ``NAME=VALUE`` pairs and, where those are silent, from environment variables."""
+    """Settings from ``NAME=VALUE`` pairs, and from environment variables for the rest."""
     names = {info.alias or name for name, info in Settings.model_fields.items()}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}

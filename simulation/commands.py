@@ -50,18 +50,18 @@ def run(
     file
         A scenario, or the name of one in the gallery.
     seed
-        Another seed than the scenario's own.
+        Seed to use instead of the scenario's.
     html
-        Write a page with a chart of who owned what.
+        Write a page with a chart of partition ownership.
     journal
-        Write the events that a service would write: a file that ends in .jsonl, or a directory.
+        Write the journal that a service would write, to a .jsonl file or a directory.
     compare
         Play variants and show what differs: KEY=VALUE,VALUE of a group, as in assignor=range,cooperative-sticky. May be
         given often; several assignors of one variant are joined with a plus.
     quiet
-        Only the summary.
+        Print only the summary.
     plain
-        Play every heartbeat, even those that change nothing.
+        Play every heartbeat, including those that change nothing.
     """
     try:
         scenario = read_scenario(_found(file))
@@ -118,15 +118,15 @@ def search(
     Parameters
     ----------
     seeds
-        Which seeds: A:B is from A up to, and not including, B; one number is one seed.
+        Seeds to play: A:B from A up to but excluding B, or one number.
     schedule
-        The kind of scenarios: faults of every kind, or mostly nodes that lose what they lead.
+        Kind of scenarios: faults of every kind, or mostly failovers of nodes.
     minutes
-        Stop after so long.
+        Stop after this many minutes.
     shrink
-        Make a failure as small as possible before it is shown.
+        Shrink a failing scenario before it is shown.
     into
-        Directory for the scenario and the transcript of a failure; otherwise they are only printed.
+        Directory for the scenario and the transcript of a failure. Without it they are only printed.
     """
     try:
         first, last = parse_seeds(seeds)
@@ -157,7 +157,7 @@ def _report(report: SearchReport, into: Path | None) -> int:
 
 @gallery_app.command(name="list")
 def list_gallery() -> None:
-    """Name every scenario of the gallery with its question."""
+    """List every scenario of the gallery with its question."""
     for path in sorted(GALLERY.glob("*.yaml")):
         print(f"{path.stem}\n    {read_scenario(path).question}")
 

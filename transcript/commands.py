@@ -25,16 +25,16 @@ def play(
     *,
     rewrite: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Play a transcript against a fresh node on a virtual clock, and print it with what came out.
+    """Play a transcript against a fresh node on a virtual clock, and print it with its output.
 
-    The exit code is 1 when something else came out than the file says, and 2 when the file cannot be read or played.
+    Exits with 1 if the output differs from the file, and with 2 if the file cannot be read or played.
 
     Parameters
     ----------
     file
         The transcript; - is standard input.
     rewrite
-        Write what came out into the file.
+        Write the output into the file.
     """
     is_stream = str(file) == "-"
     name = "standard input" if is_stream else str(file)
@@ -67,7 +67,7 @@ def play(
 
 @app.command
 def language() -> None:
-    """List every command of the language.
+    """List the commands of the transcript language.
 
     NAME is a member; its id, generation and protocol are known from its answers. Underscores in a reason are spaces.
     """

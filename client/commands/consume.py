@@ -92,9 +92,9 @@ def run(
     static
         Make the members static: each has an instance id and keeps its membership over a restart.
     instance_id_prefix
-        What instance ids begin with; implies --static. The consumer's number follows.
+        Prefix of the instance ids, before the consumer's number; implies --static.
     client_id
-        What client ids begin with; the consumer's number follows. The group's name unless given.
+        Prefix of the client ids, before the consumer's number. The default is the group's name.
     rack
         Racks of the consumers, in rotation.
     session_timeout_ms
@@ -113,7 +113,7 @@ def run(
     commit
         auto (by interval), sync or async (after each poll), or none.
     journal
-        Directory for the events: what was processed, committed, assigned, and why.
+        Directory for the journal: records processed, offsets committed, partitions assigned, and why.
     run_id
         Name of this run in the journal.
     seed
@@ -121,7 +121,7 @@ def run(
     setting
         Any other consumer setting, as NAME=VALUE with Kafka's name.
     leave
-        Whether consumers leave the group when they stop.
+        Leave the group when stopping.
     duration
         Stop after this time: 90s, 5m, or a number of seconds.
     log_level

@@ -1,4 +1,4 @@
-"""The command line: where to listen, what to keep, and any of Kafka's settings."""
+"""The command ``rejoin serve``: its options, and the process that runs a node."""
 
 from __future__ import annotations
 
@@ -103,22 +103,22 @@ def run(
     host
         Address to listen on.
     port
-        Port to listen on; 0 takes a free one.
+        Port to listen on; 0 picks a free one.
     advertised_host
-        Host that clients connect to. The default is --host, or this machine's name when that is every address.
+        Host that clients connect to. The default is --host, or this machine's name if that is every address.
     journal
-        Directory for the journal: every event, as a line of JSON.
+        Directory for the journal: every event, one line of JSON each.
     data
         Directory for groups, offsets and topics. Without it they are lost when the process ends.
     store
         Database that several nodes share, as postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Each node leads some of
-        the groups and needs a number of its own: -c broker.id=NUMBER. The variable REJOIN_STORE does the same, and
-        keeps the password off the command line.
+        the groups and needs its own id: -c broker.id=NUMBER. The variable REJOIN_STORE does the same and keeps the
+        password off the command line.
     config
         A setting by Kafka's name, as NAME=VALUE; may be given several times. Wins over the environment, where
         group.max.size is REJOIN_GROUP_MAX_SIZE.
     topic
-        A topic to create at the start, as NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND; may be given several
+        A topic to create at startup, as NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND; may be given several
         times.
     log_level
         The least severe level to log. At debug, each request is one line.
@@ -129,7 +129,7 @@ def run(
     control
         Serve the control API under /control, for tests: faults, waiting, the clock, recordings.
     control_token
-        Token that the control API requires as Authorization: Bearer TOKEN. Needed unless --host is this machine only.
+        Token that the control API requires as Authorization: Bearer TOKEN. Required unless --host is loopback.
     clock
         With --control: real; virtual, which moves only on request; or fast:SPEED, as in fast:60.
     """

@@ -49,17 +49,17 @@ def report(
         Files and directories: journals (*.jsonl), Parquet of events, brokers' server.log and kafka-request.log, packed
         with gzip or not. The kind of each file follows from its content.
     out
-        Folder for report.html and tables/; what an earlier report left there is replaced.
+        Folder for report.html and tables/. An earlier report there is replaced.
     kind
-        Take all files for this, whatever they look like.
+        Read all files as this kind, whatever their content.
     group
-        Show this group on the page; may be given often. Without it the worst ones are shown.
+        Show this group on the page; may be given several times. The default is the worst groups.
     groups
-        How many groups have a chart on the page.
+        Number of groups with a chart on the page.
     timezone
-        Zone of the times in brokers' logs, such as Europe/Berlin.
+        Time zone of the brokers' logs, such as Europe/Berlin.
     master
-        Where to compute: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
+        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
         without it.
     title
         Title of the page.

@@ -44,16 +44,16 @@ def sweep(
     grid
         The YAML file that names scenario, parameters and seeds; see examples/sweeps.
     out
-        Folder for the results; out/sweep-NAME without it.
+        Folder for the results. The default is out/sweep-NAME.
     master
-        Where to play: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
+        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
         without it.
     seeds
-        Other seeds than the grid's: how many, or A:B for A up to, and not including, B.
+        Seeds to use instead of the grid's: a number of them, or A:B from A up to but excluding B.
     top
-        How many settings the answer names.
+        Number of settings to show.
     again
-        Play runs that failed before once more.
+        Play runs again that failed before.
     """
     console = Console(stderr=True, soft_wrap=True)
     folder = out or Path("out") / f"sweep-{grid.stem}"

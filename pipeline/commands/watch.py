@@ -69,18 +69,18 @@ def watch(
     from_
         A coordinator to follow, http://HOST:PORT. May be given several times, for all nodes of a cluster.
     journal
-        Instead, a folder in which journals are written; their segments are read once they are closed.
+        A folder of journals to follow instead. Segments are read once they are closed.
     out
-        Folder for the tables and for how far they are; without it nothing is kept.
+        Folder for the tables and the progress. Without it nothing is kept.
     once
-        Take in what there is, make the tables, and end.
+        Read what there is now, write the tables, and exit.
     every
-        Seconds between looks for something new.
+        Seconds between polls.
     lost
         What to do when a service has lost events that were not read yet, as after a restart without a journal: skip
         says so in the quarantine and goes on, fail ends with an error.
     master
-        Where Spark runs: local[N] or spark://HOST:PORT; all cores of this machine without it.
+        Spark master: local[N] or spark://HOST:PORT; all cores of this machine without it.
     """
     console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:

@@ -83,7 +83,7 @@ def build(*, importable_only: bool = False) -> App:
 
     app = App(
         name="rejoin",
-        help="Kafka's group coordinator, its consumers and a virtual clock; and why a group rebalanced.",
+        help="Emulate Kafka's group coordinator, simulate groups on a virtual clock, and explain rebalances.",
         version=lambda: version("rejoin"),
     )
     groups = {command.group: Group.create_ordered(command.group) for command in COMMANDS.values()}

@@ -42,22 +42,22 @@ def dump(
     only: Literal["offsets", "group-metadata"] | None = None,
     partitions: int = _PARTITIONS,
 ) -> int:
-    """Print the records as Kafka's console consumer does with its formatters for them, one a line.
+    """Print the records, one per line, as Kafka's console consumer does with its formatters.
 
     Parameters
     ----------
     file
-        A file of log export, or of what a console consumer printed; - for standard input.
+        A log export or the output of a console consumer; - is standard input.
     data
-        A directory that a coordinator's --data named.
+        The --data directory of a coordinator.
     store
-        A database that coordinators share. REJOIN_STORE in the environment does as well.
+        The --store database of a cluster. The default is REJOIN_STORE from the environment.
     partition
-        Only this offsets partition; may be given often.
+        Only this offsets partition; may be given several times.
     only
-        What one of Kafka's two formatters prints: OffsetsMessageFormatter or GroupMetadataMessageFormatter.
+        Only the records of one formatter: OffsetsMessageFormatter or GroupMetadataMessageFormatter.
     partitions
-        How many offsets partitions there are, for lines that do not say which one they are of.
+        Number of offsets partitions, for lines that name none.
     """
 
     def run() -> int:
@@ -79,18 +79,18 @@ def dump(
 def verify(
     file: _File | None = None, *, data: Path | None = None, store: str | None = None, partitions: int = _PARTITIONS
 ) -> int:
-    """Read everything, and say what is wrong. Exit code 1 when anything is.
+    """Read the whole log and report damage. Exits with 1 if there is any.
 
     Parameters
     ----------
     file
-        A file of log export, or - for standard input.
+        A log export; - is standard input.
     data
-        A directory that a coordinator's --data named; none may be using it.
+        The --data directory of a coordinator that is stopped.
     store
-        A database that coordinators share. REJOIN_STORE in the environment does as well.
+        The --store database of a cluster. The default is REJOIN_STORE from the environment.
     partitions
-        How many offsets partitions there are, for lines that do not say which one they are of.
+        Number of offsets partitions, for lines that name none.
     """
 
     def run() -> int:
@@ -129,14 +129,14 @@ def export(
     out: Path | None = None,
     salvage: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Write the whole log as text: one JSON object a line, for import or for any other program.
+    """Write the whole log as text, one JSON object per line.
 
     Parameters
     ----------
     data
-        A directory that a coordinator's --data named.
+        The --data directory of a coordinator.
     store
-        A database that coordinators share. REJOIN_STORE in the environment does as well.
+        The --store database of a cluster. The default is REJOIN_STORE from the environment.
     out
         The file to write. Standard output unless given.
     salvage
@@ -164,18 +164,18 @@ def export(
 
 @app.command(name="import")
 def import_(file: _File, *, data: Path | None = None, store: str | None = None, partitions: int = _PARTITIONS) -> int:
-    """Fill an empty store from a file of log export, or from what Kafka's console consumer printed.
+    """Fill an empty store from a log export or from the output of Kafka's console consumer.
 
     Parameters
     ----------
     file
-        The file, or - for standard input.
+        The file; - is standard input.
     data
-        A directory for a coordinator's --data; made where there is none.
+        The --data directory of a coordinator; created if missing.
     store
-        A database that coordinators share. REJOIN_STORE in the environment does as well.
+        The --store database of a cluster. The default is REJOIN_STORE from the environment.
     partitions
-        How many offsets partitions there are, for lines that do not say which one they are of.
+        Number of offsets partitions, for lines that name none.
     """
 
     def run() -> int:
@@ -230,7 +230,7 @@ def _source(
 
 
 def _reported(run: Any) -> int:
-    """Problems are said in one line. A reader that has enough of us is none."""
+    """Print a problem in one line. A closed pipe is no problem."""
     try:
         code: int = run()
         sys.stdout.flush()

@@ -94,11 +94,11 @@ def test_what_is_counted_and_in_which_zone_is_said() -> None:
     of_a_day = render(Report("t", [GroupReport("r", "g", 1_772_496_000_000, 1_772_496_060_000, findings=[finding])]))
     assert "consumer-seconds stopped in rebalances" in of_a_day
     assert "cost 6 consumer-seconds" in of_a_day
-    assert "the time until the coordinator missed it" in of_a_day
+    assert "the time until the coordinator noticed" in of_a_day
     assert "all times are in UTC" in of_a_day
     simulated = render(Report("t", [GroupReport("r", "g", 0, 60_000)]))
     assert "UTC" not in simulated.split("<script")[0]
-    assert "the time until the coordinator missed it" not in simulated
+    assert "the time until the coordinator noticed" not in simulated
     assert '"lag at commits"' in simulated
 
 
@@ -132,7 +132,7 @@ def test_the_page_needs_nothing_else(page: str) -> None:
 
 
 def test_findings_come_before_everything_that_happened(page: str) -> None:
-    places = [page.index(f"<h2>{title}") for title in ("Findings", "Groups, the worst first", "What was read")]
+    places = [page.index(f"<h2>{title}") for title in ("Findings", "Groups, worst first", "Input")]
     assert places == sorted(places)
     titles = re.findall(r'<article class="card finding (\w+)">', page)
     assert titles == sorted(titles, key=["high", "medium", "low"].index)
