@@ -131,7 +131,7 @@ REBALANCES: Final = table(
         "outcome",
         STRING,
         "completed | superseded (it had to begin again) | emptied (no member was left) | aborted"
-        " (the coordinator went, or the group was deleted) | open (the journal ends before it does).",
+        " (the coordinator stopped, or the group was deleted) | open (the journal ends before it does).",
     ),
     column(
         "cause",
@@ -155,8 +155,8 @@ REBALANCES: Final = table(
     column("members_after", STRINGS, "Members after it, or after the join phase if it got no further."),
     column("joined", STRINGS, "Members added since the rebalance before."),
     column("left", STRINGS, "Members that left by LeaveGroup."),
-    column("evicted", STRINGS, "Members that were thrown out: session, rebalance or sync timeout, capacity."),
-    column("replaced", STRINGS, "New ids of static members that came back."),
+    column("evicted", STRINGS, "Members that were removed: session, rebalance or sync timeout, capacity."),
+    column("replaced", STRINGS, "New ids of static members that restarted."),
     column("absent", STRINGS, "Static members that did not rejoin and remain members."),
     column("leader", STRING, "Who leads after the join phase."),
     column("previous_leader", STRING, "Who led the completed generation before."),

@@ -149,7 +149,7 @@ def join_held_up(history: GroupHistory) -> Iterator[Finding]:
             "The coordinator waits for a member that is dead until its session ends. Let consumers close, so that they "
             "leave, or set group.instance.id, so that a restarted one takes its old place; a shorter "
             "session.timeout.ms "
-            "shortens the wait, at the price of more members that are thrown out for a pause."
+            "shortens the wait, at the price of more members that are removed for a pause."
             if dead
             else "A member answers a rebalance with its next poll, so one batch is the longest that all others may "
             "have to "

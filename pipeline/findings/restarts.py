@@ -24,7 +24,7 @@ WAVE_MS: Final = 30 * 60_000
 FLAPS: Final = 3
 """Absences of one client within :data:`WAVE_MS` of each other that make it a flapping one."""
 SOON_MS: Final = 60_000
-"""A member that was thrown out for silence and is back within this (or one more session) was not gone for good."""
+"""A member that was removed for silence and is back within this (or one more session) was not gone for good."""
 FENCED_AGAIN_MS: Final = 60 * 60_000
 """An instance id fenced again within this has two owners; once may be a deploy that starts the new one too early."""
 MARGIN: Final = 1.2
@@ -62,7 +62,7 @@ def rolling_restart(history: GroupHistory) -> Iterator[Finding]:
         f"{probably(exact)}{deploys} made {count(len(caused), 'rebalance')}: no static membership",
         f"{share(history, caused)} came from restarts of {count(len(clients), 'consumer')} ({names(clients)}) "
         f"{when(caused)}: each of {count(len(restarts), 'restart')} made the group rebalance when the consumer "
-        f"went{how} "
+        f"left{how} "
         f"and again when it was back{later}. group.instance.id is not set, so a consumer that comes back is "
         f"a new member.{stood_still(history, cost)}",
         cost,
@@ -210,7 +210,7 @@ def died_without_leaving(history: GroupHistory) -> Iterator[Finding]:
         "sooner "
         "(not below group.min.session.timeout.ms, 6000 by default, nor three times heartbeat.interval.ms), at the "
         "price of "
-        "members that are thrown out for a pause.",
+        "members that are removed for a pause.",
         numbers={
             "died": len(dead),
             "rebalances": len(caused),
@@ -255,7 +255,7 @@ def fell_silent(history: GroupHistory) -> Iterator[Finding]:
 
 
 def flapping_member(history: GroupHistory) -> Iterator[Finding]:
-    """One consumer goes and comes back over and over, and the whole group rebalances each time."""
+    """One consumer leaves and comes back again and again, and the whole group rebalances each time."""
     for absences in _flaps(history):
         caused = _begun_by(history, absences)
         if len(caused) < FLAPS:
@@ -288,8 +288,8 @@ def flapping_member(history: GroupHistory) -> Iterator[Finding]:
         exact = all(each.exact for each in absences) and all_exact(caused)
         yield Finding(
             "flapping-member",
-            f"{probably(exact)}{who} went and came back {times(len(absences))}",
-            f"{share(history, caused)} {when(caused)} began through {who}, which went and came back "
+            f"{probably(exact)}{who} left and came back {times(len(absences))}",
+            f"{share(history, caused)} {when(caused)} began with {who}, which left and came back "
             f"{times(len(absences))}, about every {span(every)} ({way}).{waits}{stood_still(history, cost)}",
             cost,
             first(caused),

@@ -53,7 +53,7 @@ COUNTS: Final[tuple[tuple[str, str, Callable[[GroupSummary], dict[str, int]]], .
 )
 
 HOW: Final = ("wall_ms", "executor", "pid")
-"""Columns that tell how a run was played, not what came out; no two sweeps agree on them."""
+"""Columns about how a run was played, not its results; no two sweeps agree on them."""
 
 _MAP: Final = MapType(StringType(), LongType(), valueContainsNull=False)
 

@@ -1,4 +1,4 @@
-"""A data directory: who may use it, how it survives what happens to files, and that nothing is lost without a word."""
+"""A data directory: who may use it, how it survives what happens to files, and that nothing is lost silently."""
 
 from __future__ import annotations
 
