@@ -81,7 +81,9 @@ async def test_the_requests_that_are_shown_are_answered_in_their_order() -> None
         aiohttp.ClientSession(coordinator.url) as session,
     ):
         for line in lines:
-            path, body = re.fullmatch(r"curl -s localhost:9095(\S+)(?: --json '(.*)')?", line).groups()  # type: ignore[union-attr]
+            command = re.fullmatch(r"curl -s localhost:9095(\S+)(?: --json '(.*)')?", line)
+            assert command is not None, line
+            path, body = command.groups()
             request = session.get(path) if body is None else session.post(path, json=json.loads(body))
             async with request as answer:
                 assert answer.status < 300, f"{line}: {await answer.text()}"

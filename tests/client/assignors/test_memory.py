@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoin.client.assignors import ClusterView, assignor_named
+from rejoin.client.assignors.cooperative_sticky import CooperativeStickyAssignor
 from rejoin.client.assignors.stickiness.index import PartitionNumbering
 from rejoin.client.assignors.stickiness.user_data import (
     StickyClaimReader,
@@ -85,7 +86,8 @@ def test_the_newest_generation_is_remembered_between_calls() -> None:
     sticky.assign(cluster, {"x": member("t", generation=9)})
     stale = {"a": member("t", owned=[("t", 0)], generation=3), "b": member("t", "u")}
     assert sticky.assign(cluster, stale) == assignor_named("cooperative-sticky").assign(cluster, stale)
-    assert sticky._newest_generation == 9  # type: ignore[attr-defined]
+    assert isinstance(sticky, CooperativeStickyAssignor)
+    assert sticky._newest_generation == 9
 
 
 @given(

@@ -58,7 +58,7 @@ from rejoin.protocol.messages.cluster.metadata import (
     MetadataResponseTopic,
 )
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
-from rejoin.protocol.messages.groups.join_group import JoinGroupResponse, JoinGroupResponseMember
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
 from rejoin.protocol.messages.offsets.offset_commit import (
@@ -252,6 +252,12 @@ class Bench:
                 return send
         raise AssertionError(f"no {api} is open: {[BY_REQUEST[type(send.request)].name for send in self.open]}")
 
+    def join_request(self) -> JoinGroupRequest:
+        """The oldest open JoinGroup."""
+        request = self.find("JoinGroup").request
+        assert isinstance(request, JoinGroupRequest)
+        return request
+
     def is_open(self, api: str) -> bool:
         return any(BY_REQUEST[type(send.request)].name == api for send in self.open)
 
@@ -386,7 +392,7 @@ class Bench:
 
     def joined(self, generation: int = 1, *, member_id: str = "m", leader: str = "other", **fields: Any) -> None:
         """JoinGroup is answered: a generation begins. With ``leader`` equal to the member id, members are named."""
-        protocol = self.find("JoinGroup").request.protocols[0].name  # type: ignore[attr-defined]
+        protocol = self.join_request().protocols[0].name
         fields.setdefault("protocol_name", protocol)
         self.answer(
             "JoinGroup",

@@ -125,8 +125,7 @@ class Storm:
 
     def join(self) -> None:
         bench = self.bench
-        request = bench.find("JoinGroup").request
-        member_id = request.member_id  # type: ignore[attr-defined]
+        member_id = bench.join_request().member_id
         if not member_id and not bench.config.is_static:
             bench.give_member_id(f"m{self.random.randrange(1_000)}")
             return

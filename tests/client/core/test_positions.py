@@ -20,6 +20,7 @@ from rejoin.client.core.inputs import (
     Resumed,
     Sought,
 )
+from rejoin.journal.events.client import PositionsFound
 from rejoin.protocol.errors import ErrorCode as E
 from tests.client.core.bench import Bench, tp
 
@@ -31,7 +32,7 @@ def test_a_committed_offset_goes_before_the_policy() -> None:
     bench.stable("t-0", "t-1")
     bench.poll()
     assert bench.core.positions() == {T0: 10, T1: 10}
-    found = [(event.origin, event.positions) for event in bench.events if event.name == "positions_found"]  # type: ignore[attr-defined]
+    found = [(event.origin, event.positions) for event in bench.events if isinstance(event, PositionsFound)]
     assert found == [("committed", {"t": {0: 7}}), ("earliest", {"t": {1: 0}})]
 
 

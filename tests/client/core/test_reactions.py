@@ -53,7 +53,7 @@ def next_join(bench: Bench) -> tuple[int, str]:
             bench.find_coordinator()
         else:
             bench.advance(10)
-    return bench.now - began, repr(bench.find("JoinGroup").request.member_id)  # type: ignore[attr-defined]
+    return bench.now - began, repr(bench.join_request().member_id)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_heartbeat_makes_the_running_poll_rejoin(error: E, state: MemberState,
     bench.advance(3_000)
     bench.answer("Heartbeat", error)
     assert bench.core.member_state is state
-    assert repr(bench.find("JoinGroup").request.member_id) == member_id  # type: ignore[attr-defined]
+    assert repr(bench.join_request().member_id) == member_id
 
 
 @pytest.mark.parametrize("error", [E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR])

@@ -202,8 +202,9 @@ async def test_a_mark_that_is_not_known_is_refused(node: Controlled) -> None:
 
 
 async def test_steps_that_are_not_kept_are_refused(coordinator: GroupCoordinator) -> None:
-    small = StepRecorder(kept_steps=3)
-    coordinator.app.control.recorder._steps = type(small._steps)(maxlen=3)  # type: ignore[union-attr]
+    control = coordinator.app.control
+    assert control is not None
+    control.recorder._steps = StepRecorder(kept_steps=3)._steps
     for _ in range(5):
         await coordinator.call(beat("x"), None, "app")
     with pytest.raises(Refused, match="since mark 0 is not kept any more; the oldest mark that is, is 3"):

@@ -20,7 +20,7 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
@@ -133,9 +133,10 @@ class Replay(Driver):
                 self.out.append({"kind": "leave_reply", "error": int(answer.error_code), "members": members})
             case OffsetCommitResponse() | TxnOffsetCommitResponse() as answer:
                 self.out.append({"kind": "reply", "error": int(answer.topics[0].partitions[0].error_code)})
+            case HeartbeatResponse() as answer:
+                self.out.append({"kind": "reply", "error": int(answer.error_code)})
             case answer:
-                if reply.token != "topic":
-                    self.out.append({"kind": "reply", "error": int(answer.error_code)})  # type: ignore[attr-defined]
+                assert reply.token == "topic", f"the traces have no {answer}"
 
     def do(self, step: dict[str, Any]) -> None:
         self.out = []

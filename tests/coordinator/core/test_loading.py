@@ -9,6 +9,8 @@ from rejoin.coordinator.core.inputs import Elected, LogRead, Resigned, Stored
 from rejoin.journal.events.coordinator import GroupLoaded, PartitionLoaded
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
 from rejoin.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     GroupRecord,
@@ -173,7 +175,9 @@ def test_what_another_epoch_read_or_stored_is_no_news() -> None:
     number = driven.send(commit(), 9)
     (old,) = driven.held
     driven.resign()
-    assert driven.replies[number].topics[0].partitions[0].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
+    answer = driven.replies[number]
+    assert isinstance(answer, OffsetCommitResponse)
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.NOT_COORDINATOR
     driven.elect()
     assert driven.effects_of(Stored(PARTITION, old.epoch, old.append_id)) == []
     assert driven.effects_of(LogRead(PARTITION, old.epoch, (stored_offset(5),), True)) == []
@@ -207,7 +211,9 @@ def test_a_newer_election_begins_anew() -> None:
     driven = DrivenNode()
     number = driven.send(join(3), 3)
     driven.elect()
-    assert driven.replies[number].error_code is ErrorCode.NOT_COORDINATOR  # type: ignore[attr-defined]
+    answer = driven.replies[number]
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code is ErrorCode.NOT_COORDINATOR
     assert driven.group is not None
     assert (driven.group.state, driven.group.members) == (EMPTY, {})
 

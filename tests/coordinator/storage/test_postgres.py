@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -110,11 +111,11 @@ async def test_a_take_over_that_is_given_up_changes_nothing(one: Postgres, two: 
     assert await one.read(0, mine) == [offset(1)]
 
 
-async def waiting_for_a_lock(connection: object) -> None:
+async def waiting_for_a_lock(connection: Any) -> None:
     """Wait until one session in the database waits for another."""
     async with asyncio.timeout(PATIENCE):
         query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        while not await connection.fetchval(query):  # type: ignore[attr-defined]  # noqa: ASYNC110
+        while not await connection.fetchval(query):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

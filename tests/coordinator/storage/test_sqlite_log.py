@@ -277,7 +277,9 @@ async def test_the_files_grow_with_what_is_alive(store: Sqlite) -> None:
         records = [offset(number, partition=partition) for partition in range(50)]
         await asyncio.gather(*(store.begin(0, epoch, *records) for _ in range(20)))
         written += 20 * sum(len(encode(record).value or "") for record in records)
-    await store.settled(lambda: not store.log.compactor.is_busy)  # type: ignore[attr-defined]
+    assert isinstance(store.log, SqliteLog)
+    compactor = store.log.compactor
+    await store.settled(lambda: not compactor.is_busy)
     assert store.watching.removed > 20_000
     await store.restart()
     assert (store.folder / DATABASE).stat().st_size < written / 10

@@ -164,7 +164,9 @@ async def test_methods_can_be_awaited_on_another_loop() -> None:
         kept = await coordinator.snapshot()
         assert [fired.timer for fired in (await coordinator.advance_to_next()).fired] == ["session"]
         await coordinator.restore(kept)
-        assert (await coordinator.group(GROUP)).state == "Stable"  # type: ignore[union-attr]
+        group = await coordinator.group(GROUP)
+        assert group is not None
+        assert group.state == "Stable"
 
 
 async def test_what_makes_no_sense_is_reported() -> None:
