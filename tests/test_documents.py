@@ -52,3 +52,9 @@ def test_the_readme_is_short() -> None:
 
 def test_every_document_can_be_found_from_the_readme() -> None:
     assert [name for name in TEXTS if name != "README.md" and f"({name})" not in TEXTS["README.md"]] == []
+
+
+def test_the_map_has_every_top_level_folder() -> None:
+    tracked = {path.name for path in ROOT.iterdir() if path.is_dir() and any(path.glob("**/*.py"))}
+    folders = tracked - {name for name in tracked if name.startswith(".")} - {"build", "dist", "out"}
+    assert [name for name in sorted(folders) if f"`{name}/" not in TEXTS["ARCHITECTURE.md"]] == []

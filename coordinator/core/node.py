@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core import describe, quiescence, snapshots
+from rejoin.coordinator.core.apis import SERVED, RequestHandlers
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.requests import GroupRequests
-from rejoin.coordinator.core.handlers import HANDLERS, RequestHandlers
 from rejoin.coordinator.core.inputs import (
     ClusterSeen,
     Elapsed,
@@ -65,15 +65,16 @@ class Node:
         self._groups = GroupShards(self._ctx)
         self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
         self._topics = Topics(settings, new_id, self._ctx.emit)
-        admission = Admission(settings, self._cluster, Authorizer(settings.emulator_deny))
+        rules = {request: served.rule for request, served in SERVED.items()}
+        admission = Admission(rules, settings, self._cluster, Authorizer(settings.emulator_deny))
         groups = GroupRequests(self._ctx, self._groups, self._cluster, admission)
         offsets = OffsetRequests(self._ctx, self._groups, self._topics, admission)
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, logged=topics_logged)
         topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
         self._topic_requests = topics
         cluster = ClusterRequests(self._ctx, self._cluster, self._groups, self._topics, topics, admission)
-        handlers = RequestHandlers(self._ctx, groups, offsets, topics, cluster)
-        self._handlers = {request: attach(handlers) for request, attach in HANDLERS.items()}
+        handlers = RequestHandlers(self._ctx, admission, groups, offsets, topics, cluster)
+        self._handlers = {request: served.handler(handlers) for request, served in SERVED.items()}
 
     # --- the door
 

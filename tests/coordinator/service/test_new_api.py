@@ -1,4 +1,4 @@
-"""A new API is a file of messages, an entry in the registry and a handler: nothing else keeps a list of APIs."""
+"""A new API is a file of messages with its registry entry, and a handler with its rule: there are no other lists."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import pytest
 from aiohttp import ClientSession
 
-from rejoin.coordinator.core.handlers import HANDLERS, RequestHandlers
+from rejoin.coordinator.core.apis import SERVED, RequestHandlers, ServedApi
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.admission import RULES
+from rejoin.coordinator.core.runtime.admission import Rule
+from rejoin.coordinator.core.runtime.authorizer import Operation, Resource
 from rejoin.coordinator.testing import GroupCoordinator, running
 from rejoin.protocol import registry
 from rejoin.protocol.errors import ErrorCode
@@ -44,6 +45,10 @@ def counting(of: RequestHandlers) -> Callable[[Token, Any, Context], None]:
     def count(token: Token, request: CountMembersRequest, context: Context) -> None:
         if request.group_id == "broken":
             raise LookupError("a bug in the handler")
+        error = of.admission.authorize(request, context, Resource.GROUP, request.group_id)
+        if error is not ErrorCode.NONE:
+            of.ctx.reply(token, CountMembersResponse(error_code=error))
+            return
         of.ctx.reply(token, CountMembersResponse(members=min(request.limit, len(request.group_id))))
 
     return count
@@ -53,7 +58,7 @@ def counting(of: RequestHandlers) -> Callable[[Token, Any, Context], None]:
 def new_api(monkeypatch: pytest.MonkeyPatch) -> Iterator[registry.Api]:
     """The entry and the handler; gone again after the test."""
     request: type[Request] = CountMembersRequest
-    monkeypatch.setitem(HANDLERS, request, counting)
+    monkeypatch.setitem(SERVED, request, ServedApi(counting, Rule(group=Operation.DESCRIBE)))
     tables: list[tuple[dict[Any, registry.Api], dict[Any, registry.Api]]] = [
         (table, dict(table)) for table in (BY_KEY, BY_NAME, BY_PATH, BY_REQUEST)
     ]
@@ -94,6 +99,14 @@ async def test_faults_match_it_by_name_and_by_what_it_is_about(new_api: registry
         assert await coordinator.call(CountMembersRequest(group_id="four")) == CountMembersResponse(members=4)
 
 
+async def test_its_rule_of_admission_is_applied(new_api: registry.Api) -> None:
+    denied = {"emulator_deny": ("User:*:DESCRIBE:group=secret",)}
+    async with running(socket=False, settings=denied) as coordinator:
+        refused = await coordinator.call(CountMembersRequest(group_id="secret"))
+        assert refused == CountMembersResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        assert await coordinator.call(CountMembersRequest(group_id="four")) == CountMembersResponse(members=4)
+
+
 async def test_a_bug_in_its_handler_is_answered(new_api: registry.Api) -> None:
     async with running(socket=False) as coordinator:
         answer = await coordinator.call(CountMembersRequest(group_id="broken"))
@@ -108,13 +121,12 @@ async def test_a_transcript_and_the_logs_survive_it(new_api: registry.Api) -> No
 
 
 def test_every_api_has_a_handler_and_a_rule() -> None:
-    assert HANDLERS.keys() == BY_REQUEST.keys()
-    assert RULES.keys() == BY_REQUEST.keys()
+    assert SERVED.keys() == BY_REQUEST.keys()
 
 
 PACKAGES = ("benchmarks", "client", "coordinator", "journal", "pipeline", "protocol", "simulation", "transcript")
-TABLES = ("protocol.registry", "coordinator.core.handlers", "coordinator.core.runtime.admission")
-"""The table itself, and those that the test above compares with it."""
+TABLES = ("protocol.registry", "coordinator.core.apis")
+"""What can be said, and what a node serves: the test above compares the two."""
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -1,0 +1,137 @@
+"""The coordinator's side of the table of APIs: one entry each, with its handler and its rule of admission."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.cluster.requests import ClusterRequests
+from rejoin.coordinator.core.groups.requests import GroupRequests
+from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.offsets.requests import OffsetRequests
+from rejoin.coordinator.core.runtime.admission import Admission, Rule
+from rejoin.coordinator.core.runtime.authorizer import Operation
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.requests import TopicRequests
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
+from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
+from rejoin.protocol.messages.cluster.metadata import MetadataRequest
+from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
+from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
+from rejoin.protocol.messages.groups.list_groups import ListGroupsRequest
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest
+from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest
+from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
+from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
+from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
+from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
+from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
+
+Handler: TypeAlias = Callable[[Token, Any, Context], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHandlers:
+    """The objects of one node that handle requests."""
+
+    ctx: StepContext
+    admission: Admission
+    groups: GroupRequests
+    offsets: OffsetRequests
+    topics: TopicRequests
+    cluster: ClusterRequests
+
+
+FIRST_TXN_COMMIT_WITH_LOADING: Final = 2
+FIRST_SYNC_WITH_PROTOCOL: Final = 5
+
+
+def _names_protocol(request: SyncGroupRequest, context: Context, _: Settings) -> ErrorCode:
+    """Kafka: KafkaApis.handleSyncGroupRequest looks at this before anything else."""
+    if context.api_version >= FIRST_SYNC_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE
+
+
+def _session_timeout_in_bounds(request: JoinGroupRequest, _: Context, settings: Settings) -> ErrorCode:
+    shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    return ErrorCode.NONE if shortest <= request.session_timeout_ms <= longest else ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+def _heartbeat_while_loading(_: HeartbeatRequest, __: Context, ___: Settings) -> ErrorCode:
+    # Kafka: while a shard loads, heartbeats are fine without a look at the group, so that no member panics.
+    return ErrorCode.NONE
+
+
+def _sync_while_loading(_: SyncGroupRequest, __: Context, settings: Settings) -> ErrorCode:
+    # Differs: Kafka 4 sends COORDINATOR_LOAD_IN_PROGRESS, which its own consumer takes for fatal; 3.x sent this.
+    if settings.emulator_sync_while_loading == "rebalance-in-progress":
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def _txn_commit_while_loading(_: TxnOffsetCommitRequest, context: Context, __: Settings) -> ErrorCode:
+    # Kafka: KafkaApis.handleTxnOffsetCommitRequest. Producers of that time crash on the true error.
+    if context.api_version < FIRST_TXN_COMMIT_WITH_LOADING:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApi:
+    """How a node serves the requests of one API: the handler, taken from the node's own, and the rule of admission."""
+
+    handler: Callable[[RequestHandlers], Handler]
+    rule: Rule
+
+
+_READ, _WRITE, _DESCRIBE, _DELETE = Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.DELETE
+
+SERVED: Final[dict[type[Request], ServedApi]] = {
+    HeartbeatRequest: ServedApi(
+        lambda of: of.groups.heartbeat, Rule(group=_READ, needs_key=True, while_loading=_heartbeat_while_loading)
+    ),
+    JoinGroupRequest: ServedApi(
+        lambda of: of.groups.join, Rule(group=_READ, needs_key=True, valid=_session_timeout_in_bounds)
+    ),
+    SyncGroupRequest: ServedApi(
+        lambda of: of.groups.sync,
+        Rule(group=_READ, malformed=_names_protocol, needs_key=True, while_loading=_sync_while_loading),
+    ),
+    LeaveGroupRequest: ServedApi(lambda of: of.groups.leave, Rule(group=_READ, needs_key=True)),
+    ListGroupsRequest: ServedApi(lambda of: of.groups.list_groups, Rule(group=_DESCRIBE, cluster=_DESCRIBE)),
+    DescribeGroupsRequest: ServedApi(lambda of: of.groups.describe_groups, Rule(group=_DESCRIBE)),
+    DeleteGroupsRequest: ServedApi(lambda of: of.groups.delete_groups, Rule(group=_DELETE)),
+    OffsetCommitRequest: ServedApi(lambda of: of.offsets.commit, Rule(group=_READ, topic=_READ)),
+    TxnOffsetCommitRequest: ServedApi(
+        lambda of: of.offsets.txn_commit,
+        Rule(
+            transactional_id=_WRITE, group=_READ, topic=_READ, needs_key=True, while_loading=_txn_commit_while_loading
+        ),
+    ),
+    OffsetFetchRequest: ServedApi(lambda of: of.offsets.fetch, Rule(group=_DESCRIBE, topic=_DESCRIBE)),
+    OffsetDeleteRequest: ServedApi(lambda of: of.offsets.delete, Rule(group=_DELETE, topic=_READ, needs_key=True)),
+    WriteTxnMarkersRequest: ServedApi(lambda of: of.offsets.write_markers, Rule(cluster=Operation.CLUSTER_ACTION)),
+    FindCoordinatorRequest: ServedApi(
+        lambda of: of.cluster.find_coordinator, Rule(group=_DESCRIBE, transactional_id=_DESCRIBE)
+    ),
+    ApiVersionsRequest: ServedApi(lambda of: of.cluster.api_versions, Rule()),
+    MetadataRequest: ServedApi(lambda of: of.cluster.metadata, Rule(topic=_DESCRIBE)),
+    CreateTopicsRequest: ServedApi(
+        lambda of: of.topics.create_topics, Rule(cluster=Operation.CREATE, topic=Operation.CREATE)
+    ),
+    CreatePartitionsRequest: ServedApi(lambda of: of.topics.create_partitions, Rule(topic=Operation.ALTER)),
+    DeleteTopicsRequest: ServedApi(lambda of: of.topics.delete_topics, Rule(topic=_DELETE)),
+    ListOffsetsRequest: ServedApi(lambda of: of.cluster.list_offsets, Rule(topic=_DESCRIBE)),
+}
+"""Every API that a node serves."""
