@@ -2,7 +2,7 @@
 
     python -m benchmarks recovered_from_logs
 
-Simulated runs (the gallery, and random scenarios with faults) tell what really happened. Each node's events are written
+Simulated runs (the gallery, and random scenarios with faults) know what really happened. Each node's events are written
 down as a broker of that version logs them, the log is read as if it were a real one, and what the pipeline makes of it
 is held against the truth: rebalances with their causes and instants, members, leaders. No times of this machine are
 measured.
@@ -42,10 +42,10 @@ VERSIONS: Final = ((2, 0), (2, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (2, 8
 GALLERY: Final = Path(__file__).parent.parent / "simulation" / "gallery"
 OFFSETS_PARTITIONS: Final = 50
 CLOSE_MS: Final = 50
-"""A completion is found in time when it is this close: logs tell the assignment's coming, not its storing."""
+"""A completion is found in time when it is this close: logs have the assignment's arrival, not its storing."""
 
 NEAR_MS: Final = 10_000
-"""A beginning is found when it is told this close to where it was; of logs that tell it, all are exact."""
+"""A beginning is found when it is reported this close to where it was; of logs that have it, all are exact."""
 
 BASE_MS: Final = 1_700_000_000_000
 """Simulated clocks begin at nought; logs are of some day."""
@@ -59,7 +59,7 @@ _OF_COORDINATORS: Final = (
 )
 
 
-class Told(NamedTuple):
+class EmittedEvent(NamedTuple):
     """A coordinator's event of a simulated run."""
 
     node: int
@@ -68,10 +68,10 @@ class Told(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What the coordinators of a run told, in order, and the request log of each node."""
+    """The coordinators' events of a run, in order, and the request log of each node."""
 
     name: str
-    told: list[Told]
+    emitted: list[EmittedEvent]
     requests: dict[int, list[bytes]]
 
 
@@ -92,11 +92,11 @@ class _Recorder(Watcher):
 
 def run(name: str, scenario: Scenario, seed: int | None = None, *, requests: bool = True) -> Run:
     """Play a scenario."""
-    told: list[Told] = []
+    emitted: list[EmittedEvent] = []
 
     def on_event(actor: Actor, event: CoreEvent, now: Millis) -> None:
         if isinstance(event, _OF_COORDINATORS):
-            told.append(Told(int(actor.name.rpartition("-")[2]), event, BASE_MS + now))
+            emitted.append(EmittedEvent(int(actor.name.rpartition("-")[2]), event, BASE_MS + now))
 
     lab = Lab(scenario, seed, listeners=[on_event])
     # Nobody asks for them, and they would pile up.
@@ -109,14 +109,14 @@ def run(name: str, scenario: Scenario, seed: int | None = None, *, requests: boo
         number: [line.encode() for line in RequestLog((3, 9), recorder.nodes[number].broker).lines(steps, 0, None)]
         for number, steps in recorder.steps.items()
     }
-    return Run(name, told, logs)
+    return Run(name, emitted, logs)
 
 
-def written(told: Iterable[Told], version: tuple[int, int]) -> dict[int, list[bytes]]:
+def written(emitted: Iterable[EmittedEvent], version: tuple[int, int]) -> dict[int, list[bytes]]:
     """The log of each node, as brokers of a version write it."""
     logs: dict[int, BrokerLog] = {}
     lines: dict[int, list[bytes]] = {}
-    for node, event, at_ms in told:
+    for node, event, at_ms in emitted:
         log = logs.get(node)
         if log is None:
             log = logs[node] = BrokerLog(version, node, OFFSETS_PARTITIONS)
@@ -139,11 +139,11 @@ def read(logs: dict[int, list[bytes]], requests: dict[int, list[bytes]]) -> tupl
                     asked.setdefault(found.group_id, []).append(Asked(found, str(node), name))
             elif found.group is not None:
                 statements.setdefault(found.group, []).append(found)
-    told: list[EventRow] = []
+    events: list[EventRow] = []
     for group in {**statements, **asked}:
         mine = sorted(statements.get(group, ()), key=lambda each: (each.order_ms, each.node, each.line))
-        told += complete(list(reconstruct_group(group, mine)), asked.get(group, []))
-    return told, broken
+        events += complete(list(reconstruct_group(group, mine)), asked.get(group, []))
+    return events, broken
 
 
 @dataclass(slots=True)
@@ -183,7 +183,7 @@ ROWS: Final = (
     ("owned", "  who owns what after"),
     ("removed", "members removed, with cause"),
     ("joined", "members that joined"),
-    ("not_invented", "rebalances told that were none"),
+    ("not_invented", "rebalances reported that were none"),
 )
 """What is counted, and its line in the table."""
 
@@ -203,10 +203,10 @@ class Score:
         if not right and len(self.missed) < 20_000:
             self.missed.append((what, truth, found))
 
-    def compare(self, told: list[Told], found: list[EventRow]) -> None:
+    def compare(self, emitted: list[EmittedEvent], found: list[EventRow]) -> None:
         """Hold what was found in the logs of one run against its truth."""
         by_place = Finder(found)
-        for _, event, at in told:
+        for _, event, at in emitted:
             match event:
                 case events.RebalanceStarted():
                     self._started(event, at, by_place)
@@ -269,7 +269,7 @@ def _owned(ownership: events.Ownership) -> object:
 
 
 class Finder:
-    """Events by what tells them apart; each is found once."""
+    """Events by their keys; each is found once."""
 
     def __init__(self, found: list[EventRow]) -> None:
         self._events: dict[tuple[Any, ...], list[EventRow]] = {}
@@ -292,7 +292,7 @@ class Finder:
         return event
 
     def _near(self, name: str, group: str, at: Millis | None, what: object) -> EventRow | None:
-        """What is told a little off: requests show the effects of a beginning, not the beginning itself."""
+        """What is reported a little off: requests show the effects of a beginning, not the beginning itself."""
         near = [
             (abs(key[2] - at), index, left)
             for index, (key, left) in enumerate(self._events.items())
@@ -349,10 +349,10 @@ def score(all_runs: Iterable[Run], sources: Iterable[Source] = SOURCES) -> dict[
     scores = {source: Score() for source in sources}
     for each in all_runs:
         for source, result in scores.items():
-            logs = written(each.told, source.version) if source.version is not None else {}
+            logs = written(each.emitted, source.version) if source.version is not None else {}
             found, broken = read(logs, each.requests if source.requests else {})
             result.broken += broken
-            result.compare(each.told, found)
+            result.compare(each.emitted, found)
     return scores
 
 

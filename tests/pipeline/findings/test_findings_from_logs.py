@@ -46,7 +46,7 @@ Found = dict[tuple[str, str], dict[str, dict[str, Any]]]
 
 
 def events_of_logs(name: str, scenario: Any) -> Iterable[dict[str, Any]]:
-    events = run(name, scenario, requests=False).told
+    events = run(name, scenario, requests=False).emitted
     for version in VERSIONS:
         found, broken = read(written(events, version), {})
         assert broken == 0
