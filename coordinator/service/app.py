@@ -1,4 +1,4 @@
-"""Everything of a node in one process, put together: runtime, journal, HTTP. Started and stopped as one."""
+"""A node in one process: runtime, journal and HTTP, started and stopped together."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PORT: Final = 9095
 
 
 class StartFailed(Exception):
-    """A node that cannot start with its options; the text is for the person who gave them."""
+    """A node that cannot start with its options. The text is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class InitialTopic:
     records_per_second: float | None = None
 
     def __post_init__(self) -> None:
-        """What does not even fit into a request; all else is answered as Kafka does."""
+        """Refuse what does not fit into a request. The rest is answered as Kafka does."""
         if self.partitions > MAX_PARTITIONS:
             raise ValueError(
                 f"topic {self.name} with {self.partitions} partitions: expected at most {MAX_PARTITIONS} of them"
@@ -130,7 +130,7 @@ class App:
             self.control.attach(self.runtime, self.publisher.feed, store.log, self._create_initial_topics)
         self.service = Service(
             self.runtime,
-            Views(self.runtime, self.publisher, self.metrics, store.shown),
+            Views(self.runtime, self.publisher, self.metrics, store.label),
             self.metrics,
             max_body_bytes=options.max_body_bytes,
             body_seconds=options.body_seconds,
@@ -142,15 +142,15 @@ class App:
 
     @property
     def url(self) -> str:
-        """Where the service is."""
+        """The base URL of the service."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
     async def start(self) -> None:
-        """Bind, take over every offsets partition, create the topics, and serve.
+        """Bind, start leading, create the topics, and serve.
 
-        Where others have a say in what is led it may take its time: a node that was killed waits until its former lease
-        has run out. So there one can look at it from the first.
+        With leases this can take a while: a node that was killed waits for its previous lease to expire. Such a node
+        serves the views while it starts.
         """
         options = self._options
         listener = _bind(options.host, options.port) if options.listen else None
@@ -185,7 +185,7 @@ class App:
         self._log.info("shutting_down")
         if self.control is not None:
             self.control.stop()
-        # While answers still go out, so that clients look for another coordinator.
+        # While the service still answers, so that clients look for another coordinator.
         await self.runtime.drain()
         await self.service.stop()
         await self.runtime.stop()
@@ -203,7 +203,7 @@ class App:
         await self.stop()
 
     async def _create_initial_topics(self) -> None:
-        """Create the topics that are there from the start."""
+        """Create the topics of the options."""
         for topic in self._options.topics:
             await self._create(topic)
 
@@ -224,7 +224,7 @@ class App:
 
 
 def _check_control(options: Options) -> None:
-    """Whoever reaches the control API can do anything to the node, so beyond this machine a token is needed."""
+    """The control API can do anything to the node, so beyond this machine it needs a token."""
     control = options.control
     if control is None or not options.listen:
         return
@@ -233,8 +233,8 @@ def _check_control(options: Options) -> None:
             raise StartFailed("--control-token: expected printable ASCII characters, at least one")
     elif not _is_loopback(options.host):
         raise StartFailed(
-            f"--control on {options.host or 'every address'}: expected a --control-token too, since others than this "
-            "machine could reach it; or listen on 127.0.0.1"
+            f"--control on {options.host or 'every address'}: expected a --control-token too, since other machines "
+            "can reach it; or listen on 127.0.0.1"
         )
 
 
@@ -242,7 +242,7 @@ def _control(options: Options, store: Store) -> Control:
     assert options.control is not None, "there is a control to make"
     if options.store is not None and options.control.clock != "real":
         raise StartFailed(f"--clock {options.control.clock}: expected real with --store, whose leases run in real time")
-    # Imported here, so that a node without control does not wait for it.
+    # Imported here: most nodes start without the control API.
     from rejoin.coordinator.control.clocks import clock_named  # noqa: PLC0415
     from rejoin.coordinator.control.control import Control  # noqa: PLC0415
 
@@ -258,7 +258,7 @@ def _control_routes(control: Control | None, options: ControlOptions | None) -> 
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address; a name counts by everything that it stands for."""
+    """Whether only this machine can reach an address; a name by all its addresses."""
     try:
         found = {str(each[4][0]) for each in socket.getaddrinfo(host or None, None, type=socket.SOCK_STREAM)}
     except OSError:
@@ -267,10 +267,10 @@ def _is_loopback(host: str) -> bool:
 
 
 def calm_collector() -> None:
-    """Let Python's cycle collector look less often, and not at all at what is there already.
+    """Run Python's cycle collector less often, and exempt all objects that exist now.
 
-    For a process that is a service and nothing else. Ten thousand parked requests are half a million objects without a
-    cycle among them; looking through them again and again costs more than answering them.
+    Only for a process that is nothing but a service. Ten thousand parked requests are half a million objects without a
+    cycle; scanning them repeatedly costs more than answering them.
     """
     gc.collect()
     gc.freeze()

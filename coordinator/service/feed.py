@@ -1,7 +1,7 @@
-"""The events of the last while, in memory, for clients that ask for a range of them or listen.
+"""The most recent events, in memory, for clients that read a range or listen.
 
-Nothing is queued for a listener: each keeps its own place and reads on when woken. One that is too slow finds its place
-gone.
+Nothing is queued for a listener: each keeps its own position and reads on when woken. A slow one finds its position
+dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RETAINED_BYTES: Final = 64 * 2**20
 
 
 class FeedRow(NamedTuple):
-    """A row of the journal with what listeners choose by."""
+    """A row of the journal, with the fields that listeners filter by."""
 
     seq: int
     name: str
@@ -26,7 +26,7 @@ class FeedRow(NamedTuple):
 
 
 class Gone(Exception):
-    """Rows were asked for that are not kept any more."""
+    """The requested rows are no longer kept."""
 
     def __init__(self, first: int) -> None:
         super().__init__(f"the oldest row kept is {first}")
@@ -67,16 +67,16 @@ class Feed:
 
     @property
     def closed(self) -> bool:
-        """True when nothing more will come."""
+        """True when no more rows will come."""
         return self._closed
 
     @property
     def listeners(self) -> int:
-        """How many wait for the next row at this moment."""
+        """How many listeners wait for the next row."""
         return len(self._waiting)
 
     def add(self, line: JournalLine, event: Event) -> None:
-        """Take in the next row."""
+        """Add the next row."""
         assert line.seq == self._head + 1, "rows come in order, without gaps"
         self._head = line.seq
         self._entries.append(FeedRow(line.seq, event.name, getattr(event, "group_id", None), line.text))
@@ -93,7 +93,7 @@ class Feed:
             self._wake()
 
     def range(self, after: int, limit: int, group_id: str | None = None) -> EventRange:
-        """At most ``limit`` rows behind ``after``. Raises :class:`Gone` when the first of them is not kept any more."""
+        """At most ``limit`` rows behind ``after``. Raises :class:`Gone` when the first of them is no longer kept."""
         if after + 1 < self.first:
             raise Gone(self.first)
         start = min(self._begin + after + 1 - self.first, len(self._entries))
@@ -110,7 +110,7 @@ class Feed:
         return EventRange(found, max(after, self._head))
 
     async def wait(self, after: int) -> None:
-        """Return when there is a row behind ``after``, or none will come any more."""
+        """Return when there is a row behind ``after``, or the feed is closed."""
         while self._head <= after and not self._closed:
             woken = asyncio.get_running_loop().create_future()
             self._waiting.append(woken)
@@ -121,7 +121,7 @@ class Feed:
                     self._waiting.remove(woken)
 
     def close(self) -> None:
-        """Send every listener home."""
+        """End every wait."""
         self._closed = True
         self._wake()
 

@@ -1,6 +1,6 @@
-"""Offsets partitions that a node takes many at once: one line about their loading, instead of one about each.
+"""One log line for the loading of many offsets partitions at once, instead of one line each.
 
-Reading them ends when it ends, long after they were taken, so it is remembered which ones they were.
+Loading ends long after the partitions were elected, so this remembers which ones belong to the summary.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 
 PATIENCE_SECONDS: Final = 5.0
-"""After this, what is loaded so far is logged."""
+"""After this, a summary of what is loaded so far is logged."""
 _KINDS: Final = frozenset({GroupLoaded, PartitionElected, PartitionLoaded, PartitionResigned})
 
 
 class Loads:
-    """Logs the loading of partitions that were taken together."""
+    """Logs the loading of partitions that were elected together."""
 
     def __init__(self, log: Any) -> None:
         self._log = log
-        self._taken: set[TopicPartition] = set()
+        self._covered: set[TopicPartition] = set()
         self._loading: set[TopicPartition] = set()
         self._partitions = self._records = self._groups = self._longest_ms = 0
         self._alarm: asyncio.TimerHandle | None = None
 
     def take_in(self, event: Event, *, together: bool) -> bool:
-        """Count an event in; whether it is one that the summary stands for. ``together``: what is taken now belongs."""
+        """Count an event; true if the summary covers it. ``together`` adds partitions elected now to the summary."""
         if type(event) not in _KINDS:
             return False
         if isinstance(event, GroupLoaded):
-            return offsets_partition(event.offsets_partition) in self._taken
+            return offsets_partition(event.offsets_partition) in self._covered
         assert isinstance(event, PartitionElected | PartitionLoaded | PartitionResigned), "no others are counted"
         partition = TopicPartition(event.topic, event.partition)
         match event:
             case PartitionElected():
                 self._forget(partition)
                 if together:
-                    self._taken.add(partition)
+                    self._covered.add(partition)
                     self._loading.add(partition)
             case PartitionResigned():
                 self._forget(partition)
@@ -51,14 +51,14 @@ class Loads:
                 self._groups += event.groups
                 self._longest_ms = max(self._longest_ms, event.load_ms)
             case PartitionLoaded():
-                return partition in self._taken
-        belongs = partition in self._taken
+                return partition in self._covered
+        belongs = partition in self._covered
         if not together and not self._loading:
             self._log_summary()
         return belongs
 
-    def all_taken(self) -> None:
-        """What was taken together is complete. What was loaded on the spot is nothing to speak of."""
+    def all_elected(self) -> None:
+        """All partitions of the summary are elected. Those that have loaded already need no line."""
         if not self._loading:
             self._reset()
         elif self._alarm is None:
@@ -69,13 +69,13 @@ class Loads:
         self._reset()
 
     def _forget(self, partition: TopicPartition) -> None:
-        self._taken.discard(partition)
+        self._covered.discard(partition)
         self._loading.discard(partition)
 
     def _ring(self) -> None:
         self._alarm = None
         self._log_summary()
-        self.all_taken()
+        self.all_elected()
 
     def _log_summary(self) -> None:
         if self._partitions:

@@ -23,12 +23,12 @@ LEVELS: Final = {
 }
 
 _LONGEST_LIST: Final = 6
-_TROUBLE: Final = {"core_failed": "error", "append_failed": "warning", "assignment_store_failed": "warning"}
-_TOLD_BY_THE_LOG: Final = ErrorCode.KAFKA_STORAGE_ERROR.name
+_LEVELS_BY_EVENT: Final = {"core_failed": "error", "append_failed": "warning", "assignment_store_failed": "warning"}
+_LOGGED_BY_STORAGE: Final = ErrorCode.KAFKA_STORAGE_ERROR.name
 
 
 class _Unfailing:
-    """A stream whose lines are lost where they cannot be written: a full disk must not stop who logs that it is."""
+    """A stream whose lines are lost where they cannot be written: a full disk must not stop the node."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -43,7 +43,7 @@ class _Unfailing:
 
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
-    """Set structlog up. Call once, before anything logs."""
+    """Configure structlog. Call once, before anything logs."""
     out = sys.stderr if stream is None else stream
     processors: list[Any] = [structlog.processors.add_log_level]
     if out.isatty():
@@ -66,15 +66,15 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
 
 
 def shortened(event: Event) -> dict[str, Any]:
-    """An event's fields for a line that people read: ownership as numbers of partitions, long lists as their length."""
+    """An event's fields for a log line: ownership as partition counts, long lists as their length."""
     return {name: _short(getattr(event, name)) for name in type(event).model_fields}
 
 
 def level_of(event: Event) -> str:
-    """At which level an event is logged. The offsets log reports its own failures, with the reason."""
-    if isinstance(event, AppendFailed) and event.error == _TOLD_BY_THE_LOG:
+    """The level of an event. The offsets log reports its own failures, with the reason."""
+    if isinstance(event, AppendFailed) and event.error == _LOGGED_BY_STORAGE:
         return "debug"
-    return _TROUBLE.get(event.name, "info")
+    return _LEVELS_BY_EVENT.get(event.name, "info")
 
 
 def _short(value: Any) -> Any:

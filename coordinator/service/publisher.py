@@ -1,4 +1,4 @@
-"""Where an event goes once the core has emitted it: journal, feed, metrics, log line."""
+"""Publishes the core's events to the journal, the feed, the metrics and the log."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def journal_schema() -> JournalSchema:
 
 
 class Publisher:
-    """Gives each event its number and hands it round. Without a journal the numbers live as long as the process."""
+    """Numbers each event and publishes it. Without a journal the numbers start anew with each process."""
 
     def __init__(self, run_id: str, node: str, metrics: Metrics, journal: JournalWriter | None = None) -> None:
         self.journal = journal
         self.stream = {"source": "coordinator", "node": node, "run_id": run_id, "journal": journal is not None}
-        """Whose rows these are now, and whether all are kept on disk; for readers elsewhere that follow them."""
+        """Source, node and run of the rows, and whether a journal keeps them; for readers that follow the stream."""
         self.feed = Feed(after=journal.seq if journal is not None else 0)
         self._metrics = metrics
         self._encoder = RowEncoder(run_id, "coordinator", node)
@@ -48,19 +48,19 @@ class Publisher:
 
     @contextmanager
     def quietly(self) -> Iterator[None]:
-        """Log what happens meanwhile at debug: a node that starts or stops takes or leaves every partition at once.
+        """Log events at debug level meanwhile: a node that starts or stops changes every partition at once.
 
-        The end of their loading comes later; it is one line for all of them.
+        Their loading ends later and gets one line for all of them.
         """
         self._quiet = True
         try:
             yield
         finally:
             self._quiet = False
-            self._loads.all_taken()
+            self._loads.all_elected()
 
     def publish(self, event: Event, now: Millis) -> None:
-        """Make an event known."""
+        """Number an event and hand it to journal, feed, metrics and log."""
         if self.journal is not None:
             line = self.journal.record(event, now)
             if not self._flush_ordered:
@@ -79,7 +79,7 @@ class Publisher:
             getattr(self._log, level)(event.name, **shortened(event), **counted(times))
 
     def flush(self) -> None:
-        """Write the journal. A failure is logged and tried again; rows wait in memory meanwhile."""
+        """Write the journal. A failure is logged and retried; rows stay in memory meanwhile."""
         self._flush_ordered = False
         if self.journal is None:
             return
@@ -94,7 +94,7 @@ class Publisher:
             self._throttle.recovered("journal_not_written", "journal_written_again")
 
     def close(self) -> None:
-        """Send listeners home and close the journal."""
+        """Close the feed and the journal."""
         self.feed.close()
         self._loads.stop()
         if self.journal is not None:

@@ -1,4 +1,4 @@
-"""Where a node keeps what must outlive it: nowhere, in a directory of its own, or in a database that it shares."""
+"""The stores of a node: memory, a directory of its own, or a database that several nodes share."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ SCHEMES = ("postgresql", "postgres")
 
 
 class Store:
-    """What a runtime is made with: a log, and who says what the node leads."""
+    """The logs of a runtime, and its leadership."""
 
     def __init__(
         self,
         log: OffsetsLog,
         leadership: Leadership,
-        shown: str = "memory",
+        label: str = "memory",
         topics_log: TopicsLog | None = None,
     ) -> None:
         self.log = log
-        self.shown = shown
-        """Which one it is, for people; never with a password."""
+        self.label = label
+        """Its name for display; never with a password."""
         self.topics_log = topics_log
         self.leadership = leadership
 
     @property
     def is_durable(self) -> bool:
-        """Whether topics are there again after a restart."""
+        """Whether topics survive a restart."""
         return self.topics_log is not None
 
     def attach(self, runtime: Runtime) -> None:
-        """The runtime is made."""
+        """Called with the new runtime."""
 
     async def close(self) -> None:
-        """The runtime has stopped."""
+        """Called when the runtime has stopped."""
 
 
 def open_store(log: SoleLog, data: Path | None, url: str | None, settings: Settings, metrics: Metrics) -> Store:
-    """The store that was asked for, not connected yet. Raises :class:`StoreProblem` where it cannot be one.
+    """The requested store, not connected yet. Raises :class:`StoreProblem` for an invalid URL.
 
-    Imports are where they are needed: a node without a store does not wait for a database's.
+    Imports are local, so that a node loads only the modules of its own store.
     """
     if url is not None:
         check_url(url)
@@ -80,7 +80,7 @@ def _offsets_partitions(settings: Settings) -> list[TopicPartition]:
 
 
 def check_url(url: str) -> None:
-    """Raises :class:`StoreProblem` for what cannot be the address of a database; says nothing that could be secret."""
+    """Raise :class:`StoreProblem` for an invalid database URL. The message has no part of the URL."""
     try:
         parts = urlsplit(url)
         is_right = parts.scheme in SCHEMES and (parts.port is None or parts.port > 0)
@@ -107,14 +107,14 @@ class PostgresStore(Store):
         partitions, lease_ms = _offsets_partitions(settings), settings.broker_session_timeout_ms
         self._database = Database(url)
         self._leases = LeaseStore(self._database, incarnation, partitions, lease_ms)
-        self._holder = LeaseDriver(
-            self._leases, settings.broker_id, incarnation, partitions, lease_ms, self._know_topics
+        self._lease_driver = LeaseDriver(
+            self._leases, settings.broker_id, incarnation, partitions, lease_ms, self._catch_up_with_topics
         )
         self._runtime: Runtime | None = None
         self._throttle = LogThrottle(structlog.get_logger("coordinator").bind())
         super().__init__(
             PostgresLog(self._database, settings.broker_id, metrics.store),
-            self._holder,
+            self._lease_driver,
             self._database.shown,
             PostgresTopicsLog(self._database, lambda: self._leases.channel),
         )
@@ -125,23 +125,23 @@ class PostgresStore(Store):
         self._leases.on_notification = self._on_notification
 
     def _on_notification(self, what: str) -> None:
-        """A node has stored something; an empty text may stand for anything."""
+        """Another node has stored a change; an empty payload may stand for any."""
         from rejoin.coordinator.leadership.lease_store import CLUSTER_CHANGED  # noqa: PLC0415
         from rejoin.coordinator.storage.topics.postgres import TOPICS_CHANGED  # noqa: PLC0415
 
         if what != CLUSTER_CHANGED:
             self._topics().catch_up_soon()
         if what != TOPICS_CHANGED:
-            self._holder.on_store_changed()
+            self._lease_driver.on_store_changed()
 
-    async def _know_topics(self) -> bool:
-        """Catch up with the topics before groups are loaded whose offsets are of topics that others have made."""
+    async def _catch_up_with_topics(self) -> bool:
+        """Read new topics before loading groups, whose offsets may name topics that other nodes have created."""
         try:
             await self._topics().catch_up()
         except TopicsNotStored as problem:
-            self._throttle.failed("not_leading_yet", str(problem), level="warning")
+            self._throttle.failed("topics_not_caught_up", str(problem), level="warning")
             return False
-        self._throttle.recovered("not_leading_yet", "topics_known_again")
+        self._throttle.recovered("topics_not_caught_up", "topics_caught_up")
         return True
 
     def _topics(self) -> TopicsSync:

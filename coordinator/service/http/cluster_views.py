@@ -1,4 +1,4 @@
-"""The cluster for people and programs: ``GET /cluster``, and whether this node is ready to do its part."""
+"""Views of the cluster: ``GET /cluster``, and the readiness of this node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rejoin.protocol.types import TopicPartition
 
 
 def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
-    """Nodes, leases, epochs and load times, as the store last showed them; what this node leads as it is now.
+    """Nodes, leases, epochs and load times: this node's partitions as they are now, others from the last view.
 
     Times are ms. ``loadMs`` counts from when a partition was taken, so it includes waiting behind others that were
     taken with it. That of another node's partition is what it reported when it last renewed its lease.
@@ -71,30 +71,30 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
 
 
 def readiness(runtime: Runtime, *, is_starting: bool = False) -> tuple[bool, dict[str, Any]]:
-    """Whether requests can be sent here, and what is in the way if not."""
+    """Whether this node is ready for requests, and the reason if not."""
     node = runtime.node.describe()
     states = [partition.state.lower() for partition in node.partitions]
     counts = {state: states.count(state) for state in sorted(set(states))}
     problem = runtime.leadership.problem()
     if not problem and not node.brokers:
-        problem = "not a part of the cluster yet"
+        problem = "not part of the cluster yet"
     if not problem and is_starting:
         problem = "starting"
     if not problem and any(state != "active" for state in states):
         problem = "loading"
-    shown = {"status": "ready" if not problem else "not-ready", "nodeId": node.node_id, "partitions": counts}
-    return not problem, {**shown, "problem": problem} if problem else shown
+    body = {"status": "ready" if not problem else "not-ready", "nodeId": node.node_id, "partitions": counts}
+    return not problem, {**body, "problem": problem} if problem else body
 
 
 def resign(runtime: Runtime, partition: int) -> dict[str, Any]:
-    """Let another node lead a partition. A node that is alone leads it anew, loaded from the log in a new epoch."""
+    """Hand a partition to another node. A single node loads it again from the log, in a new epoch."""
     count = runtime.node.settings.offsets_topic_num_partitions
     if not 0 <= partition < count:
         raise Problem(404, "unknown-partition", f"there is no offsets partition {partition}; expected 0 to {count - 1}")
     led = offsets_partition(partition)
     if not runtime.resign(led):
         leader = runtime.node.leaders.get(led)
-        where = "nobody leads it now" if leader is None else f"node {leader} does, ask there"
+        where = "it has no leader now" if leader is None else f"node {leader} does, ask there"
         raise Problem(409, "not-leading", f"this node does not lead offsets partition {partition}: {where}")
     alone = runtime.leadership.lease_ms is None and runtime.elect(led)
     return {"topic": led.topic, "partition": partition, "leading": alone}

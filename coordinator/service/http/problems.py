@@ -1,4 +1,4 @@
-"""What is not a Kafka answer: ``application/problem+json`` (RFC 9457), naming the field and what was expected."""
+"""Errors that are no Kafka responses: ``application/problem+json`` (RFC 9457), with the field and what was expected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_ERRORS: Final = 20
 
 
 class Problem(Exception):
-    """A request that cannot be handed on. ``kind`` is the last part of its type, stable for programs."""
+    """A request that is refused. ``kind`` is the last part of its type and stable."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Problem(Exception):
         self.more = dict(more or {})
 
     def response(self) -> web.Response:
-        """The problem as it travels."""
+        """The HTTP response."""
         body: dict[str, Any] = {
             "type": f"urn:rejoin:problem:{self.kind}",
             "title": self.kind.replace("-", " ").capitalize(),
@@ -60,16 +60,16 @@ class Problem(Exception):
 
 
 _CLOSING: Final = {408, 413, 500, 503}
-"""After these the rest of the connection cannot be trusted, or shall not be used."""
+"""Statuses after which the connection is closed."""
 
 
 def one_error(field: str, problem: str, given: object) -> list[dict[str, Any]]:
     """The list of errors for a single field."""
-    return [{"field": field, "problem": problem, "given": shown(given)}]
+    return [{"field": field, "problem": problem, "given": abridged(given)}]
 
 
 def invalid_body(name: str, version: int, problem: ValidationError) -> Problem:
-    """A body that is not the message it should be."""
+    """A body that is not a valid message."""
     found = problem.errors(include_url=False, include_context=False)
     errors = field_errors(found[:MOST_ERRORS])
     first = errors[0]
@@ -83,18 +83,18 @@ def invalid_body(name: str, version: int, problem: ValidationError) -> Problem:
 def field_errors(found: Sequence[Any]) -> list[dict[str, Any]]:
     """Pydantic's errors as ours: the field, what was wrong, what was given."""
     return [
-        {"field": _path(error["loc"]), "problem": _reason(error), "given": shown(error["input"])} for error in found
+        {"field": _path(error["loc"]), "problem": _reason(error), "given": abridged(error["input"])} for error in found
     ]
 
 
 def wrong_version(name: str, version: int, problem: WrongVersion) -> Problem:
-    """A body that would be the message in another version."""
+    """A body that is valid only in another version."""
     detail = f"not a {name} request of version {version}: {problem.field}: {problem.problem}"
     return Problem(400, "invalid-body", detail, [{"field": problem.field, "problem": problem.problem, "given": None}])
 
 
-def shown(value: object) -> object:
-    """What was given, short enough to be sent back and always JSON."""
+def abridged(value: object) -> object:
+    """A received value, short enough to be sent back and always JSON."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int) and abs(value) < 2**53:

@@ -57,11 +57,11 @@ class Answer(web.StreamResponse):
         """Write the answer."""
         transport = request.transport
         if transport is None:
-            raise ConnectionResetError("the requester is gone")
+            raise ConnectionResetError("the client has disconnected")
         transport.write(self._data)
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Wait until a slow reader has taken enough of it."""
+        """Wait for a slow reader."""
         if self._answered.protocol.writing_paused:
             await self._answered.writer.drain()
 
@@ -143,7 +143,7 @@ class Route:
 
 @lru_cache(maxsize=4_096)
 def context(version: int, client_id: str, principal: str, host: str) -> Context:
-    """Who asks. Clients say the same in every request, so the checks are made once."""
+    """The context of a request. Clients send the same in every request, so the checks are cached."""
     _check_name(CLIENT_ID, client_id)
     _check_name(PRINCIPAL, principal)
     kind, colon, name = principal.partition(":")

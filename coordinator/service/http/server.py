@@ -1,4 +1,4 @@
-"""The service over HTTP: Kafka's requests by POST, looking around by GET.
+"""The service over HTTP: Kafka's requests by POST, views by GET.
 
 The server is aiohttp's low-level one with a dispatch of its own: one dictionary, no middlewares, no log line unless
 debug is on. A request that has to wait costs a future.
@@ -56,7 +56,7 @@ _RESIGN: Final = re.compile(r"/cluster/partitions/([0-9]{1,9})/resign")
 
 
 class Connection(web.RequestHandler):
-    """One connection. What is not HTTP at all is answered as a problem too, and is no reason for a traceback."""
+    """One connection. Invalid HTTP is answered as a problem, without a traceback."""
 
     __slots__ = ("_metrics", "client_host")
 
@@ -72,7 +72,7 @@ class Connection(web.RequestHandler):
             self.client_host = str(peer[0])
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """A body that turns out to be broken is the sender's mistake, whether anybody has read it or not."""
+        """A body that turns out to be broken is the sender's mistake, and not logged."""
         if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
             super().log_exception(*args, **kw)
 
@@ -83,8 +83,8 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What aiohttp itself refuses."""
-        detail = (message or "this is not HTTP as it should be").strip().splitlines()[0]
+        """Answer what aiohttp itself refuses."""
+        detail = (message or "this is not valid HTTP").strip().splitlines()[0]
         self._metrics.problems[status] += 1
         kind = "invalid-http" if status < 500 else "internal-error"
         response = Problem(status, kind, detail if status < 500 else "the service failed").response()
@@ -111,10 +111,10 @@ class _Server(web.Server):
 
 
 class Controlling(Protocol):
-    """What stands between the service and its runtime when it can be controlled from outside."""
+    """The control API, between the service and its runtime."""
 
     def submit(self, request: Request, context: Context) -> PendingReply:
-        """As the runtime's; what comes may be held up, refused or lost."""
+        """As the runtime's; a request may be delayed, refused or lost."""
 
     async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.StreamResponse:
         """Answer a request to a path under ``/control``."""
@@ -151,18 +151,18 @@ class Service:
         self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
 
     async def listen(self, listener: socket.socket) -> None:
-        """Listen on a bound socket. Until ``begin`` the node can be looked at, and no more."""
+        """Listen on a bound socket. Until ``begin`` only the views are served."""
         self._listening = await asyncio.get_running_loop().create_server(self._server, sock=listener, backlog=_BACKLOG)
 
     async def begin(self, listener: socket.socket) -> None:
-        """Serve everything, on a bound socket that may be listened on already."""
+        """Serve everything. The bound socket may already be listening."""
         self._serving = True
         self._views.is_starting = False
         if self._listening is None:
             await self.listen(listener)
 
     async def abandon(self) -> None:
-        """Stop before having begun."""
+        """Stop before ``begin``."""
         self._stopping = True
         if self._listening is not None:
             self._listening.close()
@@ -171,7 +171,7 @@ class Service:
             await self._server.shutdown(0.1)
 
     async def stop(self, patience: float = 1.0) -> None:
-        """Stop accepting, answer everyone who is parked, let answers go out, and close the connections."""
+        """Stop accepting, answer parked requests, flush the answers, and close the connections."""
         self._serving, self._stopping = False, True
         if self._listening is not None:
             self._listening.close()
@@ -214,11 +214,11 @@ class Service:
         variant = route.variant(headers.get(API_VERSION))
         protocol = request.protocol
         assert isinstance(protocol, Connection)
-        who = context(
+        request_context = context(
             variant.version, headers.get(CLIENT_ID, ""), headers.get(PRINCIPAL, ANONYMOUS), protocol.client_host
         )
         echo = correlation(headers)
-        pending = self._submit(variant.parse(body), who)
+        pending = self._submit(variant.parse(body), request_context)
         response = pending.response
         took = route.metrics.took
         if response is None:
@@ -234,7 +234,7 @@ class Service:
         answers[error] = answers.get(error, 0) + 1
         took.observe(millis)
         if self._log_requests:
-            self._log_request(variant, who.client_id, error, millis)
+            self._log_request(variant, request_context.client_id, error, millis)
         if request.keep_alive and request.version == (1, 1):
             return Answer(request, head + echo + self._dates.line() + body)
         return _plain(error, echo, body)
@@ -262,13 +262,13 @@ class Service:
         return bytes(body)
 
     async def _elsewhere(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Everything that is not plainly one of Kafka's requests."""
+        """Serve everything but the usual Kafka requests."""
         if self._stopping:
             raise Problem(503, "shutting-down", "this node is shutting down")
         path = unquote(request.raw_path.partition("?")[0])
         place = self._views.place(request.raw_path)
         if not self._serving and (place is None or request.method not in {"GET", "HEAD"}):
-            raise Problem(503, "starting", "this node is starting; GET /readyz says what it waits for")
+            raise Problem(503, "starting", "this node is starting; GET /readyz says why")
         route = self._routes.get(path)
         if route is not None:
             if request.method == "POST":
@@ -337,7 +337,7 @@ class Service:
 
 
 def _plain(error: str, echo: bytes, body: bytes) -> web.Response:
-    """An answer for HTTP/1.0, for a connection that ends with it, or for looking at."""
+    """An answer for HTTP/1.0, for a connection that ends with it, or for a GET."""
     headers: dict[str, str] = {KAFKA_ERROR: error} if error else {}
     if echo:
         name, _, value = echo.decode("ascii").strip().partition(": ")

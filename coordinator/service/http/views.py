@@ -1,4 +1,4 @@
-"""Looking around: groups, topics, events, health, metrics, and a page for people. Nothing here changes anything."""
+"""The read-only views: groups, topics, events, health, metrics, and the live page."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Place(NamedTuple):
 
 
 class Views:
-    """The answers to GET."""
+    """The responses to GET."""
 
     def __init__(self, runtime: Runtime, publisher: Publisher, metrics: Metrics, store: str = "memory") -> None:
         self.is_starting = True
@@ -76,7 +76,7 @@ class Views:
         self._runtime = runtime
         self._publisher = publisher
         self._metrics = metrics
-        self._shown: dict[str, Callable[[Place], web.Response]] = {
+        self._handlers: dict[str, Callable[[Place], web.Response]] = {
             "/": self._page,
             "/groups": self._groups,
             "/groups/{groupId}": self._group,
@@ -89,9 +89,9 @@ class Views:
         }
 
     def place(self, raw_path: str) -> Place | None:
-        """Which view a path names, if any."""
+        """The view that a path names, if any."""
         path, _, query = raw_path.partition("?")
-        if path in self._shown or path == "/events":
+        if path in self._handlers or path == "/events":
             return Place(path, "", query)
         for prefix, route in (("/groups/", "/groups/{groupId}"), ("/topics/", "/topics/{name}")):
             if path.startswith(prefix) and len(path) > len(prefix):
@@ -103,7 +103,7 @@ class Views:
         if place.route == "/events":
             return await self._events(place, request)
         _parameters(place, ())
-        return self._shown[place.route](place)
+        return self._handlers[place.route](place)
 
     def stop(self) -> None:
         """End the streams."""
@@ -140,13 +140,13 @@ class Views:
         node = self._runtime.node.describe()
         states = [partition.state.lower() for partition in node.partitions]
         counts = {state: states.count(state) for state in sorted(set(states))}
-        # Alive all the same: whether to send requests here is for /readyz to say.
+        # Always 200: the process is alive. /readyz says whether to send requests here.
         status = "starting" if self.is_starting else "ok" if all(state == "active" for state in states) else "loading"
         return _json({"status": status, "nodeId": node.node_id, "partitions": counts})
 
     def _readiness(self, place: Place) -> web.Response:
-        ready, shown = readiness(self._runtime, is_starting=self.is_starting)
-        return _json(shown, 200 if ready else 503)
+        ready, body = readiness(self._runtime, is_starting=self.is_starting)
+        return _json(body, 200 if ready else 503)
 
     def _cluster(self, place: Place) -> web.Response:
         return _json(cluster(self._runtime, self._store))
@@ -173,9 +173,9 @@ class Views:
             return await self._stream(request, after, group_id)
         after = _whole("after", given.get("after", "0"), _LARGEST_NUMBER)
         limit = _whole("limit", given.get("limit", str(_DEFAULT_ROWS)), MOST_ROWS)
-        # What has been shown must not be taken back: a node that is killed keeps what was flushed.
+        # Events that a client has seen must survive a kill, so they are flushed first.
         self._publisher.flush()
-        # Asking for no rows is asking where the stream stands, which is never too early or too late.
+        # limit=0 asks for the position of the stream, which is valid for any ``after``.
         entries, behind = await self._range(after, limit, group_id) if limit else EventRange([], after)
         rows = b",".join(entry.text for entry in entries)
         tail = f'],"next":{behind},"head":{feed.head},"first":{self._first()},"stream":'
@@ -201,7 +201,7 @@ class Views:
         except Gone:
             first = self._first()
             if after + 1 < first or self._publisher.journal is None:
-                detail = f"the events behind {after} are not kept any more; the oldest is {first}"
+                detail = f"the events behind {after} are no longer kept; the oldest is {first}"
                 raise Problem(
                     410, "events-gone", detail, one_error("after", f"expected {first - 1} or more", after)
                 ) from None
@@ -223,10 +223,10 @@ class Views:
         return EventRange(found, after)
 
     async def _stream(self, request: web.BaseRequest, after: int, group_id: str | None) -> web.StreamResponse:
-        """Server-sent events: the same rows, as they come. Whoever takes nothing for a while is cut off."""
+        """Server-sent events: the same rows as they are written. A client that stalls is disconnected."""
         feed = self._publisher.feed
         if after > feed.head:
-            # A listener of an earlier run, which counted further: for this one everything is new.
+            # A listener of an earlier run with higher numbers: all events of this run are new to it.
             after = feed.first - 1
         entries, after = await self._range(after, _STREAMED_ROWS, group_id)
         response = web.StreamResponse(
@@ -246,7 +246,7 @@ class Views:
                     await self._wait(response, after)
                 entries, after = await self._range(after, _STREAMED_ROWS, group_id)
             return response
-        # Too slow, or its place is not kept any more: it comes back with the id it saw last, and learns what it missed.
+        # Too slow, or its position is no longer kept: it reconnects with its last id and learns what it missed.
         if request.transport is not None:
             request.transport.abort()
         return response
@@ -262,7 +262,7 @@ class Views:
 
 @lru_cache(maxsize=1)
 def _live_page() -> str:
-    """The page for people. What fills it in is loaded when the page is first asked for: a start needs none of it."""
+    """The live page. The template engine is imported on the first request, to keep startup fast."""
     from rejoin import pages  # noqa: PLC0415
 
     return pages.render("rejoin.coordinator.service.pages", "live.html")
