@@ -31,12 +31,6 @@ def int32(number: int) -> int:
     return ((number + 0x8000_0000) & 0xFFFF_FFFF) - 0x8000_0000
 
 
-def abs32(number: int) -> int:
-    """The absolute value of a 32-bit `int`, except that the one without a positive counterpart becomes 0."""
-    # Kafka: Utils.abs. Not a mask: `number & 0x7fffffff` gives another partition for every negative hash.
-    return 0 if number == INT32_MIN else abs(number)
-
-
 @lru_cache(maxsize=65_536)
 def string_hash(text: str) -> int:
     """Java's `String.hashCode`, signed 32 bit, over UTF-16 code units (a character beyond the BMP counts as two)."""

@@ -136,20 +136,6 @@ def session(
             spark.stop()
 
 
-def stop_jvm() -> None:
-    """Stop the session that runs, if any, and its JVM, so that the next session gets a JVM of its own."""
-    running = SparkContext._active_spark_context
-    if running is not None:
-        running.stop()
-    gateway = SparkContext._gateway
-    if gateway is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(timeout=60)
-        SparkContext._gateway = None
-        SparkContext._jvm = None
-
-
 def log_file() -> Path:
     """Where Spark, and the Python workers of a local master, write."""
     return _session_folder() / "spark.log"

@@ -56,10 +56,6 @@ class Spread:
     least: float
     most: float
 
-    @property
-    def is_one_value(self) -> bool:
-        return self.least == self.most
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:

@@ -79,10 +79,6 @@ class Schedule:
         """One of these took its process with it; they are played one by one to see which."""
         self._singles.extend(runs)
 
-    def left_ms(self) -> float:
-        """How long the waiting runs take together, as far as it is known."""
-        return sum(self._cost(point) * len(runs) for point, runs in self._waiting.items()) if self._played else 0.0
-
     def _cost(self, point: int) -> float:
         known = self._played.get(point)
         if known is not None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
-
-from rejoin.pipeline.schemas import EXACT, INFERRED
 
 MS_A_DAY = 86_400_000
 
@@ -44,12 +40,6 @@ def of(events: DataFrame, *names: str) -> DataFrame:
 def is_one_of(*names: str) -> Column:
     """Whether a row is one of these events."""
     return fn.col("event").isin(*names)
-
-
-def confidence_of(*columns: str) -> Column:
-    """exact where all of them are, else inferred."""
-    all_exact = reduce(lambda a, b: a & b, [fn.col(name) == EXACT for name in columns])
-    return fn.when(all_exact, EXACT).otherwise(INFERRED)
 
 
 def ends_of_runs(events: DataFrame) -> DataFrame:

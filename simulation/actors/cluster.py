@@ -231,13 +231,6 @@ class NodeActor(Actor):
             self._newest_gossip = number
             self._hand_in_late(incarnation, seen)
 
-    def end_pause(self) -> None:
-        """End a pause; timers that were due meanwhile are due now."""
-        self.paused_until = self.world.now
-        self._queued_at = None
-        if self.core is not None:
-            self._set_timer(self.core.next_deadline())
-
     # -- snapshots
 
     def group(self, group_id: str) -> GroupSnapshot | None:

@@ -120,6 +120,10 @@ def _lines(node: yaml.Node, path: Path_, where: str) -> Iterator[tuple[Path_, in
             yield from _lines(value, (*path, index), where)
 
 
+_RENAMED: Final[dict[Any, str]] = {"twin": "duplicate"}
+"""Keys of earlier versions, with what they are called now."""
+
+
 def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under: Path_) -> tuple[int | None, str]:
     mistake = mistake_of(error)
     if mistake is not None:
@@ -132,7 +136,7 @@ def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under:
     match error["type"]:
         case "extra_forbidden":
             there = _keys_at(model, path[:-1])
-            near = get_close_matches(str(path[-1]), there, n=1)
+            near = [_RENAMED[path[-1]]] if path[-1] in _RENAMED else get_close_matches(str(path[-1]), there, n=1)
             known = f"; known are {', '.join(there)}" if len(there) <= _FEW_ENOUGH else ""
             return line, f"{key}: there is no such key{f'; is it {near[0]}?' if near else known}"
         case "missing":

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoin.protocol.java import (
-    abs32,
     computed_map_order,
     hash_map_order,
     int32,
@@ -44,11 +43,6 @@ def test_a_lone_surrogate_is_one_unit() -> None:
 @pytest.mark.parametrize(("number", "wrapped"), [(0, 0), (2**31, -(2**31)), (-(2**31) - 1, 2**31 - 1), (2**32 + 5, 5)])
 def test_int32_wraps_around(number: int, wrapped: int) -> None:
     assert int32(number) == wrapped
-
-
-@pytest.mark.parametrize(("number", "size"), [(5, 5), (-5, 5), (2**31 - 1, 2**31 - 1), (-(2**31), 0)])
-def test_abs32_has_one_odd_value(number: int, size: int) -> None:
-    assert abs32(number) == size
 
 
 def test_hash_of_a_topic_partition() -> None:

@@ -38,6 +38,7 @@ def test_a_good_one_is_read() -> None:
         ("horizon: 10m", "horizon: 10", "line 1: horizon: expected a length of time with its unit"),
         ("topics: orders", "topics: clicks", "line 6: group app reads topic 'clicks', which is not under topics"),
         ("crash:", "crush:", "line 9: events.0.crush: there is no such key; is it crash?"),
+        ("crash:", "twin:", "line 9: events.0.twin: there is no such key; is it duplicate?"),
         ("app-1,", "web-1,", "line 9: events[0]: there is no consumer 'web-1'"),
         (
             "at: 1m, crash: {consumer: app-1, restart: 10s}",

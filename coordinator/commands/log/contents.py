@@ -25,11 +25,6 @@ class LogRecord(NamedTuple):
     entry: Entry
 
     @property
-    def is_marker(self) -> bool:
-        """Whether it is the end of a transaction, which Kafka's tools do not show."""
-        return self.entry.key is None
-
-    @property
     def is_transactional(self) -> bool:
         return self.entry.producer_id != PLAIN
 
