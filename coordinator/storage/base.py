@@ -1,11 +1,9 @@
-"""What the coordinator needs of its logs, each that of a topic partition.
+"""The interface between the coordinator and its logs, one per topic partition.
 
-A log may be as slow as it likes: ends are reported through a callback, exactly once each, on the event loop's thread. A
-log that has nothing to wait for may call it before the method returns; the runtime takes it in after everything else
-that the same step wanted.
+A log may be slow: each completion is reported through a callback, exactly once, on the event loop's thread. A fast log
+may call it before the method returns; the runtime handles it after the other effects of the same step.
 
-The ends of one partition's appends come in the order of the appends. Nothing is said to be stored before it is as
-durable as the log makes it: what ended with ``NONE`` is there after any restart.
+Appends to one partition complete in order. An append completes with ``NONE`` only when its records are durable.
 """
 
 from __future__ import annotations
@@ -18,14 +16,14 @@ from rejoin.protocol.records.consumer_offsets import Record
 from rejoin.protocol.types import TopicPartition
 
 Stored: TypeAlias = Callable[[ErrorCode], None]
-"""How an append ended: ``NONE``, or the log's own error."""
+"""The result of an append: ``NONE``, or the log's own error."""
 
 Piece: TypeAlias = Callable[[tuple[Record, ...], bool], None]
 """A piece of a partition in log order, and whether it is the last."""
 
 
 class StoreProblem(Exception):
-    """A store that cannot be used as it is; the text says what is wrong, where, and what to do about it."""
+    """A store that cannot be used. The text says what is wrong, where, and what to do."""
 
 
 class Observer:

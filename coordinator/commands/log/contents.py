@@ -93,6 +93,6 @@ def compact(record: str) -> str:
     return orjson.dumps(orjson.loads(record)).decode()
 
 
-def said(problem: BaseException) -> str:
+def problem_text(problem: BaseException) -> str:
     """What a server says takes several lines."""
     return " ".join(str(problem).split()) or type(problem).__name__

@@ -51,7 +51,7 @@ from rejoin.protocol.types import TopicPartition
 class SqliteSource:
     """A data directory, read without the right to write. A coordinator may be using it, but not while it is checked.
 
-    One that has less than was said to be stored is refused, as at a start: ``salvage`` makes a note of it instead, and
+    One that has lost acknowledged records is refused, as at startup: ``salvage`` makes a note of it instead, and
     ``verify`` finds it among the problems.
     """
 
@@ -190,10 +190,10 @@ class SqliteSource:
             for topic, partition, epoch in self._connection.execute(f"SELECT {columns} FROM partitions ORDER BY 1, 2"):
                 epochs[TopicPartition(topic, partition)] = epoch
         except sqlite3.Error as problem:
-            said = f"{self.path}: the epochs cannot be read: {problem}"
+            text = f"{self.path}: the epochs cannot be read: {problem}"
             if not self._salvage:
-                raise LogProblem(f"{said}; expected a whole file, or --salvage") from None
-            self.notes.append(said)
+                raise LogProblem(f"{text}; expected a whole file, or --salvage") from None
+            self.notes.append(text)
         topics: list[StoredTopicChange] = []
         try:
             found = self._connection.execute("SELECT version, record FROM topics_log ORDER BY version")
@@ -201,10 +201,10 @@ class SqliteSource:
         except sqlite3.OperationalError:
             pass  # a version without topics
         except sqlite3.Error as problem:
-            said = f"{self.path}: the topics cannot be read: {problem}"
+            text = f"{self.path}: the topics cannot be read: {problem}"
             if not self._salvage:
-                raise LogProblem(f"{said}; expected a whole file, or --salvage") from None
-            self.notes.append(said)
+                raise LogProblem(f"{text}; expected a whole file, or --salvage") from None
+            self.notes.append(text)
         return LogSummary(epochs, topics)
 
     def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
@@ -246,9 +246,9 @@ class SqliteSource:
         if self._incomplete is not None:
             yield self._incomplete
         try:
-            for (said,) in self._connection.execute("PRAGMA integrity_check(20)").fetchall():
-                if said != "ok":
-                    yield f"{self.path}: {said}"
+            for (finding,) in self._connection.execute("PRAGMA integrity_check(20)").fetchall():
+                if finding != "ok":
+                    yield f"{self.path}: {finding}"
             for finding in findings(self._connection):
                 yield finding.text
             yield from unreadable(self.records())

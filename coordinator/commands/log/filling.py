@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, said
+from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, problem_text
 from rejoin.coordinator.storage.codec import Entry, checksum
 from rejoin.coordinator.storage.postgres.database import LOST, Database, PostgresError
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
@@ -85,7 +85,7 @@ def fill_database(url: str, contents: LogSummary, records: Iterable[LogRecord]) 
                 return FillResult(count)
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
-                f"{database.shown} cannot be filled: {said(problem)}; nothing of the log is in it, "
+                f"{database.shown} cannot be filled: {problem_text(problem)}; nothing of the log is in it, "
                 "expected a server that stays and tables of this program"
             ) from problem
         finally:

@@ -16,7 +16,7 @@ from rejoin.coordinator.commands.log.contents import (
     entry_of,
     is_whole,
     problem_of,
-    said,
+    problem_text,
 )
 from rejoin.coordinator.storage.postgres.database import CONNECT_SECONDS, LOST, Database, PostgresError
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
@@ -63,7 +63,7 @@ class PostgresSource:
             self._version = await self._database.version(self._connection)
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
-                f"{self.name} cannot be read: {said(problem)}; expected tables that this user may read"
+                f"{self.name} cannot be read: {problem_text(problem)}; expected tables that this user may read"
             ) from problem
         if not self._version:
             raise LogProblem(
@@ -80,7 +80,7 @@ class PostgresSource:
             found: list[Any] = self._loop.run_until_complete(self._connection.fetch(query, *arguments))
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
-                f"{self.name} cannot be read further: {said(problem)}; expected a server that stays"
+                f"{self.name} cannot be read further: {problem_text(problem)}; expected a server that stays"
             ) from problem
         return found
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL database that a cluster lives in: connections, and tables of the version that this program knows.
+"""The PostgreSQL database of a cluster: connections, and tables of the version that this program knows.
 
 asyncpg is imported here only, and it is an extra: a node that keeps everything in one process does not need it.
 """

@@ -6,7 +6,7 @@ still the lease's. So a node that lost a partition writes nothing to it, and its
 
 When the connection breaks, the last statement may have been carried out or not. A new connection begins a new
 session of this writer, which waits for the last statement of the old one and lets none of it come later; then the
-number of the newest batch says what became of it. What was not written is sent again; what was is said to be stored.
+number of the newest batch says what became of it. What was not written is sent again; what was is acknowledged.
 """
 
 from __future__ import annotations

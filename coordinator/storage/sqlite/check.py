@@ -1,4 +1,4 @@
-"""Whether a data directory still has everything that was said to be stored.
+"""Whether a data directory still has everything that was acknowledged.
 
 What is noticed: a database that is gone or emptied (by the progress file, or by the write-ahead log), a write-ahead log
 that is missing, cut short or broken (by the progress file), a database that was copied without it or while it was
@@ -56,16 +56,16 @@ def check_there(path: Path, progress: Progress | None) -> None:
 
 def lost(path: Path, what: str, progress: Progress | None) -> DatabaseLost:
     """The problem of a database that is not there, with all that is known about it."""
-    said = f"{path} {what}, and "
+    text = f"{path} {what}, and "
     if progress is None:
-        said += "the write-ahead log beside it is not: expected both, or neither"
+        text += "the write-ahead log beside it is not: expected both, or neither"
     else:
-        said += f"{progress.batch} batches had been written to it, as the progress file mark beside it says"
+        text += f"{progress.batch} batches had been written to it, as the progress file mark beside it says"
     ahead = ahead_of(path)
     if ahead is None:
-        return DatabaseLost(f"{said}. Put a complete copy of the directory back, or give an empty one")
+        return DatabaseLost(f"{text}. Put a complete copy of the directory back, or give an empty one")
     kept = f". What was stored last is still in {ahead} ({_size(ahead)} bytes): leave it where it is"
-    return DatabaseLost(said + kept + advice(path.parent))
+    return DatabaseLost(text + kept + advice(path.parent))
 
 
 def ahead_of(path: Path) -> Path | None:
@@ -82,7 +82,7 @@ def _size(path: Path) -> int:
 
 
 def check_progress(connection: sqlite3.Connection, path: Path, progress: Progress | None) -> None:
-    """Raise :class:`StoreProblem` when batches are missing that were said to be stored, or may be."""
+    """Raise :class:`StoreProblem` when batches are missing that were acknowledged, or may have been."""
     problem = progress_problem(connection, path, progress)
     if problem is not None:
         raise StoreProblem(problem + advice(path.parent))

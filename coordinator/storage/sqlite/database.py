@@ -367,8 +367,8 @@ def _not_opened(path: Path, problem: sqlite3.Error) -> StoreProblem:
     """A file that is whole and cannot be used now needs no copy, and a damaged one no room."""
     code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
     if code in _DAMAGED or code not in BROKEN:
-        said = f"{path} cannot be read: {problem}. It is damaged, or not made by this program"
-        return StoreProblem(said + advice(path.parent))
+        text = f"{path} cannot be read: {problem}. It is damaged, or not made by this program"
+        return StoreProblem(text + advice(path.parent))
     expected = "no other process to have it locked" if code in _HELD else _A_USABLE_DISK
     name = getattr(problem, "sqlite_errorname", "")
     return StoreProblem(f"{path} cannot be opened: {problem}{name and f' ({name})'}; expected {expected}")

@@ -1,1 +1,1 @@
-"""The topics log: what topics there are, kept once for all nodes and over restarts."""
+"""The topics log: the topics of the cluster, shared by all nodes and kept across restarts."""

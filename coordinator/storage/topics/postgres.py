@@ -1,4 +1,4 @@
-"""The topics log in PostgreSQL. Every node hears at once of what another has stored there."""
+"""The topics log in PostgreSQL. Every node is notified of changes by another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rejoin.coordinator.storage.topics.base import TopicsNotStored, as_text, cha
 from rejoin.protocol.errors import ErrorCode
 
 TOPICS_CHANGED: Final = "topics"
-"""What is notified when there is something new to read."""
+"""The payload of the notification that topics have changed."""
 
 _READ = "SELECT version, record FROM topics_log WHERE version > $1 ORDER BY version"
 # The key lets only one of two that come at once have the next version; a version behind was had long ago.

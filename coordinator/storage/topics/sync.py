@@ -1,4 +1,4 @@
-"""Between a node's core and the topics log: carries changes there and back, and catches up with what others changed."""
+"""Synchronizes a node's core with the topics log: stores its changes and reads those of other nodes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
 from rejoin.protocol.errors import ErrorCode
 
 COMPACT_EVERY: Final = 500
-"""Changes after which one row takes the place of all."""
+"""Number of changes after which one row replaces them all."""
 
 
 class TopicsState(Protocol):
-    """What is asked of a node's core."""
+    """What this module reads of a node's core."""
 
     @property
     def topics_version(self) -> int:
-        """The version of the log that it has taken in."""
+        """The version of the log that the core has applied."""
 
     def topics_records(self) -> TopicsRecords:
         """All topics, as records."""
@@ -42,12 +42,12 @@ class TopicsSync:
         self._logger: Any = structlog.get_logger("coordinator").bind()
 
     async def catch_up(self) -> None:
-        """Take in what the log has got. Raises :class:`TopicsNotStored` where it cannot be read."""
+        """Read the changes from the log. Raises :class:`TopicsNotStored` where it cannot be read."""
         async with self._one_at_a_time:
             self._hand_in(await self._log.read(self._node().topics_version))
 
     def catch_up_soon(self) -> None:
-        """Something may have changed: catch up soon. Where that fails, the next time does it."""
+        """The log may have changed: catch up soon. A failure is left to the next call."""
         self._stale = True
         if self._catching_up is None:
             self._catching_up = asyncio.get_running_loop().create_task(self._catch_up_quietly())
@@ -95,7 +95,7 @@ class TopicsSync:
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Finish what is under way, but do not wait long for it."""
+        """Finish what is in flight, with a short timeout."""
         tasks = [*self._tasks, *([self._catching_up] if self._catching_up is not None else [])]
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=2.0)
