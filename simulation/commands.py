@@ -39,9 +39,9 @@ def run(
     seed: int | None = None,
     html: Path | None = None,
     journal: Path | None = None,
-    compare: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True)] = (),
-    quiet: bool = False,
-    plain: bool = False,
+    compare: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True, show_default=False)] = (),
+    quiet: Annotated[bool, Parameter(negative=())] = False,
+    plain: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Play a scenario: its timeline, and a summary.
 

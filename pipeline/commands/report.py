@@ -35,7 +35,7 @@ def report(
     *,
     out: Path,
     kind: Literal["journal", "parquet", "log"] | None = None,
-    group: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True)] = (),
+    group: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True, show_default=False)] = (),
     groups: int = MOST_GROUPS,
     timezone: str = "UTC",
     master: str | None = None,

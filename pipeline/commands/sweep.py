@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -32,7 +33,7 @@ def sweep(
     master: str | None = None,
     seeds: str | None = None,
     top: int = 12,
-    again: bool = False,
+    again: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Play a scenario with every combination of values and every seed, on Spark, and rank the settings.
 

@@ -52,10 +52,10 @@ class Stopped(Exception):
 
 def watch(
     *,
-    from_: Annotated[tuple[str, ...], Parameter(name="--from", negative="")] = (),
-    journal: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    from_: Annotated[tuple[str, ...], Parameter(name="--from", negative="", show_default=False)] = (),
+    journal: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
     out: Path | None = None,
-    once: bool = False,
+    once: Annotated[bool, Parameter(negative=())] = False,
     every: float = 1.0,
     lost: Literal["skip", "fail"] = "skip",
     master: str | None = None,

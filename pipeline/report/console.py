@@ -27,7 +27,7 @@ def show(report: Report, console: Console, *, page: Path | None, tables: Path | 
     # Groups without a chart are only named in the index, with the worst that was found in them.
     unshown = sum(row.get("worst") is not None for row in report.others)
     if not found and not unshown:
-        console.print(Text("\nNothing to complain about: no rule found a cause that a setting would mend.", "green"))
+        console.print(Text("\nNo findings: no rule found a cause that a setting would change.", "green"))
     for group, row in found[:MOST]:
         console.print()
         console.print(_finding(group, row, several))
@@ -90,7 +90,7 @@ def brief(report: Report, console: Console, most: int) -> None:
     """The findings' titles and what to do, a few lines each."""
     found: Sequence[tuple[GroupReport, Row]] = in_order(report)
     if not found:
-        console.print(Text("Nothing to complain about: no rule found a cause that a setting would mend.", "green"))
+        console.print(Text("No findings: no rule found a cause that a setting would change.", "green"))
     several = naming(report)
     for group, row in found[:most]:
         where = f"{several(group)}: " if several else ""

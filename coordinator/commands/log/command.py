@@ -38,7 +38,7 @@ def dump(
     *,
     data: Path | None = None,
     store: str | None = None,
-    partition: Annotated[tuple[int, ...], Parameter(negative=())] = (),
+    partition: Annotated[tuple[int, ...], Parameter(negative=(), show_default=False)] = (),
     only: Literal["offsets", "group-metadata"] | None = None,
     partitions: int = _PARTITIONS,
 ) -> int:
