@@ -57,11 +57,17 @@ def _files(root: Path, name: str) -> Iterator[Path]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    left: list[ast.AST] = [ast.parse(path.read_bytes())]
+    while left:
+        node = left.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            left += node.orelse  # what only a type checker imports is never run
+        else:
+            left += ast.iter_child_nodes(node)
 
 
 def _name_of(root: Path, path: Path) -> str:
