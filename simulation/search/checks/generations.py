@@ -38,7 +38,7 @@ def a_completed_generation_is_forgotten(observed: Observations, step: ObservedSt
         if isinstance(event, RebalanceCompleted):
             observed.completed[event.group_id] = max(event.generation, observed.completed.get(event.group_id, 0))
         elif isinstance(event, GroupLoaded) and observed.leads_in_truth(step.node, event.group_id):
-            # Whoever was asleep while it read may know less, and can write nothing of it.
+            # A node that was asleep while it read may know less, and cannot write any of it.
             complete = observed.completed.get(event.group_id, 0)
             if event.generation < complete:
                 yield f"{event.group_id}: loaded as {event.generation}, but {complete} was complete"
