@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rejoin.coordinator.diagram import state_diagram
+from rejoin.coordinator.state_diagram import state_diagram
 from rejoin.protocol.registry import APIS, Api
 from tests.docs.texts import TEXTS
 from tests.paths import ROOT

@@ -56,7 +56,7 @@ SERVICE = (
     "coordinator.core",
     "coordinator.config",
     "coordinator.leadership",
-    "coordinator.pending",
+    "coordinator.pending_reply",
     "coordinator.storage",
 )
 
@@ -110,7 +110,7 @@ MAY_IMPORT = {
     "coordinator.storage.postgres": ("protocol", "coordinator.storage"),
     "coordinator.storage": ("protocol", "journal.file_lock", "coordinator.storage", "coordinator.core"),
     "coordinator.leadership": ("protocol", "coordinator.leadership", "coordinator.core", "coordinator.storage"),
-    "coordinator.pending": ("protocol",),
+    "coordinator.pending_reply": ("protocol",),
     "coordinator.control": (
         "protocol",
         "journal",
@@ -118,7 +118,7 @@ MAY_IMPORT = {
         "coordinator.control",
         "coordinator.core",
         "coordinator.config",
-        "coordinator.pending",
+        "coordinator.pending_reply",
         "coordinator.storage",
     ),
     "coordinator.control.evidence": ("journal", "transcript", "coordinator.control", "coordinator.config"),
@@ -148,7 +148,7 @@ MAY_IMPORT = {
         "coordinator.control",
         "coordinator.core",
         "coordinator.config",
-        "coordinator.pending",
+        "coordinator.pending_reply",
         "coordinator.service",
         "coordinator.storage",
     ),

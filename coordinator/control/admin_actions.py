@@ -17,7 +17,7 @@ from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import Context, Millis, Received, RecordsWritten, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
-from rejoin.coordinator.pending import PendingReply
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.coordinator.storage.memory import LogSnapshot, MemoryLog
 from rejoin.protocol.errors import ErrorCode

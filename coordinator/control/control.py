@@ -17,7 +17,7 @@ from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFe
 from rejoin.coordinator.control.timing import ClockDriver
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.pending import PendingReply
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.protocol.message import Request
 from rejoin.transcript.recording import RecordedNode, StepRecorder

@@ -10,7 +10,7 @@ from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.fault_rules import Fault, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import Context, Millis
-from rejoin.coordinator.pending import NoReply, PendingReply
+from rejoin.coordinator.pending_reply import NoReply, PendingReply
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.transcript.recording import Interception, StepRecorder

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from rejoin.coordinator.core.inputs import Broker, Context, Input
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.pending import PendingReply
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.protocol.message import Request
 from rejoin.protocol.types import TopicPartition
 

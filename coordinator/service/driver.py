@@ -30,7 +30,7 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.leadership.base import FOREVER, Leadership, steady_ms
 from rejoin.coordinator.leadership.sole_leader import SoleLeader
-from rejoin.coordinator.pending import PendingReply
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.base import OffsetsLog, StoreProblem

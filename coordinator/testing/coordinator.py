@@ -22,7 +22,7 @@ from rejoin.coordinator.control.timing import Advance
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.views import GroupView, TopicView
-from rejoin.coordinator.pending import NoReply
+from rejoin.coordinator.pending_reply import NoReply
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options
 from rejoin.coordinator.storage.memory import MemoryLog

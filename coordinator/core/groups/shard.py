@@ -25,7 +25,7 @@ from rejoin.coordinator.core.offsets.expiry import expired_partitions
 from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore
 from rejoin.coordinator.core.offsets.transactions import end_transaction
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
-from rejoin.coordinator.core.runtime.hosted_machine import StateMachine
+from rejoin.coordinator.core.runtime.state_machine import StateMachine
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause, GroupCreated, GroupDeleted, GroupLoaded

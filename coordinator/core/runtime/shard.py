@@ -12,7 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from rejoin.coordinator.core.effects import Append, ReadLog
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, AppendInFlight, ShardLog
-from rejoin.coordinator.core.runtime.hosted_machine import StateMachine
+from rejoin.coordinator.core.runtime.state_machine import StateMachine
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import AppendFailed, PartitionElected, PartitionLoaded, PartitionResigned

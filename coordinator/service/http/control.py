@@ -27,7 +27,7 @@ from rejoin.coordinator.control.fault_rules import Body, Fault, FaultRule
 from rejoin.coordinator.control.timing import Advance
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, Timeout
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.pending import PendingReply
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field_errors, one_error
 from rejoin.coordinator.service.http.server import CONTROL, check_content_type
 from rejoin.protocol.message import Request

@@ -20,7 +20,7 @@ import structlog
 from aiohttp import web
 
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.pending import NoReply, PendingReply
+from rejoin.coordinator.pending_reply import NoReply, PendingReply
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.cluster_views import resign
 from rejoin.coordinator.service.http.problems import Problem, one_error

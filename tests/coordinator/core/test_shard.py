@@ -8,9 +8,9 @@ from enum import IntEnum
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append, ReadLog
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog
-from rejoin.coordinator.core.runtime.hosted_machine import StateMachine
 from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.runtime.shards import Shards
+from rejoin.coordinator.core.runtime.state_machine import StateMachine
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode

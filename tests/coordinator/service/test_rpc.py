@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.pending import PendingReply
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service import driver
 from rejoin.protocol.registry import APIS, BY_NAME, Api
 from tests.coordinator.service.helpers import START, Harness, join, sync
