@@ -225,12 +225,12 @@ async def node(options: Options) -> AsyncIterator[Commit]:
     context = Context(api_version=8)
 
     async def commit(committer: int, number: int) -> None:
-        place = OffsetCommitRequestPartition(partition_index=0, committed_offset=number, committed_metadata="")
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=number, committed_metadata="")
         request = OffsetCommitRequest(
             group_id=group(committer),
             generation_id_or_member_epoch=-1,
             member_id="",
-            topics=(OffsetCommitRequestTopic(name="orders", partitions=(place,)),),
+            topics=(OffsetCommitRequestTopic(name="orders", partitions=(partition,)),),
         )
         while True:
             answer: Any = await app.runtime.submit(request, context).answer()
@@ -269,9 +269,9 @@ async def per_second(commit: Commit) -> float:
 
 async def _measure(makers: dict[str, Callable[[int], Any]]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in makers}
-    for turn in range(ROUNDS):
+    for run in range(ROUNDS):
         for name, make in makers.items():
-            async with make(turn) as commit:
+            async with make(run) as commit:
                 gc.collect()
                 found[name].append(await per_second(commit))
     return found
@@ -288,22 +288,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, running_server() as server:
         root = Path(name)
 
-        def folder(turn: int) -> Path:
-            made = root / str(turn)
+        def folder(run: int) -> Path:
+            made = root / str(run)
             made.mkdir(exist_ok=True)
             return made
 
         stores: dict[str, dict[str, Callable[[int], Any]]] = {
             "SQLite": {
-                "bare": lambda turn: bare_sqlite(folder(turn)),
-                "log": lambda turn: log_sqlite(folder(turn)),
-                "node": lambda turn: node(Options(data=folder(turn) / "node", topics=topics, listen=False)),
+                "bare": lambda run: bare_sqlite(folder(run)),
+                "log": lambda run: log_sqlite(folder(run)),
+                "node": lambda run: node(Options(data=folder(run) / "node", topics=topics, listen=False)),
             },
             "PostgreSQL": {
-                "bare": lambda turn: bare_postgres(server.url(f"bare_{turn}")),
-                "pipelined": lambda turn: bare_postgres(server.url(f"pipelined_{turn}"), pipelined=True),
-                "log": lambda turn: log_postgres(server.url(f"log_{turn}")),
-                "node": lambda turn: node(Options(store=server.url(f"node_{turn}"), topics=topics, listen=False)),
+                "bare": lambda run: bare_postgres(server.url(f"bare_{run}")),
+                "pipelined": lambda run: bare_postgres(server.url(f"pipelined_{run}"), pipelined=True),
+                "log": lambda run: log_postgres(server.url(f"log_{run}")),
+                "node": lambda run: node(Options(store=server.url(f"node_{run}"), topics=topics, listen=False)),
             },
         }
         for store, makers in stores.items():

@@ -17,7 +17,7 @@ from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.http_load import Measured, aiohttp_app, hammer, http_post, on_last_core, served
+from benchmarks.http_load import LoadResult, aiohttp_app, hammer, http_post, on_last_core, served
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service import logs
@@ -101,13 +101,13 @@ def _member_id(port: int) -> str:
     return member_id
 
 
-def measure() -> dict[str, list[Measured]]:
+def measure() -> dict[str, list[LoadResult]]:
     """Every server's rounds."""
     starts = {"constant": start_constant, "messages": start_messages, "service": start_service}
     with ExitStack() as stack:
         servers = {name: stack.enter_context(served(start)) for name, start in starts.items()}
         request = _request(_member_id(servers["service"].port))
-        found: dict[str, list[Measured]] = {name: [] for name in servers}
+        found: dict[str, list[LoadResult]] = {name: [] for name in servers}
         with on_last_core():
             for _ in range(ROUNDS):
                 for name, server in servers.items():

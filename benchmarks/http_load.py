@@ -81,19 +81,19 @@ def served(start: Start) -> Iterator[ServerProcess]:
 def _serve(start: Start, pipe: Connection, core: int) -> None:
     os.sched_setaffinity(0, {core})
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve_until_told(start, pipe))
+        runner.run(_serve_until_stopped(start, pipe))
 
 
-async def _serve_until_told(start: Start, pipe: Connection) -> None:
+async def _serve_until_stopped(start: Start, pipe: Connection) -> None:
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(16_384)
     listener.setblocking(False)
     kept = await start(listener)
     pipe.send(listener.getsockname()[1])
-    told = asyncio.Event()
-    asyncio.get_running_loop().add_reader(pipe.fileno(), told.set)
-    await told.wait()
+    stop_requested = asyncio.Event()
+    asyncio.get_running_loop().add_reader(pipe.fileno(), stop_requested.set)
+    await stop_requested.wait()
     del kept
 
 
@@ -147,7 +147,7 @@ class _Client(asyncio.Protocol):
 
 
 @dataclass(slots=True)
-class Measured:
+class LoadResult:
     """What one round of load found."""
 
     per_second: float
@@ -155,7 +155,7 @@ class Measured:
     answer: bytes
 
 
-async def _hammer(port: int, request: bytes, connections: int, seconds: float, server: ServerProcess) -> Measured:
+async def _hammer(port: int, request: bytes, connections: int, seconds: float, server: ServerProcess) -> LoadResult:
     loop = asyncio.get_running_loop()
     counted = [0]
     clients: list[_Client] = []
@@ -169,10 +169,10 @@ async def _hammer(port: int, request: bytes, connections: int, seconds: float, s
     for client in clients:
         client.transport.abort()
     await asyncio.sleep(0.05)
-    return Measured(answered / took, used / max(answered, 1) * 1e6, clients[0].first)
+    return LoadResult(answered / took, used / max(answered, 1) * 1e6, clients[0].first)
 
 
-def hammer(server: ServerProcess, request: bytes, connections: int = 64, seconds: float = 1.0) -> Measured:
+def hammer(server: ServerProcess, request: bytes, connections: int = 64, seconds: float = 1.0) -> LoadResult:
     """Put a server under load from this process, on the other core."""
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_hammer(server.port, request, connections, seconds, server))

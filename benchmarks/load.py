@@ -150,7 +150,7 @@ def sqlite(folder: Path) -> _Store:
 # --- PostgreSQL
 
 
-class _Compacted(Observer):
+class _CompactionObserver(Observer):
     """Waits for the end of a compaction."""
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ def postgresql(url: str) -> _Store:
             await compact()
 
     async def compact() -> None:
-        database, compacted = Database(url), _Compacted()
+        database, compacted = Database(url), _CompactionObserver()
         log = PostgresLog(database, 1, compacted)
         await log.start()
         async with database.acquire() as connection:

@@ -78,7 +78,7 @@ class _Member(asyncio.Protocol):
 
 
 @dataclass(slots=True)
-class Released:
+class ReleaseTimes:
     """What became of one group. Seconds are the processor's unless they say otherwise."""
 
     members: int
@@ -141,7 +141,7 @@ async def _form(server: ServerProcess, members: list[_Member]) -> list[dict[str,
     return joined
 
 
-async def _release(server: ServerProcess, count: int) -> Released:
+async def _release(server: ServerProcess, count: int) -> ReleaseTimes:
     empty = server.resident_bytes()
     members = await _connect(server.port, count)
     formed = await _form(server, members)
@@ -164,7 +164,7 @@ async def _release(server: ServerProcess, count: int) -> Released:
     assert all(answer["errorCode"] == 0 for answer in synced)
     for member in members:
         member.transport.abort()
-    return Released(
+    return ReleaseTimes(
         members=count,
         resident_bytes=memory,
         parking_cpu=parked_cpu - cpu,
@@ -188,10 +188,10 @@ async def _until_parked(port: int, count: int) -> None:
         await asyncio.sleep(0.1)
 
 
-def measure() -> list[Released]:
+def measure() -> list[ReleaseTimes]:
     """A group of each size, each in a service of its own."""
     _open_files()
-    found: list[Released] = []
+    found: list[ReleaseTimes] = []
     for size in SIZES:
         with (
             served(start_service) as server,

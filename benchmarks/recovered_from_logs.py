@@ -22,11 +22,11 @@ from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event as CoreEvent
-from rejoin.pipeline.reading.broker_logs.lines import Broken
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
-from rejoin.pipeline.reading.broker_logs.rounds import Asked
+from rejoin.pipeline.reading.broker_logs.rounds import SourcedExchange
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 from rejoin.pipeline.reading.request_log import LoggedExchange
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
@@ -127,16 +127,16 @@ def written(emitted: Iterable[EmittedEvent], version: tuple[int, int]) -> dict[i
 def read(logs: dict[int, list[bytes]], requests: dict[int, list[bytes]]) -> tuple[list[EventRow], int]:
     """What the pipeline makes of server logs and request logs, and how many lines it could not read."""
     statements: dict[str, list[Statement]] = {}
-    asked: dict[str, list[Asked]] = {}
+    asked: dict[str, list[SourcedExchange]] = {}
     broken = 0
     for node, lines in (*logs.items(), *requests.items()):
         name = f"broker-{node}.log"
         for found in LogFile(name, str(node)).statements(lines):
-            if isinstance(found, Broken):
+            if isinstance(found, BrokenLine):
                 broken += 1
             elif isinstance(found, LoggedExchange):
                 if found.group_id is not None:
-                    asked.setdefault(found.group_id, []).append(Asked(found, str(node), name))
+                    asked.setdefault(found.group_id, []).append(SourcedExchange(found, str(node), name))
             elif found.group is not None:
                 statements.setdefault(found.group, []).append(found)
     events: list[EventRow] = []
@@ -252,7 +252,11 @@ class Score:
         self.count("before", sorted(event.members_before), sorted(recovered.get("members_before", ["?"])))
         self.count("leader", event.leader, recovered.get("leader"))
         owned = recovered.get("owned_after")
-        self.count("owned", _owned(event.owned_after), owned and sorted(owned, key=lambda place: tuple(place.values())))
+        self.count(
+            "owned",
+            _owned(event.owned_after),
+            owned and sorted(owned, key=lambda owned_partition: tuple(owned_partition.values())),
+        )
 
 
 def _ended(event: EventRow | None) -> object:

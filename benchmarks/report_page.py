@@ -96,7 +96,7 @@ def sample(partitions: int = PARTITIONS, rebalances: int = REBALANCES, consumers
         end,
         rebalances=rows,
         owners=owners,
-        places=[("orders", partition) for partition in range(partitions)],
+        partitions=[("orders", partition) for partition in range(partitions)],
         held=intervals,
         closed_ms=closed,
         stops=stops,

@@ -140,8 +140,8 @@ async def _time() -> float:
         assert not joining.done()
         await coordinator.advance(1)
         await joining
-        place = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata=None)
-        topic = OffsetCommitRequestTopic(name="orders", partitions=(place,))
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata=None)
+        topic = OffsetCommitRequestTopic(name="orders", partitions=(partition,))
         await coordinator.call(OffsetCommitRequest(group_id="batch", member_id="", topics=(topic,)))
         await coordinator.advance(_WEEK_MS + 600_000)
         assert await coordinator.group("batch") is None

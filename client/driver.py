@@ -23,8 +23,8 @@ from rejoin.client.core.effects import (
     CommitDone,
     Effect,
     OffsetsFound,
+    PollFailed,
     PollReturned,
-    Raised,
     Send,
 )
 from rejoin.client.core.errors import KafkaError
@@ -210,7 +210,7 @@ class Driver:
             case PollReturned():
                 if self._poll is not None and not self._poll.done():
                     self._poll.set_result(effect)
-            case Raised():
+            case PollFailed():
                 if self._poll is not None and not self._poll.done():
                     self._poll.set_exception(effect.error)
             case CallListener():

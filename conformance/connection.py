@@ -21,7 +21,7 @@ API_VERSIONS: Final = 18
 Address: TypeAlias = tuple[str, int]
 
 
-class Closed(Exception):
+class ConnectionClosed(Exception):
     """The broker closed the connection instead of answering."""
 
 
@@ -35,7 +35,7 @@ class _Connection:
 
 
 @dataclass
-class Asked:
+class SentRequest:
     """A request that was sent, and its answer once it is there."""
 
     number: int
@@ -66,7 +66,7 @@ class Wire:
         version: int,
         body: wire.Json,
         claimed: int | None = None,
-    ) -> Asked:
+    ) -> SentRequest:
         """Send a request; returns once it is written."""
         correlation_id = next(self._correlation_ids)
         frame = wire.encode(key, version, correlation_id, client, body, claimed)
@@ -75,7 +75,7 @@ class Wire:
         connection.writer.write(struct.pack(">i", len(frame)) + frame)
         await connection.writer.drain()
         readable = version if claimed in (None, version) or key != API_VERSIONS else 0
-        asked = Asked(number, client, broker, key, readable, asyncio.Future())  # type: ignore[arg-type]
+        asked = SentRequest(number, client, broker, key, readable, asyncio.Future())  # type: ignore[arg-type]
         asked.answer = asyncio.create_task(self._answer(connection, asked, correlation_id))
         return asked
 
@@ -84,17 +84,17 @@ class Wire:
         for connection in self._all:
             connection.writer.close()
 
-    async def _answer(self, connection: _Connection, asked: Asked, correlation_id: int) -> wire.Json:
+    async def _answer(self, connection: _Connection, asked: SentRequest, correlation_id: int) -> wire.Json:
         try:
             (length,) = struct.unpack(">i", await connection.reader.readexactly(4))
             frame = await connection.reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError):
             asked.answered_at = self._clock()
-            raise Closed from None
+            raise ConnectionClosed from None
         asked.answered_at = self._clock()
         (got,) = struct.unpack(">i", frame[:4])
         if got != correlation_id:
-            raise Closed(f"answer {got} to request {correlation_id}")
+            raise ConnectionClosed(f"answer {got} to request {correlation_id}")
         self._free[asked.client, asked.broker].append(connection)
         return wire.decode(asked.api_key, asked.version, frame)
 

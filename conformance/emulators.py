@@ -96,11 +96,11 @@ async def play_there(start: Start, only: str) -> Tally:
     """The scripts, each on an emulator of its own: some requests bring one down."""
     golden = recorded()
     tally = Tally()
-    turns = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(script: Script) -> None:
         name = f"{script.subject}/{script.name}"
-        async with turns:
+        async with slots:
             try:
                 async with start() as addresses:
                     target = await look(addresses)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from conformance import wire
-from conformance.connection import Address, Asked, Closed, Wire
+from conformance.connection import Address, ConnectionClosed, SentRequest, Wire
 from conformance.fill import Asking, Client, fill
 from conformance.names import Names
 from conformance.script import COMMANDS, Script, Step
@@ -78,7 +78,7 @@ class Player:
         self._start = 0.0
         self._wire = Wire(target.addresses, self._elapsed)
         self._clients: dict[str, Client] = {}
-        self._open: dict[str, deque[Asked]] = {}
+        self._open: dict[str, deque[SentRequest]] = {}
         self._lines: list[tuple[float, int, wire.Json]] = []
         self._given: list[tuple[str, str]] = []
         self._number = 0
@@ -160,12 +160,12 @@ class Player:
         api = next(api for api, one in BY_NAME.items() if one.key == asked.api_key)
         await self._settle(self._client(name), api, asked, expected)
 
-    async def _settle(self, client: Client, api: str, asked: Asked, expected: str | None) -> None:
+    async def _settle(self, client: Client, api: str, asked: SentRequest, expected: str | None) -> None:
         """Wait for an answer, and let the client learn from it."""
         waiting = self._open[client.name]
         try:
             answer = await asyncio.wait_for(asyncio.shield(asked.answer), self._target.patience)
-        except Closed:
+        except ConnectionClosed:
             waiting.remove(asked)
             if expected != "CLOSED":
                 self._complain(f"{client.name}'s {api} was not answered, the connection was closed")
@@ -177,7 +177,7 @@ class Player:
             self._complain(f"{client.name}'s {api} was answered {error_of(answer)}, not {expected}: {answer}")
         client.learn(api, answer)
 
-    def _answered(self, asked: Asked, api: str, body: wire.Json, done: asyncio.Task[wire.Json]) -> None:
+    def _answered(self, asked: SentRequest, api: str, body: wire.Json, done: asyncio.Task[wire.Json]) -> None:
         if done.cancelled():
             return
         problem = done.exception()
@@ -187,7 +187,7 @@ class Player:
             if api == "JoinGroup" and not body["memberId"] and done.result()["memberId"]:
                 prefix = body.get("groupInstanceId")
                 self._given.append((done.result()["memberId"], asked.client if prefix is None else prefix))
-        elif isinstance(problem, Closed):
+        elif isinstance(problem, ConnectionClosed):
             line = {"n": asked.number, "api": api, "closed": True}
         else:
             line = {"n": asked.number, "api": api, "unreadable": repr(problem)}

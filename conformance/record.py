@@ -100,10 +100,10 @@ class Recorder:
                 await surroundings.deny(wanted.deny)
             target = Target(cluster.addresses, versions, wanted.topics, partitions, surroundings)
             await Player(WARM_UP, target).play()
-            turns = asyncio.Semaphore(1 if wanted.alone else AT_ONCE)
+            slots = asyncio.Semaphore(1 if wanted.alone else AT_ONCE)
 
             async def one(script: Script) -> None:
-                async with turns:
+                async with slots:
                     await self._one(script, target)
                     if wanted.alone:
                         await surroundings.restore()

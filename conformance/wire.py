@@ -78,7 +78,7 @@ def has_field(key: int, version: int, *path: str) -> bool:
     return True
 
 
-class _Known(typing.NamedTuple):
+class _WireField(typing.NamedTuple):
     json_name: str
     field: Field[Any]
     kind: str | None
@@ -87,7 +87,7 @@ class _Known(typing.NamedTuple):
 
 
 @cache
-def _fields(schema: type[Any]) -> tuple[_Known, ...]:
+def _fields(schema: type[Any]) -> tuple[_WireField, ...]:
     hints = typing.get_type_hints(schema)
     known = []
     for one in fields(schema):
@@ -97,7 +97,7 @@ def _fields(schema: type[Any]) -> tuple[_Known, ...]:
         if kind is not None and kind.startswith("timedelta"):
             name += "Ms"
         hint = hints[one.name]
-        known.append(_Known(name, one, kind, _dataclass_in(hint), _is_tuple(hint)))
+        known.append(_WireField(name, one, kind, _dataclass_in(hint), _is_tuple(hint)))
     return tuple(known)
 
 
@@ -126,7 +126,7 @@ def _build(schema: Any, body: Json, path: str) -> Any:
     return schema(**values)
 
 
-def _value(one: _Known, value: Any, where: str) -> Any:
+def _value(one: _WireField, value: Any, where: str) -> Any:
     if value is None:
         return None
     if one.many:
@@ -134,7 +134,7 @@ def _value(one: _Known, value: Any, where: str) -> Any:
     return _scalar(one, value, where)
 
 
-def _scalar(one: _Known, value: Any, where: str) -> Any:
+def _scalar(one: _WireField, value: Any, where: str) -> Any:
     if one.inner is not None:
         return _build(one.inner, value, where)
     match one.kind:
@@ -153,13 +153,13 @@ def _plain(message: Any) -> Any:
     return {one.json_name: _plain_value(one, getattr(message, one.field.name)) for one in _fields(message.__class__)}
 
 
-def _plain_value(one: _Known, value: Any) -> Any:
+def _plain_value(one: _WireField, value: Any) -> Any:
     if one.many and value is not None:
         return [_plain_scalar(one, item) for item in value]
     return _plain_scalar(one, value)
 
 
-def _plain_scalar(one: _Known, value: Any) -> Any:
+def _plain_scalar(one: _WireField, value: Any) -> Any:
     if value is None:
         return ZERO_UUID if one.kind == "uuid" else None
     if one.inner is not None:

@@ -27,7 +27,7 @@ def read_lines(
     Where a directory holds several streams they come one after the other, in order of their names. A half last line of
     an open segment is left out. Anything else that is broken raises :class:`JournalError`.
     """
-    return (placed.line for placed in islice(_placed_lines(directory, after, source, node), limit))
+    return (placed.line for placed in islice(_numbered_lines(directory, after, source, node), limit))
 
 
 def read_journal(
@@ -40,7 +40,7 @@ def read_journal(
     node: str | None = None,
 ) -> Iterator[JournalRow]:
     """The same rows with their typed events; see :func:`read_lines`."""
-    for path, number, line in islice(_placed_lines(directory, after, source, node), limit):
+    for path, number, line in islice(_numbered_lines(directory, after, source, node), limit):
         try:
             yield schema.read(line.text)
         except ValidationError as problem:
@@ -49,19 +49,19 @@ def read_journal(
             raise JournalError(path, number, f"{where}: {first['msg']}") from None
 
 
-class _Placed(NamedTuple):
+class _NumberedLine(NamedTuple):
     path: Path
     number: int
     line: JournalLine
 
 
-def _placed_lines(directory: Path | str, after: int, source: str | None, node: str | None) -> Iterator[_Placed]:
+def _numbered_lines(directory: Path | str, after: int, source: str | None, node: str | None) -> Iterator[_NumberedLine]:
     for stream in sorted({segment.stream for segment in segments(directory)}):
         if (source is None or stream.source == source) and (node is None or stream.node == node):
             yield from _stream_lines(directory, stream, after)
 
 
-def _stream_lines(directory: Path | str, stream: StreamName, after: int) -> Iterator[_Placed]:
+def _stream_lines(directory: Path | str, stream: StreamName, after: int) -> Iterator[_NumberedLine]:
     mine = [segment for segment in segments(directory) if segment.stream == stream]
     begin = max((index for index, segment in enumerate(mine) if segment.first <= after + 1), default=0)
     expected: int | None = None
@@ -74,4 +74,4 @@ def _stream_lines(directory: Path | str, stream: StreamName, after: int) -> Iter
                 raise JournalError(segment.path, number, f"row {seq} where row {expected} was to come")
             expected = seq + 1
             if seq > after:
-                yield _Placed(segment.path, number, JournalLine(seq, text))
+                yield _NumberedLine(segment.path, number, JournalLine(seq, text))

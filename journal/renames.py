@@ -17,7 +17,7 @@ from rejoin.journal.envelope import SCHEMA_VERSION
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Renamed(NamedTuple):
+class Rename(NamedTuple):
     """How an event of an older version is read: its name now, its fields by their old names, and what it lacks
     where it has a partition."""
 
@@ -30,35 +30,35 @@ _OFFSETS_LOG: Final = {"topic": "__consumer_offsets"}
 _IN_MEMBERS: Final = {"members": "member_count"}
 _POSITIONS: Final = {"offsets": "positions"}
 
-RENAMES: Final[dict[int, dict[str, Renamed]]] = {
+RENAMES: Final[dict[int, dict[str, Rename]]] = {
     1: {
-        "group_created": Renamed("group_created", {"partition": "offsets_partition"}),
-        "group_loaded": Renamed("group_loaded", {"partition": "offsets_partition", "offsets": "offset_count"}),
-        "group_deleted": Renamed("group_deleted", {"why": "reason", "offsets": "offset_count"}),
-        "rebalance_delay_extended": Renamed("rebalance_delay_extended", _IN_MEMBERS),
-        "assignment_received": Renamed("assignment_received", {**_IN_MEMBERS, "static_members": "static_member_count"}),
-        "offsets_deleted": Renamed("offsets_deleted", {"why": "reason"}),
-        "partition_elected": Renamed("partition_elected", added=_OFFSETS_LOG),
-        "partition_loaded": Renamed("partition_loaded", added=_OFFSETS_LOG),
-        "partition_resigned": Renamed("partition_resigned", added=_OFFSETS_LOG),
-        "append_failed": Renamed("append_failed", added=_OFFSETS_LOG),
-        "core_failed": Renamed("core_failed", added=_OFFSETS_LOG),
-        "topic_created": Renamed("topic_created", {"partitions": "partition_count"}),
-        "topic_grown": Renamed(
+        "group_created": Rename("group_created", {"partition": "offsets_partition"}),
+        "group_loaded": Rename("group_loaded", {"partition": "offsets_partition", "offsets": "offset_count"}),
+        "group_deleted": Rename("group_deleted", {"why": "reason", "offsets": "offset_count"}),
+        "rebalance_delay_extended": Rename("rebalance_delay_extended", _IN_MEMBERS),
+        "assignment_received": Rename("assignment_received", {**_IN_MEMBERS, "static_members": "static_member_count"}),
+        "offsets_deleted": Rename("offsets_deleted", {"why": "reason"}),
+        "partition_elected": Rename("partition_elected", added=_OFFSETS_LOG),
+        "partition_loaded": Rename("partition_loaded", added=_OFFSETS_LOG),
+        "partition_resigned": Rename("partition_resigned", added=_OFFSETS_LOG),
+        "append_failed": Rename("append_failed", added=_OFFSETS_LOG),
+        "core_failed": Rename("core_failed", added=_OFFSETS_LOG),
+        "topic_created": Rename("topic_created", {"partitions": "partition_count"}),
+        "topic_grown": Rename(
             "topic_grown", {"partitions": "partition_count", "previous_partitions": "previous_partition_count"}
         ),
-        "topic_deleted": Renamed("topic_deleted", {"partitions": "partition_count"}),
-        "generation_joined": Renamed("generation_joined", _IN_MEMBERS),
-        "assignment_computed": Renamed("assignment_computed", {**_IN_MEMBERS, "partitions": "partition_count"}),
-        "group_synced": Renamed("group_synced", {"assigned": "partitions"}),
-        "assignment_refused": Renamed("assignment_refused", {"assigned": "partitions"}),
-        "positions_found": Renamed("positions_found", _POSITIONS),
-        "commit_succeeded": Renamed("commit_succeeded", _POSITIONS),
-        "commit_failed": Renamed("commit_failed", _POSITIONS),
-        "group_left": Renamed("group_left", {"told": "notified"}),
-        "consumer_started": Renamed("consumer_started", {"life": "incarnation"}),
-        "done": Renamed("scenario_action", {"what": "action"}),
-        "topic_written": Renamed("topic_written", {"partitions": "partition_count"}),
+        "topic_deleted": Rename("topic_deleted", {"partitions": "partition_count"}),
+        "generation_joined": Rename("generation_joined", _IN_MEMBERS),
+        "assignment_computed": Rename("assignment_computed", {**_IN_MEMBERS, "partitions": "partition_count"}),
+        "group_synced": Rename("group_synced", {"assigned": "partitions"}),
+        "assignment_refused": Rename("assignment_refused", {"assigned": "partitions"}),
+        "positions_found": Rename("positions_found", _POSITIONS),
+        "commit_succeeded": Rename("commit_succeeded", _POSITIONS),
+        "commit_failed": Rename("commit_failed", _POSITIONS),
+        "group_left": Rename("group_left", {"told": "notified"}),
+        "consumer_started": Rename("consumer_started", {"life": "incarnation"}),
+        "done": Rename("scenario_action", {"what": "action"}),
+        "topic_written": Rename("topic_written", {"partitions": "partition_count"}),
     },
 }
 """By schema version and old event name. Events that are not here are read as they are."""

@@ -65,7 +65,7 @@ CAUSE: Final = "cause"
 """The one field that is an object in some events and a word in others; the parts of the object are columns."""
 
 
-class Merged(NamedTuple):
+class MergedColumn(NamedTuple):
     """A column that several fields share: no event has two of them."""
 
     comment: str
@@ -73,22 +73,24 @@ class Merged(NamedTuple):
 
 
 MERGED: Final = {
-    "other_member_id": Merged(
+    "other_member_id": MergedColumn(
         "The other member of the event: the old id that was replaced (static_member_replaced), the refused one"
         " (static_member_restored), the owner of the instance id (member_fenced).",
         ("old_member_id", "refused_member_id", "current_member_id"),
     ),
-    "reason": Merged(
+    "reason": MergedColumn(
         "Why, in words: a consumer's reason to rejoin or leave, why a group or its offsets were deleted, what a"
         " scenario did, the reason a broker's log has in full.",
         ("reason", "action"),
     ),
-    "protocol": Merged("The assignor that was chosen or ran.", ("protocol", "assignor")),
-    "members": Merged(
+    "protocol": MergedColumn("The assignor that was chosen or ran.", ("protocol", "assignor")),
+    "members": MergedColumn(
         "Member ids: of the group at that moment, after the rebalance if completed.", ("members", "members_after")
     ),
-    "offsets": Merged("Committed, refused or found positions: the next record to read.", ("offsets", "positions")),
-    "timeout_ms": Merged(
+    "offsets": MergedColumn(
+        "Committed, refused or found positions: the next record to read.", ("offsets", "positions")
+    ),
+    "timeout_ms": MergedColumn(
         "The longest the join phase may take; max.poll.interval.ms in poll_timeout_exceeded.",
         ("join_timeout_ms", "max_poll_interval_ms"),
     ),

@@ -107,7 +107,7 @@ def computed_map_order(lookups: Sequence[str]) -> list[str]:
             capacity *= 2
     if keys and lookups.index(keys[-1]) < len(lookups) - 1:
         capacity = table_capacity(len(keys), capacity)
-    return [keys[place] for place in sorted(range(len(keys)), key=lambda place: (codes[place] & capacity - 1, -place))]
+    return [keys[index] for index in sorted(range(len(keys)), key=lambda index: (codes[index] & capacity - 1, -index))]
 
 
 def hashed_order(keys: Sequence[_Key], hash_of: Callable[[_Key], int], capacity: int = DEFAULT_CAPACITY) -> list[_Key]:
@@ -118,7 +118,7 @@ def hashed_order(keys: Sequence[_Key], hash_of: Callable[[_Key], int], capacity:
     mask = _capacity_after(codes, capacity) - 1
     # Differs: in tables of 64 and more, Java turns a bucket of more than eight keys into a tree and no longer
     # iterates it by insertion alone. It takes keys chosen to collide; here insertion order holds for them too.
-    return [keys[place] for place in sorted(range(len(keys)), key=lambda place: codes[place] & mask)]
+    return [keys[index] for index in sorted(range(len(keys)), key=lambda index: codes[index] & mask)]
 
 
 def _spread(code: int) -> int:

@@ -20,11 +20,11 @@ def show_record(record: Record) -> str:
             head = f"log  {key.data.group}: generation {group.generation}, {group.protocol}, leader {group.leader}"
             return f"{head}, {members}"
         case OffsetRecord(key=key, value=value):
-            place = f"log  {key.data.group}  {key.data.topic}:{key.data.partition}"
+            name = f"log  {key.data.group}  {key.data.topic}:{key.data.partition}"
             if value is None:
-                return f"{place} is gone"
+                return f"{name} is gone"
             held = f", held by producer {record.producer_id}" if record.producer_id != -1 else ""
-            return f"{place}={value.data.offset}{held}"
+            return f"{name}={value.data.offset}{held}"
         case TransactionMarker():
             return f"log  producer {record.producer_id} {'commits' if record.committed else 'aborts'}"
     raise AssertionError(f"{record!r} is not a record of the offsets log")

@@ -150,10 +150,10 @@ def _measure(who: str, case: Case, repeats: int, limit_seconds: float, memory_gi
         return Result(None, failed=f"over {limit_seconds:g} s", at_least_seconds=limit_seconds)
     if done.returncode != 0 or not done.stdout.strip():
         return Result(None, failed="out of memory" if done.returncode < 0 else f"exit code {done.returncode}")
-    told = json.loads(done.stdout)
-    if "failed" in told:
-        return Result(None, failed=told["failed"])
-    return Result(told["seconds"], told["floor_seconds"], told["peak_bytes"])
+    result = json.loads(done.stdout)
+    if "failed" in result:
+        return Result(None, failed=result["failed"])
+    return Result(result["seconds"], result["floor_seconds"], result["peak_bytes"])
 
 
 def _measure_java(class_path: str, case: Case, limit_seconds: float) -> Result:

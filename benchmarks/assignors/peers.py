@@ -37,7 +37,7 @@ PEERS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass
-class Asked:
+class PeerTask:
     """A question put in the peer's own terms. `ask` is the peer's work alone; `read` makes its answer ours."""
 
     ask: Callable[[], Any]
@@ -50,7 +50,7 @@ def prepare(
     cluster: ClusterView,
     members: Mapping[str, MemberSubscription],
     own_user_data: bool = True,
-) -> Asked:
+) -> PeerTask:
     """Put a question to a peer. Raises KeyError for an assignor that it does not have.
 
     kafka-python writes the user data of `sticky` in a form of its own and cannot read Kafka's. It is given
@@ -58,8 +58,8 @@ def prepare(
     """
     metadata = _Metadata(cluster.partition_counts)
     if peer == "kafka-python":
-        return Asked(_kafka_python(assignor, metadata, members, own_user_data), _read)
-    return Asked(_aiokafka(assignor, metadata, members), _read)
+        return PeerTask(_kafka_python(assignor, metadata, members, own_user_data), _read)
+    return PeerTask(_aiokafka(assignor, metadata, members), _read)
 
 
 class _Metadata:
@@ -95,10 +95,12 @@ def _kafka_python(
 
     asked = []
     for member_id, member in members.items():
-        told = ConsumerProtocolSubscription.decode(encode_subscription(member.subscription, 2))
+        subscription = ConsumerProtocolSubscription.decode(encode_subscription(member.subscription, 2))
         if assignor == "sticky" and member.subscription.user_data and own_user_data:
-            told.user_data = StickyAssignorUserData(*decode_sticky_user_data(member.subscription.user_data)).encode()
-        asked.append(_Member(member_id, member.group_instance_id, told))
+            subscription.user_data = StickyAssignorUserData(
+                *decode_sticky_user_data(member.subscription.user_data)
+            ).encode()
+        asked.append(_Member(member_id, member.group_instance_id, subscription))
     return lambda: found.assign(metadata, asked)
 
 

@@ -100,8 +100,8 @@ def _through_the_wire(
     topics: Sequence[str], user_data: bytes | None, owned: tuple[TopicPartition, ...], generation: int
 ) -> MemberSubscription:
     """As a leader sees it: read from the bytes of a JoinGroup response."""
-    told = Subscription(tuple(topics), user_data, owned, generation)
-    return MemberSubscription(decode_subscription(encode_subscription(told)))
+    subscription = Subscription(tuple(topics), user_data, owned, generation)
+    return MemberSubscription(decode_subscription(encode_subscription(subscription)))
 
 
 def floor_of(answer: Mapping[str, Sequence[tuple[str, int]]]) -> list[list[tuple[str, int]]]:

@@ -98,12 +98,12 @@ def main() -> None:
     limit = asked["memory_limit_bytes"]
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     try:
-        told = measure(asked["who"], asked["assignor"], PROBLEMS[asked["problem"]], asked["event"], asked["repeats"])
+        result = measure(asked["who"], asked["assignor"], PROBLEMS[asked["problem"]], asked["event"], asked["repeats"])
     except MemoryError:
-        told = {"failed": "out of memory"}
+        result = {"failed": "out of memory"}
     except Exception as error:
-        told = {"failed": type(error).__name__}
-    print(json.dumps(told))
+        result = {"failed": type(error).__name__}
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from rejoin.client.assignors import Assignor
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import metadata, poll, quiescence
-from rejoin.client.core.effects import CallDone, CommitDone, Effect, OffsetsFound, PollReturned, Raised
+from rejoin.client.core.effects import CallDone, CommitDone, Effect, OffsetsFound, PollFailed, PollReturned
 from rejoin.client.core.errors import DisconnectError, IllegalStateError, InvalidGroupIdError, KafkaError
 from rejoin.client.core.group import closing, heartbeats, join_attempt, listener, lookup, membership
 from rejoin.client.core.inputs import (
@@ -233,7 +233,7 @@ def _refuse(ctx: StepContext, what: Input) -> None:
     error = IllegalStateError(CLOSED)
     match what:
         case Polled():
-            ctx.emit(Raised(error))
+            ctx.emit(PollFailed(error))
         case CommitAsked():
             ctx.emit(CommitDone(what.token, error))
         case CommittedAsked() | OffsetsAsked() | PositionAsked():
@@ -379,7 +379,7 @@ def _advance(state: ConsumerState, ctx: StepContext) -> None:
         closing.advance(state, ctx)
     if state.poll is not None and state.listener_done is None:
         poll.advance(state, ctx, state.poll)
-    if state.lookup.waiters:
+    if state.lookup.callbacks:
         lookup.ensure(state, ctx)
     if not is_closing and state.subscription.type is not SubscriptionType.NONE:
         metadata.ensure_fresh(state, ctx)

@@ -65,7 +65,7 @@ class PollReturned:
 
 
 @dataclass(slots=True)
-class Raised:
+class PollFailed:
     """The poll ends with an error."""
 
     error: KafkaError
@@ -97,4 +97,6 @@ class CallDone:
     error: KafkaError | None = None
 
 
-Effect: TypeAlias = Send | Cancel | CallListener | PollReturned | Raised | CommitDone | OffsetsFound | CallDone | Event
+Effect: TypeAlias = (
+    Send | Cancel | CallListener | PollReturned | PollFailed | CommitDone | OffsetsFound | CallDone | Event
+)

@@ -75,7 +75,7 @@ class Assigned:
 
 @dataclass(slots=True)
 class Polled:
-    """The user asks for records and waits at most ``timeout_ms``. Answered by ``PollReturned`` or ``Raised``."""
+    """The user asks for records and waits at most ``timeout_ms``. Answered by ``PollReturned`` or ``PollFailed``."""
 
     timeout_ms: int
     max_records: int | None = None

@@ -6,7 +6,7 @@ Source: Kafka's ClassicKafkaConsumer.poll and ConsumerCoordinator.poll.
 from __future__ import annotations
 
 from rejoin.client.core import metadata
-from rejoin.client.core.effects import PollReturned, Raised
+from rejoin.client.core.effects import PollFailed, PollReturned
 from rejoin.client.core.errors import IllegalStateError, KafkaError, WakeupError
 from rejoin.client.core.group import heartbeats, join_attempt, join_loop, lookup
 from rejoin.client.core.inputs import Polled
@@ -18,15 +18,15 @@ from rejoin.client.core.subscription import SubscriptionType
 
 def begin(state: ConsumerState, ctx: StepContext, what: Polled) -> None:
     if state.poll is not None:
-        ctx.emit(Raised(IllegalStateError("a poll is running already")))
+        ctx.emit(PollFailed(IllegalStateError("a poll is running already")))
     elif state.subscription.type is SubscriptionType.NONE:
-        ctx.emit(Raised(IllegalStateError("not subscribed to any topics or partitions")))
+        ctx.emit(PollFailed(IllegalStateError("not subscribed to any topics or partitions")))
     else:
         most = ctx.config.max_poll_records if what.max_records is None else what.max_records
         state.poll = Poll(ctx.now + max(0, what.timeout_ms), most, what.partitions)
 
 
-def end(state: ConsumerState, ctx: StepContext, outcome: PollReturned | Raised) -> None:
+def end(state: ConsumerState, ctx: StepContext, outcome: PollReturned | PollFailed) -> None:
     state.poll = None
     if state.heartbeat.enabled:
         ctx.wake(state.heartbeat.poll_expires_at)
@@ -53,7 +53,7 @@ def advance(state: ConsumerState, ctx: StepContext, poll: Poll) -> None:
                 end(state, ctx, PollReturned(ranges))
                 return
     except KafkaError as error:
-        end(state, ctx, Raised(error))
+        end(state, ctx, PollFailed(error))
         return
     if now >= poll.until:
         end(state, ctx, PollReturned())

@@ -67,7 +67,7 @@ def _member_is_quiet(state: ConsumerState) -> bool:
         and not state.closing.begun
         and not state.queries
         and state.commits.idle
-        and not state.lookup.waiters
+        and not state.lookup.callbacks
         and subscription.type is SubscriptionType.AUTO_TOPICS
         and state.positions.error is None
         and all(each.position is not None for each in subscription.assignment.values())

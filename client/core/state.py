@@ -111,7 +111,7 @@ class CoordinatorLookup:
     retry_at: Millis = 0
     fatal_error: KafkaError | None = None
     """Why the last attempt failed for good; raised in the user's next call."""
-    waiters: list[Callable[[KafkaError | None], None]] = field(default_factory=list)
+    callbacks: list[Callable[[KafkaError | None], None]] = field(default_factory=list)
     """Called once each, when the lookup that runs has ended."""
 
 

@@ -26,21 +26,21 @@ from rejoin.journal.events.coordinator import (
 )
 
 
-class Disturbed(NamedTuple):
+class Disturbance(NamedTuple):
     """Whose quiet is over: one member's, a whole group's if ``member_id`` is none, or everything's on the node."""
 
     group_id: str | None = None
     member_id: str | None = None
 
 
-ENDS_QUIET: Final[Mapping[type, Callable[[Any], Disturbed]]] = {
-    GroupStateChanged: lambda event: Disturbed(event.group_id),
-    StaticMemberReplaced: lambda event: Disturbed(event.group_id, event.old_member_id),
-    StaticMemberRestored: lambda event: Disturbed(event.group_id, event.refused_member_id),
-    MemberRemoved: lambda event: Disturbed(event.group_id, event.member_id),
-    PartitionElected: lambda event: Disturbed(),
-    PartitionResigned: lambda event: Disturbed(),
-    CoreFailed: lambda event: Disturbed(),
+ENDS_QUIET: Final[Mapping[type, Callable[[Any], Disturbance]]] = {
+    GroupStateChanged: lambda event: Disturbance(event.group_id),
+    StaticMemberReplaced: lambda event: Disturbance(event.group_id, event.old_member_id),
+    StaticMemberRestored: lambda event: Disturbance(event.group_id, event.refused_member_id),
+    MemberRemoved: lambda event: Disturbance(event.group_id, event.member_id),
+    PartitionElected: lambda event: Disturbance(),
+    PartitionResigned: lambda event: Disturbance(),
+    CoreFailed: lambda event: Disturbance(),
 }
 """The events after which heartbeats may be answered otherwise."""
 

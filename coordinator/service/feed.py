@@ -25,7 +25,7 @@ class FeedRow(NamedTuple):
     text: bytes
 
 
-class Gone(Exception):
+class RowsNotRetained(Exception):
     """The requested rows are no longer kept."""
 
     def __init__(self, first: int) -> None:
@@ -93,9 +93,9 @@ class Feed:
             self._wake()
 
     def range(self, after: int, limit: int, group_id: str | None = None) -> EventRange:
-        """At most ``limit`` rows behind ``after``. Raises :class:`Gone` when the first of them is no longer kept."""
+        """At most ``limit`` rows after ``after``. Raises :class:`RowsNotRetained` if the first of them is gone."""
         if after + 1 < self.first:
-            raise Gone(self.first)
+            raise RowsNotRetained(self.first)
         start = min(self._begin + after + 1 - self.first, len(self._entries))
         if group_id is None:
             found = self._entries[start : start + limit]

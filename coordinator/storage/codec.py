@@ -81,9 +81,9 @@ def checksum(partition: TopicPartition, position: int, entry: Sequence[Any]) -> 
     """
     producer_id, key, value = entry
     topic, index = partition
-    place = index if topic == OFFSETS_TOPIC else f"{topic}-{index}"
+    name = index if topic == OFFSETS_TOPIC else f"{topic}-{index}"
     # A value that is missing must not look like one that is empty.
-    text = f"{place} {position} {producer_id}{'' if key is None else key}{_NOTHING if value is None else value}"
+    text = f"{name} {position} {producer_id}{'' if key is None else key}{_NOTHING if value is None else value}"
     return zlib.crc32(text.encode())
 
 

@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rejoin.coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
     from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, running
-    from rejoin.coordinator.testing.results import ClockAdvance, EmittedEvent, FiredTimer, NoAnswer, NotReached, Refused
+    from rejoin.coordinator.testing.results import (
+        ClockAdvance,
+        EmittedEvent,
+        FiredTimer,
+        NoAnswer,
+        NotReached,
+        OperationRefused,
+    )
 
 __all__ = [
     "BlockingFault",
@@ -32,7 +39,7 @@ __all__ = [
     "GroupCoordinator",
     "NoAnswer",
     "NotReached",
-    "Refused",
+    "OperationRefused",
     "running",
     "running_in_thread",
 ]
@@ -41,7 +48,7 @@ __all__ = [
 _PARTS: Final = {
     "blocking": ("BlockingFault", "BlockingGroupCoordinator", "running_in_thread"),
     "coordinator": ("FaultHandle", "GroupCoordinator", "running"),
-    "results": ("ClockAdvance", "EmittedEvent", "FiredTimer", "NoAnswer", "NotReached", "Refused"),
+    "results": ("ClockAdvance", "EmittedEvent", "FiredTimer", "NoAnswer", "NotReached", "OperationRefused"),
 }
 
 

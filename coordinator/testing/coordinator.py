@@ -26,7 +26,7 @@ from rejoin.coordinator.pending_reply import NoReply
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options
 from rejoin.coordinator.storage.memory import MemoryLog
-from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, Refused, raised
+from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, OperationRefused, raised
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
 
@@ -90,7 +90,7 @@ class GroupCoordinator:
         self._has_socket = has_socket
 
     async def do(self, what: Callable[[Control], Coroutine[Any, Any, T]]) -> T:
-        """Do something on the coordinator's own event loop. Raises Refused and NotReached."""
+        """Do something on the coordinator's own event loop. Raises OperationRefused and NotReached."""
         try:
             if asyncio.get_running_loop() is self.loop:
                 return await what(self._control)
@@ -99,8 +99,8 @@ class GroupCoordinator:
             raise raised(error) from None
         except ValidationError as problem:
             first = problem.errors(include_url=False)[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+            field = ".".join(str(part) for part in first["loc"])
+            raise ValueError(f"{field}: {first['msg']}" if field else first["msg"]) from None
 
     # --- where it is
 
@@ -108,7 +108,7 @@ class GroupCoordinator:
     def url(self) -> str:
         """Where clients find it over HTTP."""
         if not self._has_socket:
-            raise Refused(
+            raise OperationRefused(
                 "this coordinator has no socket; start it without socket=False, or use client.transports.in_process"
             )
         return self.app.url

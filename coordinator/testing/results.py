@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 from rejoin.coordinator.control import errors
 
 
-class Refused(Exception):
+class OperationRefused(Exception):
     """The coordinator cannot do that, and says why."""
 
 
@@ -59,4 +59,4 @@ class ClockAdvance(NamedTuple):
 
 def raised(error: errors.ControlError) -> Exception:
     """An error of the control as what the kit raises."""
-    return NotReached(error.detail) if isinstance(error, errors.ConditionNotReached) else Refused(error.detail)
+    return NotReached(error.detail) if isinstance(error, errors.ConditionNotReached) else OperationRefused(error.detail)

@@ -173,7 +173,7 @@ class Demo:
                 event = COORDINATOR_FACTS.events[row["event"]]
                 self.screen.event(event.model_validate({name: row[name] for name in event.model_fields}))
         views = (self.stage.group(group_id) for group_id in self.shown)
-        self.screen.picture([view for view in views if view is not None])
+        self.screen.draw([view for view in views if view is not None])
 
     def _is_spread(self, group_id: str, members: int) -> bool:
         """Whether the group is Stable with so many members, and every partition has an owner."""

@@ -121,7 +121,7 @@ class Screen:
 
     # --- the picture
 
-    def picture(self, groups: list[dict[str, Any]]) -> None:
+    def draw(self, groups: list[dict[str, Any]]) -> None:
         """Show how the groups stand."""
         self._groups = groups
         if self._live is not None:

@@ -25,7 +25,7 @@ def explain(journal: Path, out: Path, console: Console) -> None:
         return
     try:
         with console.status("Spark starts") as status, session("local[2]", fast=True, settings=QUICK) as spark:
-            report = make_report(spark, [journal], out, tell=lambda what: status.update(f"Spark: {what}"))
+            report = make_report(spark, [journal], out, on_step=lambda what: status.update(f"Spark: {what}"))
     except (NoJava, SparkTrouble) as problem:
         console.print(f"This part needs Spark: {problem}")
         return

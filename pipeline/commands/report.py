@@ -78,8 +78,8 @@ def report(
         read = to_read(inputs, out, kind)
         check_out(out, file=PAGE, below=TABLES)
         small = master is None and sum(found.size for found in read) <= SMALL_BYTES
-        with _telling() as tell:
-            tell("starting Spark")
+        with _step_printer() as on_step:
+            on_step("starting Spark")
             with session(master, fast=small, settings=QUICK if small else None) as spark:
                 try:
                     made = make_report(
@@ -91,7 +91,7 @@ def report(
                         most_groups=groups,
                         timezone=timezone,
                         title=title,
-                        tell=tell,
+                        on_step=on_step,
                     )
                 except (PySparkException, Py4JError) as problem:
                     raise trouble("Spark did not finish the report", problem) from problem
@@ -105,7 +105,7 @@ def report(
 
 
 @contextmanager
-def _telling() -> Iterator[Callable[[str], None]]:
+def _step_printer() -> Iterator[Callable[[str], None]]:
     """A line on standard error that says what is being done, on a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -114,7 +114,7 @@ def _telling() -> Iterator[Callable[[str], None]]:
     began = time.monotonic()
     with console.status("") as status:
 
-        def tell(what: str) -> None:
+        def on_step(what: str) -> None:
             status.update(f"[dim]{time.monotonic() - began:3.0f} s[/]  {what}")
 
-        yield tell
+        yield on_step

@@ -98,8 +98,8 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
         with ExitStack() as closing:
             with console.status("starting Spark"):
                 spark = closing.enter_context(session(master, fast=True, settings=LIGHT))
-            tell = closing.enter_context(_progress(console))
-            played = run_grid(grid, store, spark_player(spark), slots_of(spark), tell)
+            on_progress = closing.enter_context(_progress(console))
+            played = run_grid(grid, store, spark_player(spark), slots_of(spark), on_progress)
     else:
         played = SweepProgress(0, len({run.key for run in grid.runs()}))
         console.print(f"all {played.known} runs were finished before")
@@ -112,7 +112,7 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
     size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds"
     lines.append(size if not played.known else f"{size}, {played.known} runs finished before")
     lines += [f"Medians; in brackets {answer.brackets(len(grid.seeds))} of the seeds.", ""]
-    print("\n".join([*lines, *answer.tell(grid, ranked, top), "", f"tables and plots: {page}"]))
+    print("\n".join([*lines, *answer.format_answer(grid, ranked, top), "", f"tables and plots: {page}"]))
     failed = sum(setting.failed for setting in ranked)
     if failed:
         first = next(row for row in store.rows.values() if row["error"] is not None)
@@ -135,10 +135,10 @@ def _progress(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("playing", total=None, rate="")
 
-        def tell(played: SweepProgress) -> None:
+        def on_progress(played: SweepProgress) -> None:
             elapsed = progress.tasks[0].elapsed or 0.0
             rate = f"{played.played / elapsed:.1f} runs/s" if elapsed > 0.5 and played.played else ""
             failed = f", {played.failed} failed" if played.failed else ""
             progress.update(task, total=played.wanted, completed=played.done, rate=rate + failed)
 
-        yield tell
+        yield on_progress

@@ -33,20 +33,20 @@ from rejoin.pipeline.live.event_stream import (
 )
 from rejoin.pipeline.live.service import NotAService, ServiceClient, ServiceDown, Standing, normal
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore
-from rejoin.pipeline.live.tables import Made, make_tables
+from rejoin.pipeline.live.tables import TableSummary, make_tables
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
 
 _LONGEST_PAUSE_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.25
 _ASK_SECONDS: Final = 2.0
-_TOLD: Final = re.compile(r"pipeline\.live\.service\.(ServiceDown|NotAService|EventsGone): (.+)")
+_SOURCE_PROBLEM: Final = re.compile(r"pipeline\.live\.service\.(ServiceDown|NotAService|EventsGone): (.+)")
 """What the data source says, within all that Spark says around it."""
 
 Stream = Callable[[SparkSession], DataFrame]
 
 
-class Stopped(Exception):
+class StreamFailure(Exception):
     """The stream cannot go on; the text says why."""
 
 
@@ -115,7 +115,7 @@ def watch(
             kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
             errors.print(f"stopped; {kept}")
             return 0
-        except (StoreTrouble, NoJava, SparkTrouble, ServiceDown, NotAService, Stopped, OSError) as problem:
+        except (StoreTrouble, NoJava, SparkTrouble, ServiceDown, NotAService, StreamFailure, OSError) as problem:
             errors.print(str(problem), style="red")
             return 2
     if out is not None:
@@ -148,7 +148,7 @@ class _Watch:
         self._errors = errors
         self._board = Board(f"watching {', '.join(inputs)}")
 
-    def once(self) -> Made:
+    def once(self) -> TableSummary:
         """Take in what there is."""
         with self._errors.status("reading") as status, _telling():
             drain(self._spark, self._lines("fail"), self._store)
@@ -159,13 +159,13 @@ class _Watch:
         self._console.print(self._board.shown())
         return made
 
-    def on_and_on(self) -> Made | None:
+    def on_and_on(self) -> TableSummary | None:
         """Follow until interrupted."""
         with ExitStack() as closing:
             maker = _Maker(self._spark, self._store)
             closing.callback(maker.stop)
-            events = _Kept(lambda: keep_events(self._lines("wait"), self._store, every_seconds=self._every))
-            live = _Kept(lambda: keep_rebalances(self._spark, self._store, every_seconds=self._every))
+            events = _RestartingQuery(lambda: keep_events(self._lines("wait"), self._store, every_seconds=self._every))
+            live = _RestartingQuery(lambda: keep_rebalances(self._spark, self._store, every_seconds=self._every))
             closing.callback(live.stop)
             closing.callback(events.stop)
             show: Callable[[], None] | None = None
@@ -218,7 +218,7 @@ class _Watch:
         return lines_of_journals(self._spark, self._folders)
 
 
-class _Kept:
+class _RestartingQuery:
     """A query that is started again, after a while, when a service was gone in the middle of a range."""
 
     def __init__(self, start: Callable[[], StreamingQuery]) -> None:
@@ -260,7 +260,7 @@ class _Kept:
         kind, words = _words(problem)
         busy = may_pass(problem)
         if kind != "ServiceDown" and not busy:
-            raise Stopped(words)
+            raise StreamFailure(words)
         seconds = min(_LONGEST_PAUSE_SECONDS, 2.0**self._failures)
         self._failures = 0 if busy else self._failures + 1
         self._again_at = time.monotonic() + seconds
@@ -274,7 +274,7 @@ class _Maker:
         self._spark = spark
         self._store = store
         self._wanted = -1
-        self._made: Made | None = None
+        self._made: TableSummary | None = None
         self._batch = -1
         self._busy = ""
         self._problem = ""
@@ -289,7 +289,7 @@ class _Maker:
             self._wanted = batch
             self._asked.set()
 
-    def taken(self) -> Made | None:
+    def taken(self) -> TableSummary | None:
         """What was made since this was asked before."""
         made, self._made = self._made, None
         return made
@@ -330,7 +330,7 @@ class _Maker:
         self._busy = f"making {name.replace('_', ' ')}"
 
 
-def _events(store: WatchStore, made: Made) -> str:
+def _events(store: WatchStore, made: TableSummary) -> str:
     bad = f", {count(made.quarantined, 'line')} in quarantine" if made.quarantined else ""
     return f"{count(made.rebalances, 'rebalance')}, {count(len(made.findings), 'finding')}{bad}"
 
@@ -367,12 +367,12 @@ def _telling() -> Iterator[None]:
     except (SparkTrouble, StoreTrouble, OSError):
         raise
     except Exception as problem:
-        raise Stopped(_words(problem)[1]) from problem
+        raise StreamFailure(_words(problem)[1]) from problem
 
 
 def _words(problem: Exception) -> tuple[str, str]:
     """Which error of the source is in an error of Spark's, and its words."""
-    found = _TOLD.search(str(problem))
+    found = _SOURCE_PROBLEM.search(str(problem))
     if found is not None:
         return found[1], found[2].strip()
     return "", str(trouble("the stream failed", problem))

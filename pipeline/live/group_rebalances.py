@@ -151,7 +151,7 @@ class MembershipChanges:
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowedGroup:
     """What is remembered of a group, in a run, at a coordinator."""
 
     state: str | None = None

@@ -20,7 +20,7 @@ from rejoin.pipeline.live.group_rebalances import (
     COLUMNS,
     FOLLOWED,
     READS,
-    Followed,
+    FollowedGroup,
     FollowedRebalance,
     MembershipChanges,
     as_row,
@@ -105,19 +105,19 @@ class GroupFollower(StatefulProcessor):
     def close(self) -> None:
         """Nothing is held beyond the state."""
 
-    def _load(self) -> Followed:
+    def _load(self) -> FollowedGroup:
         known = self._group.get()
         if known is None:
-            return Followed()
+            return FollowedGroup()
         going_on = self._open.get()
-        return Followed(
+        return FollowedGroup(
             **dict(zip(_GROUP.fieldNames(), known, strict=True)),
             open=None if going_on is None else FollowedRebalance(*map(_plain, going_on)),
             here=_membership_changes(self._here.get()),
             ahead=_membership_changes(self._ahead.get()),
         )
 
-    def _keep(self, followed: Followed) -> None:
+    def _keep(self, followed: FollowedGroup) -> None:
         self._group.update(tuple(getattr(followed, name) for name in _GROUP.fieldNames()))
         self._here.update(astuple(followed.here))
         self._ahead.update(astuple(followed.ahead))

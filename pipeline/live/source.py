@@ -52,9 +52,9 @@ _ARROW: Final = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("problem", pa.string())]
 )
 
-Place = dict[str, Any]
+StreamPosition = dict[str, Any]
 """How far one service was read: life, first, seq, run."""
-Offset = dict[str, Place]
+Offset = dict[str, StreamPosition]
 
 
 @dataclass
@@ -186,13 +186,13 @@ class EventsStreamReader(_Events, DataSourceStreamReader, SupportsTriggerAvailab
             for url, service in self._services.items():
                 try:
                     where = self._frozen[url] if self._frozen is not None else with_patience(service.standing)
-                    place = self._follow(service, start.get(url), where)
+                    position = self._follow(service, start.get(url), where)
                 except ServiceDown:
                     if not self.waits or self._frozen is not None:
                         raise
                     continue
-                begins[url] = place
-                heads[url] = max(where.head, int(place["seq"]))
+                begins[url] = position
+                heads[url] = max(where.head, int(position["seq"]))
             return self._shared_out(begins, heads, limit)
         finally:
             # Spark copies this object to its workers, and a connection cannot be copied.
@@ -215,21 +215,21 @@ class EventsStreamReader(_Events, DataSourceStreamReader, SupportsTriggerAvailab
         finally:
             service.close()
 
-    def _follow(self, service: ServiceClient, known: Place | None, where: Standing) -> Place:
+    def _follow(self, service: ServiceClient, known: StreamPosition | None, where: Standing) -> StreamPosition:
         """The place from which to go on in the stream that is there now."""
         if known is None:
             return {"life": 1, "first": where.first, "seq": where.first - 1, "run": where.run_id}
         seq, life = int(known["seq"]), int(known["life"])
         if not _same_incarnation(service, known, where):
-            place = {"life": life + 1, "first": where.first, "seq": where.first - 1, "run": where.run_id}
+            position = {"life": life + 1, "first": where.first, "seq": where.first - 1, "run": where.run_id}
         elif where.first > seq + 1:
-            place = {"life": life, "first": where.first, "seq": where.first - 1, "run": where.run_id}
+            position = {"life": life, "first": where.first, "seq": where.first - 1, "run": where.run_id}
         else:
             return known
-        loss = _loss(service.url, known, place)
+        loss = _loss(service.url, known, position)
         if loss is not None and not self.skips:
             raise EventsGone(f"{loss}; begin a new table, or set the option lost=skip to go on with what is there")
-        return place
+        return position
 
     def _shared_out(self, begins: Offset, heads: dict[str, int], limit: ReadLimit) -> Offset:
         """Each service's fair share of the rows that one micro-batch may have."""
@@ -240,12 +240,12 @@ class EventsStreamReader(_Events, DataSourceStreamReader, SupportsTriggerAvailab
             assert isinstance(limit, ReadAllAvailable)
             takes = left
         end: Offset = {}
-        for url, place in begins.items():
-            seq = int(place["seq"]) + takes.get(url, 0)
-            if seq == int(place["seq"]):
-                end[url] = place
+        for url, position in begins.items():
+            seq = int(position["seq"]) + takes.get(url, 0)
+            if seq == int(position["seq"]):
+                end[url] = position
             else:
-                end[url] = {**place, "seq": seq, "run": with_patience(partial(self._services[url].run_of, seq))}
+                end[url] = {**position, "seq": seq, "run": with_patience(partial(self._services[url].run_of, seq))}
         return end
 
 
@@ -263,7 +263,7 @@ def shares(left: Mapping[str, int], most: int) -> dict[str, int]:
     return takes
 
 
-def _same_incarnation(service: ServiceClient, known: Place, where: Standing) -> bool:
+def _same_incarnation(service: ServiceClient, known: StreamPosition, where: Standing) -> bool:
     """Whether the stream that is there now is the one that was read before, perhaps written on by another process."""
     seq = int(known["seq"])
     if where.run_id == known["run"]:
@@ -285,7 +285,7 @@ def _check_incarnation(service: ServiceClient, part: Span) -> None:
         raise EventsGone(f"{part.url} has begun anew without the events of run {part.run}")
 
 
-def _loss(url: str, known: Place | None, to: Place) -> str | None:
+def _loss(url: str, known: StreamPosition | None, to: StreamPosition) -> str | None:
     """What is lost between two places, in words; none if nothing is."""
     first = int(to["first"])
     if known is None:

@@ -28,7 +28,7 @@ _AS_OF: Final = "as_of.json"
 Row = dict[str, Any]
 
 
-class Made(NamedTuple):
+class TableSummary(NamedTuple):
     """Tables of the events up to and with a batch."""
 
     batch: int
@@ -38,27 +38,29 @@ class Made(NamedTuple):
     """Rows of ``findings``, the worst first."""
 
 
-def make_tables(spark: SparkSession, store: WatchStore, tell: Callable[[str], None] = lambda _: None) -> Made:
+def make_tables(
+    spark: SparkSession, store: WatchStore, on_table: Callable[[str], None] = lambda _: None
+) -> TableSummary:
     """Make the tables of all events that are committed, unless they are there already."""
     batch = store.committed("events")
     if _as_of(store.tables) != batch:
         parsed = store.read_events(spark).drop("batch_id").persist()
         try:
-            _make(parsed, store.tables, tell)
+            _make(parsed, store.tables, on_table)
         finally:
             parsed.unpersist()
         write_json(store.tables / _AS_OF, {"batch": batch})
     return _made(spark, store.tables, batch)
 
 
-def _make(parsed: DataFrame, folder: Path, tell: Callable[[str], None]) -> None:
+def _make(parsed: DataFrame, folder: Path, on_table: Callable[[str], None]) -> None:
     bronze = sort_out(parsed)
     events = _write(bronze.events, folder / "events", ("day",))
     _write(bronze.quarantine, folder / "quarantine", ())
     tables: dict[str, DataFrame] = {}
     for name, make in all_tables():
         if name in WANTED:
-            tell(name)
+            on_table(name)
             tables[name] = _write(make(events, tables), folder / name, _BY)
 
 
@@ -75,11 +77,11 @@ def read_table(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.read.schema(schema).parquet(str(folder)).select(*schema.fieldNames())
 
 
-def _made(spark: SparkSession, folder: Path, batch: int) -> Made:
+def _made(spark: SparkSession, folder: Path, batch: int) -> TableSummary:
     if batch < 0:
-        return Made(batch, 0, 0, [])
+        return TableSummary(batch, 0, 0, [])
     found = [row.asDict() for row in read_table(spark, folder / "findings").collect()]
-    return Made(
+    return TableSummary(
         batch,
         read_table(spark, folder / "rebalances").count(),
         read_table(spark, folder / "quarantine").count(),

@@ -29,7 +29,7 @@ _OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "
 """Folders of tables; where two of them lie side by side, a report or a watch has written them."""
 
 
-class Found(NamedTuple):
+class InputFile(NamedTuple):
     """A file to read. ``problem``: why it cannot be."""
 
     path: str
@@ -47,14 +47,14 @@ class NoInput(Exception):
     """Nothing to read where something was to be; the text says where."""
 
 
-def find(paths: Iterable[str | os.PathLike[str]]) -> list[Found]:
+def find(paths: Iterable[str | os.PathLike[str]]) -> list[InputFile]:
     """Every file that paths name, directories with all that is below them, by path; none is named twice.
 
     Within directories, names that begin with a dot or an underscore, locks, and the tables of reports are passed over;
     of tables that are named themselves, the events are taken. Raises :class:`NoInput` when a path does not exist, or
     when there is not one file in all of them.
     """
-    found: dict[str, Found] = {}
+    found: dict[str, InputFile] = {}
     for given in paths:
         path = Path(given)
         if not path.exists():
@@ -72,40 +72,40 @@ def find(paths: Iterable[str | os.PathLike[str]]) -> list[Found]:
 
 def _below(directory: Path) -> list[Path]:
     below: list[Path] = []
-    for place, folders, names in os.walk(directory):
+    for folder, folders, names in os.walk(directory):
         folders[:] = [folder for folder in folders if not folder.startswith((".", "_"))]
         if len(_OF_A_REPORT.intersection(folders)) > 1:
-            folders[:] = [_EVENTS] if Path(place) == directory and _EVENTS in folders else []
+            folders[:] = [_EVENTS] if Path(folder) == directory and _EVENTS in folders else []
             continue
         below += [
-            Path(place, name)
+            Path(folder, name)
             for name in names
-            if not name.startswith((".", "_")) and not name.endswith(_NO_INPUT) and Path(place, name).is_file()
+            if not name.startswith((".", "_")) and not name.endswith(_NO_INPUT) and Path(folder, name).is_file()
         ]
     return below
 
 
-def _look(path: Path, name: str) -> Found:
+def _look(path: Path, name: str) -> InputFile:
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(_PEEK_BYTES)
     except OSError as problem:
-        return Found(name, 0, "log", f"cannot be read: {problem.strerror}")
+        return InputFile(name, 0, "log", f"cannot be read: {problem.strerror}")
     if name.endswith(_PARQUET):
-        return as_parquet(Found(name, size, "parquet"))
+        return as_parquet(InputFile(name, size, "parquet"))
     if name.endswith(_OURS):
-        return Found(name, size, "journal")
+        return InputFile(name, size, "journal")
     if name.endswith(".gz"):
         try:
             with gzip.open(path) as unpacked:
                 head = unpacked.read(_PEEK_BYTES)
         except (OSError, EOFError) as problem:
-            return Found(name, size, "log", f"not in the format of gzip: {problem}")
-    return Found(name, size, "journal" if b'"schema_version"' in head.split(b"\n", 1)[0] else "log")
+            return InputFile(name, size, "log", f"not in the format of gzip: {problem}")
+    return InputFile(name, size, "journal" if b'"schema_version"' in head.split(b"\n", 1)[0] else "log")
 
 
-def as_parquet(found: Found) -> Found:
+def as_parquet(found: InputFile) -> InputFile:
     """The same file, taken for Parquet, with what keeps it from being a table of events."""
     try:
         metadata = read_metadata(found.path)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rejoin.pipeline.reading.broker_logs.lines import Broken, Record
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine, Record
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment, decode_subscription
 from rejoin.protocol.errors import ErrorCode
 
@@ -102,30 +102,30 @@ def is_request(record: Record) -> bool:
     return record.message.startswith(BEGINNING)
 
 
-def read_exchange(record: Record) -> LoggedExchange | Broken | None:
+def read_exchange(record: Record) -> LoggedExchange | BrokenLine | None:
     """The request of a line; None if it is about no group, or is no request at all."""
     if not is_request(record):
         return None
     text = record.message.removeprefix(BEGINNING).strip()
     if not text.startswith("{"):
         if "apiKey=" not in text:
-            return Broken(record.line, "a request that is no JSON", text[:500])
+            return BrokenLine(record.line, "a request that is no JSON", text[:500])
         if not any(f"apiKey={name}" in text for name in ("JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "LEAVE_GROUP")):
             return None
         reason = "a request log of before Kafka 2.8, which is no JSON; log requests with 2.8 or later"
-        return Broken(record.line, reason, text[:500])
+        return BrokenLine(record.line, reason, text[:500])
     try:
         envelope = json.loads(text)
         header = envelope["requestHeader"]
         api = str(header["requestApiKeyName"])
     except (ValueError, KeyError, TypeError) as problem:
-        return Broken(record.line, f"no request of a request log, or cut short: {_words(problem)}", text[:500])
+        return BrokenLine(record.line, f"no request of a request log, or cut short: {_words(problem)}", text[:500])
     if api not in OF_GROUPS:
         return None
     try:
         return _exchange(record, envelope, header, api)
     except (ValueError, KeyError, TypeError) as problem:
-        return Broken(record.line, f"a {api} that cannot be read: {_words(problem)}", text[:500])
+        return BrokenLine(record.line, f"a {api} that cannot be read: {_words(problem)}", text[:500])
 
 
 def _words(problem: Exception) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.journal.renames import upgraded_text
-from rejoin.pipeline.reading.inputs import Found
+from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.schemas import LINES
 
 PIECE_BYTES: Final = 128 * 2**20
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
     closed: bool
 
 
-def pieces(files: Iterable[Found], piece_bytes: int = PIECE_BYTES) -> list[Piece]:
+def pieces(files: Iterable[InputFile], piece_bytes: int = PIECE_BYTES) -> list[Piece]:
     """What tasks read, the largest first so that none waits for the last."""
     cut = [
         Piece(
@@ -53,7 +53,7 @@ def pieces(files: Iterable[Found], piece_bytes: int = PIECE_BYTES) -> list[Piece
     return sorted(cut, key=lambda piece: (piece.start - piece.end, piece.path, piece.start))
 
 
-def read_lines(spark: SparkSession, files: Iterable[Found], *, piece_bytes: int = PIECE_BYTES) -> DataFrame:
+def read_lines(spark: SparkSession, files: Iterable[InputFile], *, piece_bytes: int = PIECE_BYTES) -> DataFrame:
     """The lines of files, as :data:`pipeline.schemas.LINES`. A half last line is left out where a writer is at work."""
     cut = pieces(files, piece_bytes)
     tasks = max(1, min(len(cut), 4 * spark.sparkContext.defaultParallelism))

@@ -55,10 +55,10 @@ def collect(
     title: str,
     groups: Sequence[str] = (),
     most_groups: int = MOST_GROUPS,
-    tell: Callable[[str], None] = lambda _: None,
+    on_step: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """The report over all tables. ``groups`` are those to show if given; else the worst ones are."""
-    tell("findings")
+    on_step("findings")
     findings = _by_group(_rows(tables["findings"]))
     for rows in findings.values():
         rows.sort(key=order)
@@ -69,12 +69,12 @@ def collect(
     ranked = sorted(known, key=lambda key: (_weight(findings.get(key, ())), -rebalanced.get(key, 0), key))
     shown = [key for key in ranked if not groups or key[1] in groups][:most_groups]
     chosen = _Chosen({key: known[key] for key in shown})
-    tell("charts")
+    on_step("charts")
     made = {key: GroupReport(*key, *span) for key, span in chosen.spans.items()}
     _fill(made, chosen, tables)
     for key, group in made.items():
         group.findings = findings.get(key, [])
-    tell("quarantine")
+    on_step("quarantine")
     kinds = _rows(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind"))
     streams = _rows(tables["streams"].orderBy(*_KEY[:1], "source", "node"))
     return Report(
@@ -154,13 +154,13 @@ def _fill_owners(made: dict[Key, GroupReport], chosen: _Chosen, ownership: DataF
 
 
 def _draw_owners(group: GroupReport, columns: Mapping[str, list[Any]], most: int) -> None:
-    places = sorted(set(zip(columns["topic"], columns["partition"], strict=True)))
-    row_of = {place: number for number, place in enumerate(places)}
+    partitions = sorted(set(zip(columns["topic"], columns["partition"], strict=True)))
+    row_of = {each: number for number, each in enumerate(partitions)}
     owners = sorted({owner or "" for owner in columns["owner"]}, key=_natural)
     number_of = {owner: number for number, owner in enumerate(owners)}
-    rows = [row_of[place] for place in zip(columns["topic"], columns["partition"], strict=True)]
+    rows = [row_of[each] for each in zip(columns["topic"], columns["partition"], strict=True)]
     ends = [max(start, end) for start, end in zip(columns["from_ms"], columns["to_ms"], strict=True)]
-    group.places = places
+    group.partitions = partitions
     group.owners = _labels(owners)
     held = Intervals.of(
         zip(rows, (number_of[owner or ""] for owner in columns["owner"]), columns["from_ms"], ends, strict=True)
@@ -251,10 +251,10 @@ def _lag(rows: Iterable[Row], from_ms: int, width: int) -> list[tuple[int, int]]
     """The sum over all partitions, each as of its last commit, from the first commit on."""
     rows = list(rows)
     bins = max(row["bin"] for row in rows) + 1
-    places = sorted({(row["topic"], row["partition"]) for row in rows})
-    lags = np.full((len(places), bins), -1, dtype=np.int64)
+    partitions = sorted({(row["topic"], row["partition"]) for row in rows})
+    lags = np.full((len(partitions), bins), -1, dtype=np.int64)
     for row in rows:
-        lags[places.index((row["topic"], row["partition"])), max(0, row["bin"])] = row["lag"]
+        lags[partitions.index((row["topic"], row["partition"])), max(0, row["bin"])] = row["lag"]
     newest = np.maximum.accumulate(np.where(lags >= 0, np.arange(bins), -1), axis=1)
     filled = np.where(newest >= 0, np.take_along_axis(lags, np.maximum(newest, 0), axis=1), 0)
     sums = filled.sum(axis=0)

@@ -116,7 +116,7 @@ class GroupReport:
     findings: Sequence[Row] = ()
     violations: Sequence[Row] = ()
     owners: Sequence[str] = ()
-    places: Sequence[tuple[str, int]] = ()
+    partitions: Sequence[tuple[str, int]] = ()
     """Topic and partition of each row of the chart."""
     held: Intervals = field(default_factory=lambda: Intervals.of(()))
     closed_ms: int = 0

@@ -207,7 +207,7 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
             f'<p class="soft">Gaps of up to {span(group.closed_ms)} with the same owner on both sides are not drawn. '
             "The table ownership has them.</p>"
         )
-    if not group.places:
+    if not group.partitions:
         yield '<p class="soft">The input has no ownership, so there is no chart of owners.</p>'
     if group.rebalances:
         total = count(len(group.rebalances), "rebalance")
@@ -247,8 +247,8 @@ def _numbers(group: GroupReport) -> list[tuple[str, str]]:
         tiles.append((f"{sum(moved):,}", "partitions moved"))
     if group.counts.get("members"):
         tiles.append((f"{group.counts['members']:,}", "members at most"))
-    if group.places:
-        tiles.append((f"{len(group.places):,}", "partitions"))
+    if group.partitions:
+        tiles.append((f"{len(group.partitions):,}", "partitions"))
     for name, words in (("duplicates", "records processed twice"), ("lost", "records lost")):
         if group.counts.get(name) is not None:
             tiles.append((f"{group.counts[name]:,}", words))
@@ -402,7 +402,7 @@ def _chart(group: GroupReport) -> dict[str, Any]:
     return {
         "name": group.group_id,
         "label": f"{count(len(group.rebalances), 'rebalance')} {period(group.from_ms, group.to_ms)}, "
-        f"{count(len(group.places), 'partition')}, {count(len(group.owners), 'owner')}",
+        f"{count(len(group.partitions), 'partition')}, {count(len(group.owners), 'owner')}",
         "from": group.from_ms,
         "to": max(group.to_ms, group.from_ms + 1),
         "simulated": is_simulated(group.from_ms),
@@ -410,7 +410,7 @@ def _chart(group: GroupReport) -> dict[str, Any]:
         "short": _without_beginning(group.owners, group.group_id),
         "names": list(names),
         "reasons": list(reasons),
-        "places": [list(place) for place in group.places],
+        "partitions": [list(each) for each in group.partitions],
         "held": group.held.encoded(group.from_ms),
         "overlaps": [list(each) for each in group.overlaps],
         "rebalances": rebalances,

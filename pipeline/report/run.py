@@ -19,7 +19,7 @@ from rejoin.pipeline import schemas
 from rejoin.pipeline.audits import violations
 from rejoin.pipeline.findings import findings
 from rejoin.pipeline.reading.broker_logs.tables import read_logs
-from rejoin.pipeline.reading.inputs import Found, NoInput, as_parquet, find
+from rejoin.pipeline.reading.inputs import InputFile, NoInput, as_parquet, find
 from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
 from rejoin.pipeline.reading.text_lines import read_lines
 from rejoin.pipeline.report.collect import MOST_GROUPS, collect
@@ -45,7 +45,7 @@ KINDS: Final = ("journal", "parquet", "log")
 _BY: Final = ("day", "group_id")
 """Columns by which tables lie in folders, as far as they have them."""
 
-Tell = Callable[[str], None]
+OnStep = Callable[[str], None]
 
 
 def make_report(
@@ -58,14 +58,14 @@ def make_report(
     most_groups: int = MOST_GROUPS,
     timezone: str = "UTC",
     title: str = TITLE,
-    tell: Tell = lambda _: None,
+    on_step: OnStep = lambda _: None,
 ) -> Report:
     """Everything: tables and page below ``out``. ``tell`` is called with each step.
 
     Raises :class:`rejoin.pipeline.reading.inputs.NoInput` where there is nothing to read or nothing about groups in it.
     """
     found = to_read(inputs, out, kind)
-    tell(f"reading {len(found)} files")
+    on_step(f"reading {len(found)} files")
     folder = out / TABLES
     bronze = read_events(spark, found, timezone)
     events = _write(in_one_run(bronze.events), schemas.EVENTS, folder / "events", by=("day",))
@@ -74,9 +74,9 @@ def make_report(
         raise NoInput(_nothing(found, quarantine))
     tables: dict[str, DataFrame] = {}
     for name, make in all_tables():
-        tell(f"making {name.replace('_', ' ')}")
+        on_step(f"making {name.replace('_', ' ')}")
         tables[name] = _write(make(events, tables), schemas.TABLES[name], folder / name)
-    report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, tell=tell)
+    report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
     report.files = len(found)
     report.made = f"Made by rejoin report; the tables are in {folder}."
     if groups and not report.groups:
@@ -109,7 +109,7 @@ def all_tables() -> Iterable[tuple[str, Callable[[DataFrame, Mapping[str, DataFr
     )
 
 
-def read_events(spark: SparkSession, found: Sequence[Found], timezone: str) -> Bronze:
+def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str) -> Bronze:
     """The events of all files, and what could not be used."""
     parsed = parse(read_lines(spark, [each for each in found if each.kind == "journal"]))
     tables = [each for each in found if each.kind == "parquet"]
@@ -127,7 +127,7 @@ def read_events(spark: SparkSession, found: Sequence[Found], timezone: str) -> B
     return Bronze(bronze.events.unionByName(logged.events), bronze.quarantine.unionByName(logged.quarantine))
 
 
-def _kind_of(table: Found) -> str:
+def _kind_of(table: InputFile) -> str:
     return "not-a-row" if str(table.problem).startswith("not a table") else "unreadable"
 
 
@@ -145,7 +145,7 @@ def in_one_run(events: DataFrame) -> DataFrame:
     return events.withColumn("run_id", run_id)
 
 
-def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | None = None) -> list[Found]:
+def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | None = None) -> list[InputFile]:
     """The files of a report. Raises :class:`pipeline.reading.inputs.NoInput` where it would write over one of them."""
     found = find(inputs)
     page, ours = os.path.realpath(out / PAGE), os.path.realpath(out / TABLES) + os.sep
@@ -157,7 +157,7 @@ def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | Non
     return [each._replace(kind=kind) for each in found] if kind in KINDS else found  # type: ignore[arg-type]
 
 
-def _nothing(found: Sequence[Found], quarantine: DataFrame) -> str:
+def _nothing(found: Sequence[InputFile], quarantine: DataFrame) -> str:
     """Why there is nothing to report on."""
     kinds = quarantine.groupBy("kind", "reason").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind").limit(1)
     bad = [row.asDict() for row in kinds.collect()]

@@ -140,7 +140,7 @@ def words(name: str, label: str) -> str:
     return said if plain else f"{group}: {said}"
 
 
-def tell(grid: Grid, ranked: list[Setting], most: int = 12) -> list[str]:
+def format_answer(grid: Grid, ranked: list[Setting], most: int = 12) -> list[str]:
     """The answer as lines: the best settings, the last one, and what each parameter does by itself."""
     columns = said_columns(grid, ranked)
     lines = [line(setting, columns) for setting in ranked[:most]]
@@ -183,11 +183,11 @@ def line(setting: Setting, columns: list[str]) -> str:
 def effects(grid: Grid, ranked: list[Setting], columns: list[str]) -> list[str]:
     """For each value of each parameter the spread over all runs that have it, as the page draws it."""
     lines = []
-    for place, axis in enumerate(grid.axes):
+    for order, axis in enumerate(grid.axes):
         if len(axis.values) < 2:
             continue
         for number in range(len(axis.values)):
-            of = [row for setting in ranked if setting.point.chosen[place] == number for row in setting.good]
+            of = [row for setting in ranked if setting.point.chosen[order] == number for row in setting.good]
             if of:
                 text = ", ".join(shown(c, spread_of(row[c] for row in of)) for c in columns[:2])
                 lines.append(f"    {axis.name} = {axis.label(number)}: {text}")

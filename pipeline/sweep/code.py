@@ -45,15 +45,15 @@ def modules_of(root: Path = _ROOT, start: str = _PLAYS) -> list[Path]:
 
 def _files(root: Path, name: str) -> Iterator[Path]:
     """The files of a module and of the packages around it; the last part may be a name within the module."""
-    place = root
+    folder = root
     yield root / "__init__.py"
     for part in name.split(".")[1:]:
-        if (place / f"{part}.py").is_file():
-            yield place / f"{part}.py"
+        if (folder / f"{part}.py").is_file():
+            yield folder / f"{part}.py"
             return
-        place /= part
-        if (place / "__init__.py").is_file():
-            yield place / "__init__.py"
+        folder /= part
+        if (folder / "__init__.py").is_file():
+            yield folder / "__init__.py"
 
 
 def _imported(path: Path) -> Iterator[str]:

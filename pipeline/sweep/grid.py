@@ -99,7 +99,7 @@ class Axis:
     """A parameter: its name in the grid, the places in the scenario that it sets, and the values to try."""
 
     name: str
-    places: tuple[Path_, ...]
+    paths: tuple[Path_, ...]
     values: tuple[Any, ...]
 
     def label(self, number: int) -> str:
@@ -247,8 +247,8 @@ def _points(base: dict[str, Any], axes: tuple[Axis, ...], where: str, lines: dic
     for number, chosen in enumerate(product(*(range(len(axis.values)) for axis in axes))):
         data = copy.deepcopy(base)
         for axis, value in zip(axes, chosen, strict=True):
-            for place in axis.places:
-                _set(data, place, copy.deepcopy(axis.values[value]))
+            for path in axis.paths:
+                _set(data, path, copy.deepcopy(axis.values[value]))
         try:
             scenario = Scenario.model_validate(data)
         except ValidationError as problem:
@@ -277,7 +277,7 @@ def _blame(
     mistake = mistake_of(error)
     at = tuple(error["loc"]) if mistake is None else mistake.path
     for axis, value in zip(axes, chosen, strict=True):
-        if any(at[: len(place)] == place for place in axis.places):
+        if any(at[: len(path)] == path for path in axis.paths):
             line = lines.get(("parameters", axis.name, value), lines.get(("parameters", axis.name)))
             if error["type"] == "extra_forbidden":
                 message = "there is no such key"
@@ -287,10 +287,10 @@ def _blame(
     return lines.get(("parameters",)), f"parameters: with {values}: {where}{': ' if where else ''}{message}"
 
 
-def _set(data: Any, place: Path_, value: Any) -> None:
-    for part in place[:-1]:
+def _set(data: Any, path: Path_, value: Any) -> None:
+    for part in path[:-1]:
         data = data[part]
-    data[place[-1]] = value
+    data[path[-1]] = value
 
 
 def _places(base: dict[str, Any], name: str, where: str, line: int | None) -> tuple[Path_, ...]:

@@ -75,7 +75,7 @@ def _cell(column: str, spread: Spread | None) -> str:
 
 
 def _charts(grid: Grid, rows: list[Row], columns: list[str]) -> str:
-    axes = [(place, axis) for place, axis in enumerate(grid.axes) if len(axis.values) > 1]
+    axes = [(number, axis) for number, axis in enumerate(grid.axes) if len(axis.values) > 1]
     if not axes or not rows:
         return '<div class="card soft">Nothing varies, or nothing was played to its end.</div>'
     cards = []
@@ -85,10 +85,10 @@ def _charts(grid: Grid, rows: list[Row], columns: list[str]) -> str:
             cards.append(f'<div class="card"><h3>{html.escape(SAID[column])}</h3>None, in any run.</div>')
             continue
         figures = []
-        for place, axis in axes:
+        for number, axis in axes:
             chosen: list[list[float]] = [[] for _ in axis.values]
             for row in rows:
-                chosen[grid.points[row["point"]].chosen[place]].append(row[column])
+                chosen[grid.points[row["point"]].chosen[number]].append(row[column])
             caption = f"<figcaption>{html.escape(axis.name)}</figcaption>"
             figures.append(f"<figure>{chart(axis, column, chosen, top)}{caption}</figure>")
         cards.append(

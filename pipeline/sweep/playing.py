@@ -160,9 +160,9 @@ class Counting:
         lab.ownership.stopped_ms.clear()
         for client in lab.ownership.clients.values():
             client.stopped_since = None if client.stopped_since is None else now
-        for place in lab.ownership.places.values():
-            place.unowned_ms = place.worst_ms = 0
-            place.free_since = None if place.free_since is None else now
+        for partition in lab.ownership.partitions.values():
+            partition.unowned_ms = partition.worst_ms = 0
+            partition.free_since = None if partition.free_since is None else now
         for key, ledger in lab.accounting.ledgers.items():
             ledger.processed = ledger.twice = ledger.late = 0
             self._lost[key] = _lost(ledger)

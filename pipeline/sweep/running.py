@@ -88,7 +88,7 @@ def run_grid(
     store: SweepStore,
     play: Play,
     slots: Callable[[], int],
-    tell: Callable[[SweepProgress], None] = lambda _: None,
+    on_progress: Callable[[SweepProgress], None] = lambda _: None,
 ) -> SweepProgress:
     """Play every run that the store has not, and keep the rows.
 
@@ -102,7 +102,7 @@ def run_grid(
             missing.setdefault(run.key, run)
     progress = SweepProgress(len(wanted), len(wanted) - len(missing))
     schedule = Schedule(missing.values(), grid.points, slots())
-    tell(progress)
+    on_progress(progress)
     flying: dict[Future[list[Row]], list[Run]] = {}
     with ThreadPoolExecutor(MOST_PORTIONS) as threads:
         try:
@@ -129,7 +129,7 @@ def run_grid(
                     progress.failed += sum(row["status"] == FAILED for row in rows)
                     for run, row in zip(portion, rows, strict=True):
                         schedule.played(run, row.get("wall_ms") or 0)
-                    tell(progress)
+                    on_progress(progress)
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
             raise

@@ -22,8 +22,8 @@ from rejoin.client.core.effects import (
     CommitDone,
     Effect,
     OffsetsFound,
+    PollFailed,
     PollReturned,
-    Raised,
     Send,
 )
 from rejoin.client.core.errors import (
@@ -298,7 +298,7 @@ class ConsumerActor(Actor):
                     connection.cancel(effect.request_id)
             case PollReturned():
                 self._on_records(effect.ranges)
-            case Raised():
+            case PollFailed():
                 self._raised(effect.error)
             case CallListener():
                 self._call_listener(effect)

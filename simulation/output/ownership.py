@@ -21,7 +21,7 @@ class GroupPartition(NamedTuple):
 class OwnershipInterval(NamedTuple):
     """A consumer owned a partition from ``start`` to ``end``."""
 
-    place: GroupPartition
+    partition: GroupPartition
     client_id: str
     start: Millis
     end: Millis
@@ -51,7 +51,7 @@ class Ownership:
     """Follows the events. ``keep``: remember every interval of ownership, for the chart."""
 
     def __init__(self, *, keep: bool = False) -> None:
-        self.places: dict[GroupPartition, PartitionOwners] = {}
+        self.partitions: dict[GroupPartition, PartitionOwners] = {}
         self.clients: dict[str, ClientState] = {}
         self.stopped_ms: dict[str, Millis] = {}
         """By group: consumer-milliseconds in which a consumer that had owned something waited for a rebalance."""
@@ -73,9 +73,9 @@ class Ownership:
     def expect(self, group_id: str, topic: str, partitions: int, now: Millis) -> None:
         """From now on these partitions should have an owner in the group."""
         for index in range(partitions):
-            place = GroupPartition(group_id, topic, index)
-            if place not in self.places:
-                self.places[place] = PartitionOwners(free_since=now)
+            partition = GroupPartition(group_id, topic, index)
+            if partition not in self.partitions:
+                self.partitions[partition] = PartitionOwners(free_since=now)
 
     def _assigned(self, event: PartitionsAssigned, now: Millis) -> None:
         client = self._client(event.client_id, event.group_id)
@@ -104,7 +104,7 @@ class Ownership:
         """The end: close what is open."""
         for client_id in list(self.clients):
             self._gone(client_id, now)
-        for state in self.places.values():
+        for state in self.partitions.values():
             if state.free_since is not None:
                 self._count_gap(state, now)
                 state.free_since = now
@@ -127,26 +127,26 @@ class Ownership:
             return
         if client.stopped_since is not None:
             self._stopped(client, now)
-        for place in list(client.owned):
-            self._release(place, client_id, client, now)
+        for partition in list(client.owned):
+            self._release(partition, client_id, client, now)
 
-    def _take(self, place: GroupPartition, client_id: str, client: ClientState, now: Millis) -> None:
-        state = self.places.setdefault(place, PartitionOwners(free_since=now))
-        client.owned[place] = None
+    def _take(self, partition: GroupPartition, client_id: str, client: ClientState, now: Millis) -> None:
+        state = self.partitions.setdefault(partition, PartitionOwners(free_since=now))
+        client.owned[partition] = None
         if state.free_since is not None:
-            self.closed_gaps.append((place, now - state.free_since))
+            self.closed_gaps.append((partition, now - state.free_since))
             self._count_gap(state, now)
             state.free_since = None
         state.owners[client_id] = now
 
-    def _release(self, place: GroupPartition, client_id: str, client: ClientState, now: Millis) -> None:
-        state = self.places.get(place)
-        client.owned.pop(place, None)
+    def _release(self, partition: GroupPartition, client_id: str, client: ClientState, now: Millis) -> None:
+        state = self.partitions.get(partition)
+        client.owned.pop(partition, None)
         if state is None or client_id not in state.owners:
             return
         since = state.owners.pop(client_id)
         if self._keep and now > since:
-            self.held.append(OwnershipInterval(place, client_id, since, now))
+            self.held.append(OwnershipInterval(partition, client_id, since, now))
         if not state.owners:
             state.free_since = now
 

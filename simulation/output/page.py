@@ -66,15 +66,15 @@ def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, lines: li
     marks.finish(summary.horizon_ms)
     owners: dict[str, int] = {}
     rows: dict[Any, int] = {}
-    for place in sorted(lab.ownership.places):
-        rows[place] = len(rows)
+    for partition in sorted(lab.ownership.partitions):
+        rows[partition] = len(rows)
     for name in sorted(lab.consumers, key=lambda each: (each.rpartition("-")[0], len(each), each)):
         owners[name] = len(owners)
     data = {
         "horizon": summary.horizon_ms,
-        "rows": [[place.group_id, place.topic, place.partition] for place in rows],
+        "rows": [[partition.group_id, partition.topic, partition.partition] for partition in rows],
         "owners": list(owners),
-        "held": [[rows[held.place], owners[held.client_id], held.start, held.end] for held in lab.ownership.held],
+        "held": [[rows[held.partition], owners[held.client_id], held.start, held.end] for held in lab.ownership.held],
         "marks": [asdict(mark) for mark in marks.rebalances],
         "done": marks.done,
     }

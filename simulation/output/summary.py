@@ -106,8 +106,8 @@ def summarise(lab: Lab, counter: SummaryCounter) -> Summary:
     for group_id in lab.scenario.groups:
         group = counter.group(group_id)
         group.stopped_ms = lab.ownership.stopped_ms.get(group_id, 0)
-    for place, state in lab.ownership.places.items():
-        group = counter.group(place.group_id)
+    for key, state in lab.ownership.partitions.items():
+        group = counter.group(key.group_id)
         group.unowned_ms += state.unowned_ms
         group.worst_unowned_ms = max(group.worst_unowned_ms, state.worst_ms)
     for (group_id, topic, partition), ledger in lab.accounting.ledgers.items():

@@ -79,9 +79,9 @@ class Timeline:
             return
         notable: dict[str, list[int]] = {}
         worst = 0
-        for place, gap in gaps:
+        for partition, gap in gaps:
             if gap >= NOTABLE_GAP_MS:
-                notable.setdefault(place.topic, []).append(place.partition)
+                notable.setdefault(partition.topic, []).append(partition.partition)
                 worst = max(worst, gap)
         gaps.clear()
         if notable:

@@ -44,7 +44,7 @@ NEW_MEMBER_MS = 300_000
 F = TypeVar("F", bound=Event)
 Q = TypeVar("Q", bound=Request)
 A = TypeVar("A", bound=Response)
-Load: TypeAlias = tuple[str, int, int, str]
+LeaderTerm: TypeAlias = tuple[str, int, int, str]
 """Node, its incarnation, the epoch of the offsets partition, group: one term, in which generations count up."""
 
 
@@ -107,7 +107,7 @@ class ObservedStep:
         shard = self.node.shard(group_id)
         return shard is not None and shard.is_active
 
-    def place(self, group_id: str) -> Load:
+    def leader_term(self, group_id: str) -> LeaderTerm:
         """The term in which a response was given. At an election only overdue timers answer; they come before it."""
         if isinstance(self.what, Elected) and self.what.partition == self.node.cluster.partition_of(group_id):
             epoch = self.epoch_before
@@ -296,7 +296,7 @@ class Observations:
             token is exchange for member in group.members.values() for token in member.parked
         )
 
-    def may_be_overlooked(self, place: GroupPartition) -> bool:
+    def may_be_overlooked(self, partition: GroupPartition) -> bool:
         """Whether a group of static members may overlook that a partition has no owner.
 
         Kafka: a static leader that comes back (KIP-814) takes the topics as it finds them for those that the assignment
@@ -304,10 +304,10 @@ class Observations:
         another subscription starts no rebalance as long as the protocol is the same. Nor does one that has revoked
         partitions for the second of two cooperative rebalances, and is restarted before it asks for that one.
         """
-        group = self.lab.scenario.groups[place.group_id]
-        newer = place.partition >= self.lab.scenario.topics[place.topic].partitions
-        given_up = CooperativeStickyAssignor.name in group.assignor and place.group_id in self.returned
-        return group.static and (newer or place.topic not in group.topics or given_up)
+        group = self.lab.scenario.groups[partition.group_id]
+        newer = partition.partition >= self.lab.scenario.topics[partition.topic].partitions
+        given_up = CooperativeStickyAssignor.name in group.assignor and partition.group_id in self.returned
+        return group.static and (newer or partition.topic not in group.topics or given_up)
 
     def leads_in_truth(self, node: NodeActor, group_id: str) -> bool:
         """Whether no other node has been elected after this one."""

@@ -87,11 +87,11 @@ def build(*, importable_only: bool = False) -> App:
         version=lambda: version("rejoin"),
     )
     groups = {command.group: Group.create_ordered(command.group) for command in COMMANDS.values()}
-    for place, (name, command) in enumerate(COMMANDS.items()):
+    for order, (name, command) in enumerate(COMMANDS.items()):
         if importable_only and command.extra is not None and find_spec(EXTRAS[command.extra][0]) is None:
             continue
         app.command(
-            f"rejoin.{command.target}", name=name, help=command.help, group=groups[command.group], sort_key=place
+            f"rejoin.{command.target}", name=name, help=command.help, group=groups[command.group], sort_key=order
         )
     app.register_install_completion_command(help="Install completion for this shell.")
     return app

@@ -22,7 +22,7 @@ from tests.coordinator.service.helpers import START, ManualClock
 PATIENCE_SECONDS: Final = 10.0
 
 
-class Drawn(str):
+class DrawnId(str):
     """An id that is handed out where a UUID is expected."""
 
     __slots__ = ()
@@ -43,7 +43,7 @@ class OverHttp:
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         self._taken = asyncio.Event()
         self.answers: dict[int, Answer] = {}
-        drawing = SimpleNamespace(uuid4=lambda: Drawn(self._ids()))
+        drawing = SimpleNamespace(uuid4=lambda: DrawnId(self._ids()))
         monkeypatch.setattr(app_module, "uuid", drawing)
 
     async def play(self) -> dict[int, Answer]:

@@ -227,13 +227,13 @@ def test_a_second_writer_of_the_same_stream_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("below", [False, True])
 def test_a_place_that_is_no_directory_is_refused_with_its_name(tmp_path: Path, below: bool) -> None:
-    place = tmp_path / "file"
-    place.write_text("mine")
-    place = place / "journal" if below else place
-    for make in (lambda: write(place, 0), lambda: check_directory(place)):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    path = path / "journal" if below else path
+    for make in (lambda: write(path, 0), lambda: check_directory(path)):
         with pytest.raises(JournalError, match="this is no directory; expected a directory to write") as raised:
             make()
-        assert str(raised.value).startswith(f"{place}: ")
+        assert str(raised.value).startswith(f"{path}: ")
     assert (tmp_path / "file").read_text() == "mine"
 
 

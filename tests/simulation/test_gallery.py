@@ -99,10 +99,10 @@ def test_a_flapping_consumer_stops_the_whole_group_for_the_session_timeout() -> 
 
 
 def test_two_processes_with_one_static_id_take_turns_without_a_rebalance() -> None:
-    twins = group("static_id_used_twice")
-    assert twins.started == 1
-    assert twins.static_returns > 10
-    assert twins.fenced > 10
+    duplicates = group("static_id_used_twice")
+    assert duplicates.started == 1
+    assert duplicates.static_returns > 10
+    assert duplicates.fenced > 10
 
 
 def test_new_partitions_wait_for_the_leaders_metadata() -> None:

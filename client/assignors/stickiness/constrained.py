@@ -133,23 +133,23 @@ class ConstrainedAssignment:
     def _taker_by_rack(self, partition: Partition, sizes: Mapping[str, int], at: int) -> tuple[str | None, int]:
         """The member of a matching rack that is to have this partition, and where the round goes on."""
         under, exact = self._under, self._exact
-        place = self._racks.next_near(partition, under, at)
-        if place is not None:
-            taker = under[place]
+        index = self._racks.next_near(partition, under, at)
+        if index is not None:
+            taker = under[index]
             size = sizes[taker] + 1
             if size >= self._small:
-                del under[place]
+                del under[index]
                 if size < self._large and self._large_so_far < self._expected_large:
                     exact.append(taker)
             else:
-                place += 1
-            return taker, place % len(under) if under else 0
-        place = self._racks.next_near(partition, exact, 0)
-        if place is None:
+                index += 1
+            return taker, index % len(under) if under else 0
+        index = self._racks.next_near(partition, exact, 0)
+        if index is None:
             return None, at
-        taker = exact[place]
+        taker = exact[index]
         if sizes[taker] + 1 == self._large:
-            del exact[place]
+            del exact[index]
             self._large_so_far += 1
             if self._large_so_far == self._expected_large:
                 exact.clear()
@@ -163,8 +163,8 @@ class ConstrainedAssignment:
             # No member drops out before the smallest need is met: so many rounds are one slice for each member.
             rounds = max(1, min(needs.values()))
             stop = min(dealt + rounds * len(needs), len(row))
-            for place, member_id in enumerate(needs):
-                self.given[member_id] += row.take(dealt + place, stop, len(needs))
+            for index, member_id in enumerate(needs):
+                self.given[member_id] += row.take(dealt + index, stop, len(needs))
                 needs[member_id] = self._small - len(self.given[member_id])
             dealt = stop
             self._exact += [member_id for member_id, need in needs.items() if need == 0]

@@ -69,8 +69,8 @@ def missing_keys(index: PartitionNumbering, ranks: Iterable[int], taken: set[int
         return list(chain.from_iterable(map(index.topic_keys, ranks)))
     stuck = _first_stuck(index, ranks, taken)
     found: list[int] = []
-    for place, rank in enumerate(ranks):
-        if stuck is not None and stuck <= place:
+    for position, rank in enumerate(ranks):
+        if stuck is not None and stuck <= position:
             found.extend(index.topic_keys(rank))
         else:
             found.extend(key for key in index.topic_keys(rank) if key not in taken)
@@ -81,12 +81,12 @@ def _first_stuck(index: PartitionNumbering, ranks: Sequence[int], taken: Iterabl
     """The place in `ranks` from which on everything counts as missing; None if nothing non-existent is taken."""
     # Kafka: getUnassignedPartitions walks two sorted lists side by side. A taken partition that does not exist
     # never meets its equal, and whatever comes after it counts as unassigned although a member keeps it.
-    places = {rank: place for place, rank in enumerate(ranks)}
+    positions = {rank: position for position, rank in enumerate(ranks)}
     stuck = None
     for key in taken:
         if not index.exists(key):
             number, rank = divmod(key, index.topics)
-            after = places[rank] + (number >= 0)
+            after = positions[rank] + (number >= 0)
             stuck = after if stuck is None else min(stuck, after)
     return stuck
 

@@ -130,11 +130,11 @@ class _Shape:
         self._numbers = struct.Struct("".join(layout) + "i")
         self._topics = index.topics
         # Places among the numbers of those whose topic is known, in the order in which they are wanted.
-        places = [place for place, name in enumerate(names) if name in index.ranks]
+        positions = [position for position, name in enumerate(names) if name in index.ranks]
         if not as_listed:
-            places.sort(key=lambda place: index.ranks[names[place]])
-        self._pick = itemgetter(*places, -1)
-        self._names = [names[place] for place in places]
+            positions.sort(key=lambda position: index.ranks[names[position]])
+        self._pick = itemgetter(*positions, -1)
+        self._names = [names[position] for position in positions]
         self._ranks = [index.ranks[name] for name in self._names]
 
     def fits(self, data: bytes) -> bool:

@@ -86,7 +86,7 @@ def advance(state: ConsumerState, ctx: StepContext) -> None:
     closing = state.closing
     expired = ctx.now >= closing.until
     if closing.phase is ClosePhase.AWAITING_ASYNC and not state.in_listener:
-        if state.lookup.waiters and not expired:
+        if state.lookup.callbacks and not expired:
             ctx.wake(closing.until)
             lookup.ensure(state, ctx)
         else:

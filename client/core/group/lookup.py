@@ -53,7 +53,7 @@ def ensure_for_user(state: ConsumerState, ctx: StepContext) -> bool:
 
 def when_known(state: ConsumerState, ctx: StepContext, then: Callable[[KafkaError | None], None]) -> None:
     """Look the coordinator up once and say how that ended: no second attempt is made for this caller."""
-    state.lookup.waiters.append(then)
+    state.lookup.callbacks.append(then)
     ensure(state, ctx)
 
 
@@ -113,6 +113,6 @@ def _failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, probl
 
 
 def _ended(state: ConsumerState, problem: KafkaError | None) -> None:
-    waiters, state.lookup.waiters = state.lookup.waiters, []
-    for then in waiters:
+    callbacks, state.lookup.callbacks = state.lookup.callbacks, []
+    for then in callbacks:
         then(problem)

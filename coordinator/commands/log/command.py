@@ -114,8 +114,8 @@ def verify(
                 raise
             print(problem)
             return 1
-        records, places = _counted(sum(by_partition.values()), "record"), _counted(len(by_partition), "partition")
-        print(f"{source.name}: {records} in {places}, all as written")
+        records, counted = _counted(sum(by_partition.values()), "record"), _counted(len(by_partition), "partition")
+        print(f"{source.name}: {records} in {counted}, all as written")
         return 0
 
     return _reported(run)

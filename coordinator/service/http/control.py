@@ -96,7 +96,7 @@ class ControlRoutes:
         self._control = control
         self._token = token
         self.operations = self._table()
-        self._by_place = {(each.method, each.path): each for each in self.operations}
+        self._by_route = {(each.method, each.path): each for each in self.operations}
         self._paths = {each.path for each in self.operations}
 
     def submit(self, request: Request, context: Context) -> PendingReply:
@@ -106,11 +106,11 @@ class ControlRoutes:
     async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.Response:
         """Answer one request."""
         self._check_token(request)
-        place, key = self._place(path)
+        route, key = self._match(path)
         method = "GET" if request.method == "HEAD" else request.method
-        operation = self._by_place.get((method, place))
+        operation = self._by_route.get((method, route))
         if operation is None:
-            allowed = ", ".join(sorted(each for each, where in self._by_place if where == place))
+            allowed = ", ".join(sorted(each for each, where in self._by_route if where == route))
             detail = f"{path} takes {allowed}, not {request.method[:32]}"
             raise Problem(405, "wrong-method", detail, headers={"Allow": allowed})
         kind = request.headers.get("Content-Type")
@@ -135,16 +135,16 @@ class ControlRoutes:
             detail = "expected the token of --control-token, as the header Authorization: Bearer TOKEN"
             raise Problem(401, "not-authorized", detail, headers={"WWW-Authenticate": "Bearer"})
 
-    def _place(self, path: str) -> tuple[str, str]:
+    def _match(self, path: str) -> tuple[str, str]:
         """The operation's path, and the id in it."""
         path = path.rstrip("/") or path
         if path in self._paths:
             return path, ""
         parts = path.split("/")
         if len(parts) >= 4:
-            place = "/".join([*parts[:3], "{id}", *parts[4:]])
-            if place in self._paths:
-                return place, unquote(parts[3])
+            route = "/".join([*parts[:3], "{id}", *parts[4:]])
+            if route in self._paths:
+                return route, unquote(parts[3])
         near = get_close_matches(path, self._paths, n=1, cutoff=0.0)[0]
         detail = f"there is no {path[:200]}; the nearest is {near}, and GET {CONTROL} lists all"
         raise Problem(404, "unknown-route", detail, one_error("path", "unknown route", path))
@@ -164,9 +164,9 @@ class ControlRoutes:
             found = problem.errors(include_url=False, include_context=False)
             errors = field_errors(found[:MOST_ERRORS])
             first = errors[0]
-            place = f"{first['field']}: " if first["field"] else ""
+            field = f"{first['field']}: " if first["field"] else ""
             known = ", ".join(operation.body.model_fields) or "none"
-            detail = f"{where}: {place}{first['problem']}; the fields are: {known}"
+            detail = f"{where}: {field}{first['problem']}; the fields are: {known}"
             raise Problem(400, "invalid-body", detail, errors) from None
 
     # --- what can be done

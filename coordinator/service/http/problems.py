@@ -73,10 +73,10 @@ def invalid_body(name: str, version: int, problem: ValidationError) -> Problem:
     found = problem.errors(include_url=False, include_context=False)
     errors = field_errors(found[:MOST_ERRORS])
     first = errors[0]
-    place = f"{first['field']}: " if first["field"] else ""
+    field = f"{first['field']}: " if first["field"] else ""
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return Problem(
-        400, "invalid-body", f"not a {name} request of version {version}: {place}{first['problem']}{more}", errors
+        400, "invalid-body", f"not a {name} request of version {version}: {field}{first['problem']}{more}", errors
     )
 
 

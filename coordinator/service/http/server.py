@@ -37,7 +37,7 @@ from rejoin.coordinator.service.http.rpc import (
     context,
     correlation,
 )
-from rejoin.coordinator.service.http.views import PLACES, Views
+from rejoin.coordinator.service.http.views import ROUTES, Views
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
@@ -266,8 +266,8 @@ class Service:
         if self._stopping:
             raise Problem(503, "shutting-down", "this node is shutting down")
         path = unquote(request.raw_path.partition("?")[0])
-        place = self._views.place(request.raw_path)
-        if not self._serving and (place is None or request.method not in {"GET", "HEAD"}):
+        match = self._views.match(request.raw_path)
+        if not self._serving and (match is None or request.method not in {"GET", "HEAD"}):
             raise Problem(503, "starting", "this node is starting; GET /readyz says why")
         route = self._routes.get(path)
         if route is not None:
@@ -286,11 +286,11 @@ class Service:
             if request.method != "POST":
                 raise _wrong_method(request.method, path, "POST")
             return web.json_response(resign(self.runtime, int(resigning[1])))
-        if place is None:
+        if match is None:
             raise self._unknown(path)
         if request.method not in {"GET", "HEAD"}:
             raise _wrong_method(request.method, path, "GET, HEAD")
-        return await self._views.show(place, request)
+        return await self._views.show(match, request)
 
     async def _api_versions(self, request: web.BaseRequest, route: Route) -> web.StreamResponse:
         protocol = request.protocol
@@ -305,7 +305,7 @@ class Service:
         return _plain(error, b"", body)
 
     def _unknown(self, path: str) -> Problem:
-        known = [*self._routes, *PLACES, RESIGN]
+        known = [*self._routes, *ROUTES, RESIGN]
         near = get_close_matches(path, known, n=1, cutoff=0.0)
         hint = f"; the nearest is {near[0]}" if near else ""
         return Problem(

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.service.driver import Runtime
-from rejoin.coordinator.service.feed import EventRange, FeedRow, Gone
+from rejoin.coordinator.service.feed import EventRange, FeedRow, RowsNotRetained
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.metrics import Metrics
@@ -25,7 +25,7 @@ from rejoin.journal.envelope import JournalLine
 from rejoin.journal.reader import read_lines
 from rejoin.journal.segments import segments
 
-PLACES: Final = (
+ROUTES: Final = (
     "/",
     "/groups",
     "/groups/{groupId}",
@@ -59,8 +59,8 @@ _SUMMARY: Final = {
 }
 
 
-class Place(NamedTuple):
-    """A route with what its path names."""
+class RouteMatch(NamedTuple):
+    """A route, and the name in the path that matched it."""
 
     route: str
     name: str
@@ -76,7 +76,7 @@ class Views:
         self._runtime = runtime
         self._publisher = publisher
         self._metrics = metrics
-        self._handlers: dict[str, Callable[[Place], web.Response]] = {
+        self._handlers: dict[str, Callable[[RouteMatch], web.Response]] = {
             "/": self._page,
             "/groups": self._groups,
             "/groups/{groupId}": self._group,
@@ -88,55 +88,55 @@ class Views:
             "/metrics": self._metrics_page,
         }
 
-    def place(self, raw_path: str) -> Place | None:
+    def match(self, raw_path: str) -> RouteMatch | None:
         """The view that a path names, if any."""
         path, _, query = raw_path.partition("?")
         if path in self._handlers or path == "/events":
-            return Place(path, "", query)
+            return RouteMatch(path, "", query)
         for prefix, route in (("/groups/", "/groups/{groupId}"), ("/topics/", "/topics/{name}")):
             if path.startswith(prefix) and len(path) > len(prefix):
-                return Place(route, unquote(path[len(prefix) :]), query)
+                return RouteMatch(route, unquote(path[len(prefix) :]), query)
         return None
 
-    async def show(self, place: Place, request: web.BaseRequest) -> web.StreamResponse:
+    async def show(self, match: RouteMatch, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a GET."""
-        if place.route == "/events":
-            return await self._events(place, request)
-        _parameters(place, ())
-        return self._handlers[place.route](place)
+        if match.route == "/events":
+            return await self._events(match, request)
+        _parameters(match, ())
+        return self._handlers[match.route](match)
 
     def stop(self) -> None:
         """End the streams."""
         self._publisher.feed.close()
 
-    def _page(self, place: Place) -> web.Response:
+    def _page(self, match: RouteMatch) -> web.Response:
         return web.Response(text=_live_page(), content_type="text/html", charset="utf-8")
 
-    def _groups(self, place: Place) -> web.Response:
+    def _groups(self, match: RouteMatch) -> web.Response:
         node = self._runtime.node
         views = [node.describe_group(group_id) for group_id in node.group_ids()]
         return _json({"groups": [_summary(view) for view in views if view is not None]})
 
-    def _group(self, place: Place) -> web.Response:
+    def _group(self, match: RouteMatch) -> web.Response:
         now = self._runtime.clock.now()
         node = self._runtime.node
-        view = node.describe_group(place.name)
+        view = node.describe_group(match.name)
         if view is None:
-            raise _not_found("group", place.name, node.group_ids())
-        offsets = [offset.model_dump(mode="json") for offset in node.describe_offsets(place.name, now)]
+            raise _not_found("group", match.name, node.group_ids())
+        offsets = [offset.model_dump(mode="json") for offset in node.describe_offsets(match.name, now)]
         return _json({**view.model_dump(mode="json"), "offsets": offsets})
 
-    def _topics(self, place: Place) -> web.Response:
+    def _topics(self, match: RouteMatch) -> web.Response:
         topics = self._runtime.node.describe_topics(self._runtime.clock.now())
         return _json({"topics": [topic.model_dump(mode="json") for topic in topics]})
 
-    def _topic(self, place: Place) -> web.Response:
+    def _topic(self, match: RouteMatch) -> web.Response:
         topics = {topic.topic: topic for topic in self._runtime.node.describe_topics(self._runtime.clock.now())}
-        if place.name not in topics:
-            raise _not_found("topic", place.name, list(topics))
-        return _json(topics[place.name].model_dump(mode="json"))
+        if match.name not in topics:
+            raise _not_found("topic", match.name, list(topics))
+        return _json(topics[match.name].model_dump(mode="json"))
 
-    def _health(self, place: Place) -> web.Response:
+    def _health(self, match: RouteMatch) -> web.Response:
         node = self._runtime.node.describe()
         states = [partition.state.lower() for partition in node.partitions]
         counts = {state: states.count(state) for state in sorted(set(states))}
@@ -144,14 +144,14 @@ class Views:
         status = "starting" if self.is_starting else "ok" if all(state == "active" for state in states) else "loading"
         return _json({"status": status, "nodeId": node.node_id, "partitions": counts})
 
-    def _readiness(self, place: Place) -> web.Response:
+    def _readiness(self, match: RouteMatch) -> web.Response:
         ready, body = readiness(self._runtime, is_starting=self.is_starting)
         return _json(body, 200 if ready else 503)
 
-    def _cluster(self, place: Place) -> web.Response:
+    def _cluster(self, match: RouteMatch) -> web.Response:
         return _json(cluster(self._runtime, self._store))
 
-    def _metrics_page(self, place: Place) -> web.Response:
+    def _metrics_page(self, match: RouteMatch) -> web.Response:
         self._metrics.leases = self._runtime.leadership.counts
         node = self._runtime.node.describe()
         feed = self._publisher.feed
@@ -160,8 +160,8 @@ class Views:
         text = exposition.page(self._metrics, node, feed.listeners, feed.head, self._runtime.core_failures)
         return web.Response(body=text, headers={"Content-Type": exposition.CONTENT_TYPE})
 
-    async def _events(self, place: Place, request: web.BaseRequest) -> web.StreamResponse:
-        given = _parameters(place, ("after", "limit", "group"))
+    async def _events(self, match: RouteMatch, request: web.BaseRequest) -> web.StreamResponse:
+        given = _parameters(match, ("after", "limit", "group"))
         group_id = given.get("group")
         feed = self._publisher.feed
         if "text/event-stream" in request.headers.get("Accept", "") and request.method == "GET":
@@ -198,7 +198,7 @@ class Views:
             raise Problem(410, "events-gone", detail, one_error("after", f"expected at most {head}", after))
         try:
             return self._publisher.feed.range(after, limit, group_id)
-        except Gone:
+        except RowsNotRetained:
             first = self._first()
             if after + 1 < first or self._publisher.journal is None:
                 detail = f"the events behind {after} are no longer kept; the oldest is {first}"
@@ -292,9 +292,9 @@ def _not_found(what: str, name: str, known: list[str]) -> Problem:
     return Problem(404, f"unknown-{what}", f"there is no {what} {name[:249]!r} on this node{hint}")
 
 
-def _parameters(place: Place, known: tuple[str, ...]) -> dict[str, str]:
+def _parameters(match: RouteMatch, known: tuple[str, ...]) -> dict[str, str]:
     given: dict[str, str] = {}
-    for part in place.query.split("&") if place.query else ():
+    for part in match.query.split("&") if match.query else ():
         name, _, value = part.partition("=")
         name, value = unquote(name.replace("+", " ")), unquote(value.replace("+", " "))
         if name not in known:

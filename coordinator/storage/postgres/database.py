@@ -197,6 +197,6 @@ def _text(problem: BaseException) -> str:
 def _without_password(url: str) -> str:
     """The URL as it may be shown: of its parameters, those that say which tables are meant."""
     parts = urlsplit(url)
-    user, at, place = parts.netloc.rpartition("@")
+    user, at, host_and_port = parts.netloc.rpartition("@")
     query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if name == "search_path"], safe=",")
-    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + place, query=query))
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + host_and_port, query=query))

@@ -129,8 +129,8 @@ class _Batch:
 
 
 @dataclass(slots=True)
-class _Led:
-    """What is known of a partition in an epoch. Position 0: where the next record goes must be asked."""
+class _Leader:
+    """The state of a partition in one epoch. At ``next_position`` 0 the end of the log must be read first."""
 
     epoch: int
     next_position: int
@@ -161,7 +161,7 @@ class PostgresLog:
         self._waiting: deque[_Append] = deque()
         self._something = asyncio.Event()
         self._closing = False
-        self._led: dict[TopicPartition, _Led] = {}
+        self._led: dict[TopicPartition, _Leader] = {}
         self._compacting: set[TopicPartition] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading = asyncio.Semaphore(_READERS)
@@ -314,7 +314,7 @@ class PostgresLog:
     def _lead(self, partition: TopicPartition, epoch: int, next_position: int) -> None:
         led = self._led.get(partition)
         if led is None or led.epoch < epoch:
-            self._led[partition] = _Led(epoch, next_position, readers=0 if led is None else led.readers)
+            self._led[partition] = _Leader(epoch, next_position, readers=0 if led is None else led.readers)
         else:
             led.next_position = next_position
 
@@ -420,7 +420,9 @@ class PostgresLog:
         finally:
             led.readers -= 1
 
-    async def _read_pieces(self, partition: TopicPartition, epoch: int, piece: Piece, began: float, led: _Led) -> None:
+    async def _read_pieces(
+        self, partition: TopicPartition, epoch: int, piece: Piece, began: float, led: _Leader
+    ) -> None:
         after = records = 0
         pause = _FIRST_PAUSE
         alive: int | None = None
@@ -455,13 +457,13 @@ class PostgresLog:
 
     # --- compaction
 
-    def _compact(self, partition: TopicPartition, led: _Led) -> None:
+    def _compact(self, partition: TopicPartition, led: _Leader) -> None:
         """Not while the partition is read: a reader that has taken in a record must see the tombstone that ends it."""
         if partition not in self._compacting and not led.readers and not self._closing:
             self._compacting.add(partition)
             self._spawn(self._compact_now(partition, led))
 
-    async def _compact_now(self, partition: TopicPartition, led: _Led) -> None:
+    async def _compact_now(self, partition: TopicPartition, led: _Leader) -> None:
         try:
             async with self.database.acquire() as connection:
                 records = await connection.fetchval(_COUNT, *partition)

@@ -144,11 +144,11 @@ class PartitionIndex:
             self._tail_checksums += crc
             rows.append((position, number, epoch, producer_id, crc, key, value))
             if producer_id == PLAIN:
-                place = (number, key)
-                if place in newest:
-                    self._superseded[newest.pop(place)] = number
+                record_key = (number, key)
+                if record_key in newest:
+                    self._superseded[newest.pop(record_key)] = number
                 if value is not None:  # a tombstone also ends what open transactions hold
-                    newest[place] = position
+                    newest[record_key] = position
             position += 1
         self.next_position = position
         if len(rows) >= _WRITE_ROWS:

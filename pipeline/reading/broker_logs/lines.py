@@ -37,7 +37,7 @@ class Record:
     more: tuple[str, ...] = ()
 
 
-class Broken(NamedTuple):
+class BrokenLine(NamedTuple):
     """A line that should have been readable and is not."""
 
     line: int
@@ -119,7 +119,7 @@ def _offset(text: str) -> tzinfo:
 
 
 @dataclass(slots=True)
-class Read:
+class LineCounts:
     """What was met in a file."""
 
     lines: int = 0
@@ -127,7 +127,7 @@ class Read:
     not_utf8: int = 0
     continuations: int = 0
     blank: int = 0
-    strangers: int = 0
+    unrelated: int = 0
     """Lines that are no record and belong to none."""
     clock_steps: int = 0
     """Times that lie more than a second before the one of the line before."""
@@ -140,10 +140,10 @@ class Lines:
         """With ``marks``, records without any of these in their first line are not read closely: see UNREAD."""
         self._clock = LogClock(zone)
         self._marks = tuple(marks)
-        self.read = Read()
+        self.read = LineCounts()
         self._logger_seen = False
 
-    def records(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Record | Broken]:
+    def records(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Record | BrokenLine]:
         """Every record and every broken line, in the file's order. Nothing in a file makes this fail."""
         held: Record | None = None
         more: list[str] = []
@@ -151,7 +151,7 @@ class Lines:
         for number, raw, whole in _numbered(file):
             self.read.lines = number
             if whole is None:
-                yield Broken(number, f"longer than {LONGEST} bytes", _quote(raw[:QUOTED]))
+                yield BrokenLine(number, f"longer than {LONGEST} bytes", _quote(raw[:QUOTED]))
                 continue
             if self._marks and _PLAIN.match(raw) is not None and not any(mark in raw for mark in self._marks):
                 found: Record | str | None = UNREAD
@@ -180,9 +180,9 @@ class Lines:
                 continue
             reason = found or self._lonely(text)
             if reason is not None:
-                yield Broken(number, reason, _quote(text))
+                yield BrokenLine(number, reason, _quote(text))
             else:
-                self.read.strangers += 1
+                self.read.unrelated += 1
         if held is not None:
             yield from self._release(held, more)
 
@@ -229,7 +229,7 @@ class Lines:
             return "the beginning of the line is missing"
         return None
 
-    def _release(self, held: Record, more: list[str]) -> Iterator[Record | Broken]:
+    def _release(self, held: Record, more: list[str]) -> Iterator[Record | BrokenLine]:
         """Finish a record: join a wrapped message, and report one without its end."""
         kept = tuple(more)
         if held.logger is None and GROUPISH.search(held.message) is not None and not held.message.startswith("{"):
@@ -242,7 +242,7 @@ class Lines:
                     yield Record(held.line, held.at_ms, held.level, tail["logger"], wrapped, held.origin, kept[count:])
                     return
             if self._logger_seen:
-                yield Broken(held.line, "the end of the line is missing", _quote(held.message))
+                yield BrokenLine(held.line, "the end of the line is missing", _quote(held.message))
                 return
         yield (
             held

@@ -49,7 +49,7 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
             yield _of_no_known_group(statement)
         if statement.partition is None or statement.kind not in _PARTITION_EVENTS:
             continue
-        place = (statement.node, statement.partition)
+        key = (statement.node, statement.partition)
         epoch = int(statement.values["epoch"]) if "epoch" in statement.values else None
         row = {
             "event": _PARTITION_EVENTS[statement.kind],
@@ -67,11 +67,11 @@ def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
         done = elected if statement.kind in ("elected", "load_begins") else resigned
         if (
             statement.kind in ("load_begins", "unload_begins")
-            and statement.order_ms - done.pop(place, -(10**9)) <= 10_000
+            and statement.order_ms - done.pop(key, -(10**9)) <= 10_000
         ):
             continue
         if statement.kind in ("elected", "resigned"):
-            done[place] = statement.order_ms
+            done[key] = statement.order_ms
         yield row
 
 

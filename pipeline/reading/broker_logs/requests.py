@@ -23,10 +23,10 @@ from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
 from rejoin.pipeline.reading.broker_logs.rounds import (
     BROKER_LOG,
     FAR_MS,
-    Asked,
     Moves,
-    Places,
+    PartitionOwners,
     Round,
+    SourcedExchange,
     count_moves,
     event_row,
     list_or_none,
@@ -41,12 +41,12 @@ EventsByName = dict[tuple[str, int | None], list[EventRow]]
 """Events by their names and generations."""
 
 
-def complete(events: list[EventRow], asked: list[Asked]) -> list[EventRow]:
+def complete(events: list[EventRow], asked: list[SourcedExchange]) -> list[EventRow]:
     """A coordinator's events of one group, completed from its requests; from requests alone if it has none."""
     rounds = rounds_of(asked)
     if not any(event["event"] == "rebalance_started" for event in events):
         return [*events, *events_of_requests(rounds, asked)]
-    owners: Places = {}
+    owners: PartitionOwners = {}
     before: Round | None = None
     completed: list[EventRow] = list(events)
     by_name = _by_name(events)
@@ -139,7 +139,7 @@ def _fill(event: EventRow, round_: Round, before: Round | None, moves: Moves) ->
                     event[name] += later
 
 
-def _handed_out(asked: Iterable[Asked]) -> set[str]:
+def _handed_out(asked: Iterable[SourcedExchange]) -> set[str]:
     """Ids that new members were given for their second JoinGroup."""
     return {
         str(each.exchange.response.get("memberId"))
@@ -207,9 +207,9 @@ def _joins(
 # --- from requests alone
 
 
-def events_of_requests(rounds: list[Round], asked: list[Asked]) -> Iterator[EventRow]:
+def events_of_requests(rounds: list[Round], asked: list[SourcedExchange]) -> Iterator[EventRow]:
     """The events of a group that is in no coordinator's log."""
-    owners: Places = {}
+    owners: PartitionOwners = {}
     before: Round | None = None
     beginnings = _Beginnings(asked)
     handed_out = _handed_out(asked)
@@ -303,14 +303,14 @@ _CAUSE: Final = ("cause", "cause_member_id", "cause_group_instance_id", "client_
 
 class _Beginning(NamedTuple):
     at_ms: int
-    asked: Asked
+    asked: SourcedExchange
     cause: dict[str, Any]
 
 
 class _Beginnings:
     """What began each rebalance, as far as requests show it: the first of the candidates."""
 
-    def __init__(self, asked: list[Asked]) -> None:
+    def __init__(self, asked: list[SourcedExchange]) -> None:
         self._asked = sorted(asked, key=lambda one: one.exchange.arrived_at_ms)
         self.left: dict[str, _Beginning] = {}
         for each in self._asked:

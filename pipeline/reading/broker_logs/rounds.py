@@ -33,10 +33,10 @@ def _latest(member: str, names: dict[str, str]) -> str:
     return member
 
 
-Places = dict[tuple[str, int], str]
+PartitionOwners = dict[tuple[str, int], str]
 
 
-class Asked(NamedTuple):
+class SourcedExchange(NamedTuple):
     """An exchange, and where it was read."""
 
     exchange: LoggedExchange
@@ -49,16 +49,16 @@ class Round:
     """One generation, as far as requests tell it."""
 
     generation: int
-    joins: dict[str, tuple[LoggedMember, Asked]] = field(default_factory=dict)
+    joins: dict[str, tuple[LoggedMember, SourcedExchange]] = field(default_factory=dict)
     leader: str | None = None
     protocol: str | None = None
     roster: list[LoggedMember] = field(default_factory=list)
-    ended: Asked | None = None
+    ended: SourcedExchange | None = None
     """The first JoinGroup that was answered with this generation."""
-    assigned: Asked | None = None
+    assigned: SourcedExchange | None = None
     """The leader's SyncGroup, if it succeeded."""
     given: dict[str, tuple[tuple[str, int], ...] | None] = field(default_factory=dict)
-    returned: list[tuple[str, str, Asked]] = field(default_factory=list)
+    returned: list[tuple[str, str, SourcedExchange]] = field(default_factory=list)
     """Static members that came back without a rebalance: old id, new id, JoinGroup."""
 
     @property
@@ -84,7 +84,7 @@ class Round:
         ]
 
 
-def request_event(asked: Asked) -> EventRow:
+def request_event(asked: SourcedExchange) -> EventRow:
     """The row of one request with its answer; ``at_ms`` is its arrival."""
     exchange = asked.exchange
     event = event_row(asked, "request", EXACT, exchange.arrived_at_ms)
@@ -122,7 +122,7 @@ def request_event(asked: Asked) -> EventRow:
     return event
 
 
-def event_row(asked: Asked, name: str, confidence: str, at_ms: int) -> EventRow:
+def event_row(asked: SourcedExchange, name: str, confidence: str, at_ms: int) -> EventRow:
     return {
         "event": name,
         "at_ms": at_ms,
@@ -143,7 +143,7 @@ def _places(partitions: Iterable[tuple[str, int]] | None) -> list[dict[str, Any]
     return None if partitions is None else [{"topic": topic, "partition": number} for topic, number in partitions]
 
 
-def rounds_of(asked: Iterable[Asked]) -> list[Round]:
+def rounds_of(asked: Iterable[SourcedExchange]) -> list[Round]:
     """The generations of one group, in their order."""
     rounds: list[Round] = []
     for each in sorted(asked, key=lambda one: one.exchange.answered_at_ms):
@@ -165,7 +165,7 @@ def rounds_of(asked: Iterable[Asked]) -> list[Round]:
     return rounds
 
 
-def _join(current: Round, asked: Asked) -> None:
+def _join(current: Round, asked: SourcedExchange) -> None:
     exchange = asked.exchange
     member = joining(exchange)
     current.joins.setdefault(member.member_id, (member, asked))
@@ -183,7 +183,7 @@ def _is_another(current: Round, exchange: LoggedExchange) -> bool:
     return later > FAR_MS and exchange.request.get("groupInstanceId") is None
 
 
-def _return(current: Round, asked: Asked) -> None:
+def _return(current: Round, asked: SourcedExchange) -> None:
     """A JoinGroup that is answered with a generation that has its assignment: a static member came back (KIP-345)."""
     member = joining(asked.exchange)
     instance = member.group_instance_id
@@ -199,7 +199,7 @@ def _return(current: Round, asked: Asked) -> None:
         current.returned.append((old, member.member_id, asked))
 
 
-def _sync(rounds: list[Round], asked: Asked) -> None:
+def _sync(rounds: list[Round], asked: SourcedExchange) -> None:
     exchange = asked.exchange
     generation = exchange.request.get("generationId")
     current = next((each for each in reversed(rounds) if each.generation == generation), None)
@@ -221,17 +221,17 @@ class Moves(NamedTuple):
     regained: int
 
 
-def count_moves(last: Places, round_: Round) -> Moves:
+def count_moves(last: PartitionOwners, round_: Round) -> Moves:
     """Counts as ``rejoin.coordinator.core.groups.classic.rebalance`` does, and brings the last owners up to date."""
     moved = regained = 0
     members = set(round_.members)
-    for place in round_.owned or ():
-        where = (place["topic"], place["partition"])
+    for owned in round_.owned or ():
+        where = (owned["topic"], owned["partition"])
         before = last.get(where)
-        if before != place["member_id"]:
+        if before != owned["member_id"]:
             if before in members:
                 moved += 1
             else:
                 regained += 1
-        last[where] = place["member_id"]
+        last[where] = owned["member_id"]
     return Moves(moved, regained)

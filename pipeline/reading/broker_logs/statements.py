@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import Any, BinaryIO, Final
 
-from rejoin.pipeline.reading.broker_logs.lines import UNREAD, Broken, Lines, Read, Record
+from rejoin.pipeline.reading.broker_logs.lines import UNREAD, BrokenLine, LineCounts, Lines, Record
 from rejoin.pipeline.reading.broker_logs.messages import Message, of_a_coordinator, read_message, split_prefix
 from rejoin.pipeline.reading.broker_logs.reasons import instance, read_reason, several
 from rejoin.pipeline.reading.request_log import LoggedExchange, is_request, read_exchange
@@ -87,16 +87,16 @@ class LogFile:
         return next(reversed(self._nodes.values()), self._default_node)
 
     @property
-    def read(self) -> Read:
+    def read(self) -> LineCounts:
         """What was met in the file, statements or not."""
         return self._lines.read
 
-    def statements(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | LoggedExchange | Broken]:
+    def statements(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | LoggedExchange | BrokenLine]:
         """Every statement, every request and every broken line. Nothing that stands in a file makes this fail."""
         window: deque[Statement] = deque()
         order = _Order()
         for found in self._found(file):
-            if isinstance(found, Broken):
+            if isinstance(found, BrokenLine):
                 self.counts.broken += 1
                 yield found
                 continue
@@ -124,13 +124,13 @@ class LogFile:
                         break
             if group is not None:
                 self._remember(replace(statement, group=group))
-        return replace(statement, group=group, order_ms=order.place(statement.at_ms, window))
+        return replace(statement, group=group, order_ms=order.order_at(statement.at_ms, window))
 
     # --- one record
 
-    def _found(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | LoggedExchange | Broken]:
+    def _found(self, file: BinaryIO | Iterable[bytes]) -> Iterator[Statement | LoggedExchange | BrokenLine]:
         for record in self._lines.records(file):
-            if isinstance(record, Broken):
+            if isinstance(record, BrokenLine):
                 yield record
             elif record is UNREAD:
                 self.counts.other += 1
@@ -145,7 +145,7 @@ class LogFile:
             else:
                 yield from self._read(record)
 
-    def _read(self, record: Record) -> Iterator[Statement | Broken]:
+    def _read(self, record: Record) -> Iterator[Statement | BrokenLine]:
         prefix = split_prefix(record.message)
         if prefix.node is not None:
             self._nodes[record.origin] = prefix.node
@@ -159,7 +159,7 @@ class LogFile:
                 self.counts.other += 1
                 return
             self.counts.unknown += 1
-            yield Broken(
+            yield BrokenLine(
                 record.line,
                 "a group coordinator's line that no known version prints, or one that is cut short",
                 record.message[:500],
@@ -265,7 +265,7 @@ class _Order:
         self._behind = 0
         self.steps = 0
 
-    def place(self, at_ms: int, ahead: Iterable[Statement]) -> int:
+    def order_at(self, at_ms: int, ahead: Iterable[Statement]) -> int:
         at, latest = at_ms + self._behind, self._latest
         if latest is None:
             if self._is_far_ahead(at, ahead):

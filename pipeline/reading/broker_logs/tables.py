@@ -21,13 +21,13 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from rejoin.pipeline.reading.broker_logs.lines import Broken
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
-from rejoin.pipeline.reading.broker_logs.rounds import Asked, request_event
+from rejoin.pipeline.reading.broker_logs.rounds import SourcedExchange, request_event
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
-from rejoin.pipeline.reading.inputs import Found
+from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.request_log import LoggedExchange
 from rejoin.pipeline.reading.text_lines import opened
 from rejoin.pipeline.schemas import BROKER_LOG, EVENTS, QUARANTINE, VERSION
@@ -85,7 +85,7 @@ class Logs(NamedTuple):
     files: DataFrame
 
 
-def read_logs(spark: SparkSession, files: Iterable[Found], *, run_id: str = "logs", timezone: str = "UTC") -> Logs:
+def read_logs(spark: SparkSession, files: Iterable[InputFile], *, run_id: str = "logs", timezone: str = "UTC") -> Logs:
     """The events of brokers' logs and request logs. Files are read once and what they hold is kept until the end.
 
     ``timezone``: that of the brokers, whose logs have local times; raises ``zoneinfo.ZoneInfoNotFoundError`` for one
@@ -95,7 +95,7 @@ def read_logs(spark: SparkSession, files: Iterable[Found], *, run_id: str = "log
     return sort_out(parsed, run_id)
 
 
-def parse(spark: SparkSession, files: Iterable[Found], timezone: str = "UTC") -> DataFrame:
+def parse(spark: SparkSession, files: Iterable[InputFile], timezone: str = "UTC") -> DataFrame:
     """What files hold, as :data:`PARSED`; the largest ones are begun with."""
     ZoneInfo(timezone)
     largest_first = sorted(files, key=lambda file: (-file.size, file.path))
@@ -165,7 +165,7 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
     unreadable = 0
     if problem is not None:
         unreadable = 1
-        yield _broken(path, Broken(0, problem, ""))
+        yield _broken(path, BrokenLine(0, problem, ""))
     else:
         try:
             with opened(path) as file:
@@ -173,13 +173,13 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
                     yield _row(log, found)
         except (OSError, EOFError) as trouble:
             unreadable = 1
-            yield _broken(path, Broken(log.read.lines, f"cannot be read to its end: {trouble}", ""))
+            yield _broken(path, BrokenLine(log.read.lines, f"cannot be read to its end: {trouble}", ""))
     counts = {
         "file": path,
         "lines": log.read.lines,
         "statements": log.counts.statements,
         "requests": log.counts.requests,
-        "other": log.counts.other + log.read.strangers + log.read.blank,
+        "other": log.counts.other + log.read.unrelated + log.read.blank,
         "continuations": log.read.continuations,
         "broken": log.counts.broken + unreadable,
         "not_utf8": log.read.not_utf8,
@@ -190,16 +190,16 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
 
 def node_of(path: str) -> str:
     """A broker's id from the name of the file or its directory; else the file's name without what rotation adds."""
-    place = Path(path)
-    for name in (place.name, place.parent.name):
+    file = Path(path)
+    for name in (file.name, file.parent.name):
         match = _NODE.search(name)
         if match is not None:
             return match[1]
-    return re.sub(r"(?:\.log)?(?:[.-][\d-]+)*(?:\.gz)?$", "", place.name) or place.name
+    return re.sub(r"(?:\.log)?(?:[.-][\d-]+)*(?:\.gz)?$", "", file.name) or file.name
 
 
-def _row(log: LogFile, found: Statement | LoggedExchange | Broken) -> dict[str, Any]:
-    if isinstance(found, Broken):
+def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[str, Any]:
+    if isinstance(found, BrokenLine):
         return _broken(log.file, found)
     if isinstance(found, LoggedExchange):
         about = f"g:{found.group_id}" if found.group_id is not None else f"p:{log.node}"
@@ -210,7 +210,7 @@ def _row(log: LogFile, found: Statement | LoggedExchange | Broken) -> dict[str, 
     return row | {"file": log.file, "line": found.line, "body": _json(asdict(found))}
 
 
-def _broken(path: str, found: Broken) -> dict[str, Any]:
+def _broken(path: str, found: BrokenLine) -> dict[str, Any]:
     body = _json({"reason": found.reason, "text": found.text})
     return {"what": "broken", "file": path, "line": found.line, "body": body}
 
@@ -235,7 +235,7 @@ def _named(event: EventRow, nth: int) -> EventRow:
 
 def _events(rows: pa.Table) -> Iterator[EventRow]:
     about = rows["about"][0].as_py()
-    asked: list[Asked] = []
+    asked: list[SourcedExchange] = []
     statements = _statements(rows, asked)
     if about.startswith("p:"):
         yield from partition_events(statements)
@@ -246,7 +246,7 @@ def _events(rows: pa.Table) -> Iterator[EventRow]:
     yield from map(request_event, asked)
 
 
-def _statements(rows: pa.Table, asked: list[Asked]) -> Iterator[Statement]:
+def _statements(rows: pa.Table, asked: list[SourcedExchange]) -> Iterator[Statement]:
     """The statements of a table; its requests go to ``asked`` on the way."""
     for batch in rows.to_batches(ROWS_AT_ONCE):
         for row in batch.to_pylist():
@@ -254,4 +254,4 @@ def _statements(rows: pa.Table, asked: list[Asked]) -> Iterator[Statement]:
             if row["what"] == "statement":
                 yield Statement(**body)
             else:
-                asked.append(Asked(LoggedExchange(**body), row["node"], row["file"]))
+                asked.append(SourcedExchange(LoggedExchange(**body), row["node"], row["file"]))

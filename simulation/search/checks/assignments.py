@@ -19,7 +19,7 @@ def a_partition_has_two_owners_in_a_generation(observed: Observations, step: Obs
         request = request_of(exchange, SyncGroupRequest)
         if response.error_code is not NONE or not response.assignment:
             continue
-        key = (*step.place(request.group_id), request.generation_id)
+        key = (*step.leader_term(request.group_id), request.generation_id)
         owners = observed.owners.setdefault(key, {})
         who = request.group_instance_id or request.member_id
         for partition in decode_assignment(response.assignment).partitions:
@@ -33,11 +33,11 @@ def a_member_gets_what_the_leader_did_not_give(observed: Observations, step: Obs
     if what is not None and what.assignments:
         group = step.group(what.group_id)
         if group is not None and group.leader == what.member_id and group.generation == what.generation_id:
-            key = (*step.place(what.group_id), what.generation_id)
+            key = (*step.leader_term(what.group_id), what.generation_id)
             observed.assignments.setdefault(key, {each.member_id: each.assignment for each in what.assignments})
     for exchange, response in step.replies(SyncGroupResponse):
         request = request_of(exchange, SyncGroupRequest)
-        given = observed.assignments.get((*step.place(request.group_id), request.generation_id))
+        given = observed.assignments.get((*step.leader_term(request.group_id), request.generation_id))
         if response.error_code is not NONE or given is None or request.group_instance_id is not None:
             continue  # a static member may have another id by now than the leader knew
         if response.assignment != given.get(request.member_id, b""):
@@ -68,10 +68,11 @@ def a_partition_is_assigned_that_was_not_given_up(observed: Observations, event:
 
 
 def a_partition_is_left_without_an_owner(observed: Observations) -> Iterator[str]:
-    for place, state in observed.lab.ownership.places.items():
-        members = observed.lab.members_of(place.group_id)
-        subscribed = [each for each in members if place.topic in each.topics]
-        if observed.may_be_overlooked(place):
+    for partition, state in observed.lab.ownership.partitions.items():
+        members = observed.lab.members_of(partition.group_id)
+        subscribed = [each for each in members if partition.topic in each.topics]
+        if observed.may_be_overlooked(partition):
             continue
         if subscribed and len(state.owners) != 1:
-            yield f"{place.topic}-{place.partition} of {place.group_id} is owned by {list(state.owners) or 'no member'}"
+            name = f"{partition.topic}-{partition.partition} of {partition.group_id}"
+            yield f"{name} is owned by {list(state.owners) or 'no member'}"

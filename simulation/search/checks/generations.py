@@ -47,7 +47,7 @@ def a_completed_generation_is_forgotten(observed: Observations, step: ObservedSt
 def a_generation_has_two_leaders(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for exchange, response in step.replies(JoinGroupResponse):
         if response.error_code is NONE and response.members and not response.skip_assignment:
-            key = (*step.place(request_of(exchange, JoinGroupRequest).group_id), response.generation_id)
+            key = (*step.leader_term(request_of(exchange, JoinGroupRequest).group_id), response.generation_id)
             leader = observed.leaders.setdefault(key, response.member_id)
             if leader != response.member_id:
                 yield f"{key[-2]}: both {leader} and {response.member_id} lead generation {key[-1]}"

@@ -21,7 +21,7 @@ def the_log_differs_from_memory(observed: Observations) -> Iterator[str]:
             (key[1], int(key[2])): offsets[-1] for key, offsets in log.newest.items() if key[0] == group.group_id
         }
         if stored != written:
-            differ = {place for place in {*stored, *written} if stored.get(place) != written.get(place)}
+            differ = {key for key in {*stored, *written} if stored.get(key) != written.get(key)}
             yield f"{group.group_id}: offsets of {sorted(differ)}"
         record = log.groups.get(group.group_id)
         if record is None or record.value is None or observed.lost_group_record(group):

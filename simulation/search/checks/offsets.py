@@ -18,9 +18,9 @@ def a_commit_is_acknowledged_before_it_is_stored(observed: Observations, step: O
         wanted = {(t.name, p.partition_index): p.committed_offset for t in request.topics for p in t.partitions}
         for topic in response.topics:
             for partition in topic.partitions:
-                place = (topic.name, partition.partition_index)
-                if partition.error_code is NONE and wanted[place] not in observed.written(request.group_id, *place):
-                    yield f"{topic.name}-{partition.partition_index}={wanted[place]} is not in the log"
+                key = (topic.name, partition.partition_index)
+                if partition.error_code is NONE and wanted[key] not in observed.written(request.group_id, *key):
+                    yield f"{topic.name}-{partition.partition_index}={wanted[key]} is not in the log"
 
 
 def a_non_member_commits(observed: Observations, step: ObservedStep) -> Iterator[str]:

@@ -134,7 +134,7 @@ class _Answers(Assignor):
         return self.answer
 
 
-class _Trusted(_Answers):
+class _TrustedAnswers(_Answers):
     name = "trusted"
     checked = False
 
@@ -157,7 +157,7 @@ def test_a_good_answer_comes_back() -> None:
 
 def test_a_trusted_assignor_is_not_checked() -> None:
     odd: Mapping[str, Sequence[Partition]] = {"a": [("orders", 9)]}
-    assert run_assignor(_Trusted(odd), CLUSTER, MEMBERS) == odd
+    assert run_assignor(_TrustedAnswers(odd), CLUSTER, MEMBERS) == odd
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from rejoin.client.core.effects import (
     CommitDone,
     Effect,
     OffsetsFound,
+    PollFailed,
     PollReturned,
-    Raised,
     Send,
 )
 from rejoin.client.core.errors import WakeupError
@@ -168,7 +168,7 @@ class Bench:
                 self.returned.append(effect)
                 ranges = " ".join(f"{r.topic}-{r.partition}[{r.start},{r.end})" for r in effect.ranges)
                 self.lines.append(f"poll -> {ranges or 'nothing'}")
-            case Raised():
+            case PollFailed():
                 self.raised.append(effect.error)
                 self.lines.append(f"poll raised {type(effect.error).__name__}")
             case CommitDone():

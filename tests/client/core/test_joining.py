@@ -280,7 +280,7 @@ def test_a_returning_static_leader_skips_the_assignment() -> None:
     assert "JoinGroup 'm' reason='cached metadata has changed'" in bench.take(), "it watches the topics again"
 
 
-class Broken(Assignor):
+class BrokenAssignor(Assignor):
     """Raises, or gives a partition twice."""
 
     name = "broken"
@@ -292,13 +292,13 @@ class Broken(Assignor):
         return {member: [("t", 0), ("t", 1)] for member in members}
 
 
-class Doubling(Broken):
+class Doubling(BrokenAssignor):
     name = "doubling"
     how = "double"
 
 
 def test_an_assignor_that_raises_is_raised_from_poll_and_the_group_goes_on() -> None:
-    bench = Bench(assignors=[Broken()])
+    bench = Bench(assignors=[BrokenAssignor()])
     leader_at_sync(bench, bench.member("m", "t"))
     assert not bench.is_open("SyncGroup")
     assert [type(each) for each in bench.raised] == [AssignorFailedError]
@@ -379,7 +379,7 @@ def test_the_rebalance_protocol_is_the_highest_that_all_assignors_share(
 
 
 def test_assignors_without_a_common_protocol_are_refused() -> None:
-    class OnlyCooperative(Broken):
+    class OnlyCooperative(BrokenAssignor):
         name = "only"
         protocols = (RebalanceProtocol.COOPERATIVE,)
 

@@ -12,11 +12,11 @@ import pytest
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options
-from tests.coordinator.control.helpers import Controlled
+from tests.coordinator.control.helpers import ControlledNode
 
 logs.configure("critical")
 
-Start = Callable[..., Awaitable[Controlled]]
+Start = Callable[..., Awaitable[ControlledNode]]
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ async def start() -> AsyncIterator[Start]:
     """Starts nodes on a clock, with settings by Kafka's names with underscores."""
     async with AsyncExitStack() as stack:
 
-        async def begin(clock: str = "virtual", token: str | None = None, **settings: Any) -> Controlled:
+        async def begin(clock: str = "virtual", token: str | None = None, **settings: Any) -> ControlledNode:
             options = Options(
                 port=0,
                 settings=Settings(**settings),
@@ -35,12 +35,12 @@ async def start() -> AsyncIterator[Start]:
             session = await stack.enter_async_context(
                 aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(30))
             )
-            return Controlled(app, session)
+            return ControlledNode(app, session)
 
         yield begin
 
 
 @pytest.fixture
-async def node(start: Start) -> Controlled:
+async def node(start: Start) -> ControlledNode:
     """A node on a virtual clock, with Kafka's default settings and a topic ``orders`` of three partitions."""
     return await start()

@@ -11,17 +11,17 @@ import aiohttp
 
 from rejoin.coordinator.service.app import App
 from rejoin.protocol.registry import BY_NAME
-from tests.coordinator.service.helpers import Answered, join, sync
+from tests.coordinator.service.helpers import HttpAnswer, join, sync
 
 
-class Controlled:
+class ControlledNode:
     """A running node with its control API."""
 
     def __init__(self, app: App, session: aiohttp.ClientSession) -> None:
         self.app = app
         self.session = session
 
-    async def request(self, method: str, path: str, body: Any = None, **headers: str) -> Answered:
+    async def request(self, method: str, path: str, body: Any = None, **headers: str) -> HttpAnswer:
         """Any request; a body is sent as JSON."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is not None:
@@ -31,7 +31,7 @@ class Controlled:
         async with self.session.request(
             method, url, data=data, headers=named, skip_auto_headers=["Content-Type"]
         ) as got:
-            return Answered(got, await got.read())
+            return HttpAnswer(got, await got.read())
 
     async def control(self, method: str, path: str, **body: Any) -> Any:
         """A request to the control API that is granted; its answer."""

@@ -18,7 +18,7 @@ GROUP = "g"
 
 def sample(api: str, member_id: str) -> Request:
     """A request of the newest version."""
-    place = {"name": "orders", "partitions": [{"partitionIndex": 0, "committedOffset": 5, "committedMetadata": None}]}
+    topic = {"name": "orders", "partitions": [{"partitionIndex": 0, "committedOffset": 5, "committedMetadata": None}]}
     who = {"groupId": GROUP, "memberId": member_id, "groupInstanceId": None}
     bodies: dict[str, dict[str, Any]] = {
         "ListOffsets": {
@@ -34,7 +34,7 @@ def sample(api: str, member_id: str) -> Request:
             "allowAutoTopicCreation": False,
             "includeTopicAuthorizedOperations": False,
         },
-        "OffsetCommit": {**who, "generationIdOrMemberEpoch": 1, "topics": [place]},
+        "OffsetCommit": {**who, "generationIdOrMemberEpoch": 1, "topics": [topic]},
         "OffsetFetch": {
             "groups": [{"groupId": GROUP, "topics": [{"name": "orders", "partitionIndexes": [0]}]}],
             "requireStable": False,
@@ -66,7 +66,7 @@ def sample(api: str, member_id: str) -> Request:
             "producerId": 7,
             "producerEpoch": 0,
             "generationId": 1,
-            "topics": [place],
+            "topics": [topic],
         },
         "CreatePartitions": {
             "topics": [{"name": "orders", "count": 5, "assignments": None}],

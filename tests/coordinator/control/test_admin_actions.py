@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rejoin.protocol.partitioner import partition_for
-from tests.coordinator.control.helpers import Controlled
+from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.service.helpers import join, sync
 
 
@@ -15,7 +15,7 @@ def events(answer: str) -> list[str]:
     return [line for line in answer.splitlines() if "  " in line]
 
 
-async def second_member(node: Controlled, first: str) -> str:
+async def second_member(node: ControlledNode, first: str) -> str:
     """Another member joins ``g`` of one, and both are Stable in generation 2; its id."""
     second: str = (await node.call("JoinGroup", join("g"), client_id="second"))["memberId"]
     joining = node.asking("JoinGroup", join("g", second), "second")
@@ -27,7 +27,7 @@ async def second_member(node: Controlled, first: str) -> str:
 
 
 @pytest.mark.parametrize("by", ["member", "client_id"])
-async def test_a_member_vanishes_without_leaving(node: Controlled, by: str) -> None:
+async def test_a_member_vanishes_without_leaving(node: ControlledNode, by: str) -> None:
     first = await node.stable()
     second = await second_member(node, first)
     which = {"member": second, "client_id": "second"}[by]
@@ -37,14 +37,14 @@ async def test_a_member_vanishes_without_leaving(node: Controlled, by: str) -> N
     assert f"{second} in group g has failed" in await node.control("GET", "/broker-log")
 
 
-async def test_a_member_is_kicked_as_an_administrator_does(node: Controlled) -> None:
+async def test_a_member_is_kicked_as_an_administrator_does(node: ControlledNode) -> None:
     member_id = await node.stable(groupInstanceId=None)
     await node.control("POST", "/groups/kick", group="g", member=member_id)
     assert await node.beat(member_id) == 25
     assert (await node.group())["state"] == "Empty"
 
 
-async def test_a_static_member_is_named_by_its_instance(node: Controlled) -> None:
+async def test_a_static_member_is_named_by_its_instance(node: ControlledNode) -> None:
     joining = node.asking("JoinGroup", join("g", groupInstanceId="i-1"))
     await node.control("POST", "/groups/wait", group="g", waiting=1)
     await node.advance(3_000)
@@ -52,13 +52,13 @@ async def test_a_static_member_is_named_by_its_instance(node: Controlled) -> Non
     assert (await node.control("POST", "/groups/expire", group="g", instance="i-1"))["member"] == member_id
 
 
-async def test_an_id_that_was_only_handed_out_expires_too(node: Controlled) -> None:
+async def test_an_id_that_was_only_handed_out_expires_too(node: ControlledNode) -> None:
     member_id = (await node.call("JoinGroup", join("g")))["memberId"]
     await node.control("POST", "/groups/expire", group="g", member=member_id)
     assert (await node.group())["pendingMembers"] == []
 
 
-async def test_a_parked_request_stands_in_for_heartbeats_here_too(node: Controlled) -> None:
+async def test_a_parked_request_stands_in_for_heartbeats_here_too(node: ControlledNode) -> None:
     first = await node.stable()
     second = await second_member(node, first)
     joining = node.asking("JoinGroup", join("g", first))
@@ -80,7 +80,9 @@ async def test_a_parked_request_stands_in_for_heartbeats_here_too(node: Controll
         ({"member": "x"}, 400, "group: missing"),
     ],
 )
-async def test_an_unknown_member_is_reported(node: Controlled, body: dict[str, Any], status: int, words: str) -> None:
+async def test_an_unknown_member_is_reported(
+    node: ControlledNode, body: dict[str, Any], status: int, words: str
+) -> None:
     await node.stable()
     for verb in ("expire", "kick"):
         found, detail = await node.refused("POST", f"/groups/{verb}", **body)
@@ -90,7 +92,7 @@ async def test_an_unknown_member_is_reported(node: Controlled, body: dict[str, A
 # --- offsets partitions
 
 
-async def test_the_coordinator_moves_away_and_comes_back(node: Controlled) -> None:
+async def test_the_coordinator_moves_away_and_comes_back(node: ControlledNode) -> None:
     member_id = await node.stable()
     partition = partition_for("g", 50)
     assert (await node.control("POST", "/partitions/resign", group="g"))["partition"] == partition
@@ -101,7 +103,7 @@ async def test_the_coordinator_moves_away_and_comes_back(node: Controlled) -> No
     assert await node.beat(member_id) == 0, "the group came back from the log"
 
 
-async def test_parked_requests_are_answered_when_the_coordinator_moves(node: Controlled) -> None:
+async def test_parked_requests_are_answered_when_the_coordinator_moves(node: ControlledNode) -> None:
     member_id = (await node.call("JoinGroup", join("g")))["memberId"]
     joining = node.asking("JoinGroup", join("g", member_id))
     await node.control("POST", "/groups/wait", group="g", waiting=1)
@@ -109,7 +111,7 @@ async def test_parked_requests_are_answered_when_the_coordinator_moves(node: Con
     assert (await joining)["errorCode"] == 16
 
 
-async def test_electing_again_loads_anew(node: Controlled) -> None:
+async def test_electing_again_loads_anew(node: ControlledNode) -> None:
     member_id = await node.stable()
     await node.advance(44_999)
     await node.control("POST", "/partitions/elect", group="g")
@@ -126,13 +128,13 @@ async def test_electing_again_loads_anew(node: Controlled) -> None:
     ],
 )
 async def test_an_unknown_partition_is_reported(
-    node: Controlled, body: dict[str, Any], status: int, words: str
+    node: ControlledNode, body: dict[str, Any], status: int, words: str
 ) -> None:
     found, detail = await node.refused("POST", "/partitions/resign", **body)
     assert (found, words in detail) == (status, True), detail
 
 
-async def test_what_was_resigned_cannot_be_resigned_again(node: Controlled) -> None:
+async def test_what_was_resigned_cannot_be_resigned_again(node: ControlledNode) -> None:
     await node.control("POST", "/partitions/resign", partition=7)
     assert (await node.refused("POST", "/partitions/resign", partition=7))[0] == 409
 
@@ -140,7 +142,7 @@ async def test_what_was_resigned_cannot_be_resigned_again(node: Controlled) -> N
 # --- topics
 
 
-async def test_topics_are_made_and_grow(node: Controlled) -> None:
+async def test_topics_are_made_and_grow(node: ControlledNode) -> None:
     assert (await node.control("POST", "/topics", topic="clicks", partitions=2))["partitions"] == 2
     assert (await node.control("POST", "/topics", topic="clicks", partitions=5))["partitions"] == 5
     assert (await node.control("POST", "/topics", topic="clicks", partitions=5))["partitions"] == 5
@@ -150,7 +152,7 @@ async def test_topics_are_made_and_grow(node: Controlled) -> None:
     assert (status, "INVALID_TOPIC_EXCEPTION" in detail) == (409, True)
 
 
-async def test_end_offsets_move_on(node: Controlled) -> None:
+async def test_end_offsets_move_on(node: ControlledNode) -> None:
     assert (await node.control("POST", "/topics/produce", topic="orders", records=10))["endOffsets"] == [10, 10, 10]
     answer = await node.control("POST", "/topics/produce", topic="orders", partition=1, records=5)
     assert answer["endOffsets"] == [10, 15, 10]
@@ -165,7 +167,7 @@ async def test_end_offsets_move_on(node: Controlled) -> None:
 # --- time machines
 
 
-async def test_a_snapshot_takes_everything_back_even_time(node: Controlled) -> None:
+async def test_a_snapshot_takes_everything_back_even_time(node: ControlledNode) -> None:
     member_id = await node.stable()
     await node.advance(40_000)
     kept = await node.control("POST", "/snapshot")
@@ -182,7 +184,7 @@ async def test_a_snapshot_takes_everything_back_even_time(node: Controlled) -> N
     assert (await node.advance(1))["fired"][0]["member"] == member_id
 
 
-async def test_who_waited_at_the_snapshot_goes_on_waiting(node: Controlled) -> None:
+async def test_who_waited_at_the_snapshot_goes_on_waiting(node: ControlledNode) -> None:
     member_id = (await node.call("JoinGroup", join("g")))["memberId"]
     joining = node.asking("JoinGroup", join("g", member_id))
     await node.control("POST", "/groups/wait", group="g", waiting=1)
@@ -196,7 +198,7 @@ async def test_who_waited_at_the_snapshot_goes_on_waiting(node: Controlled) -> N
     assert (await joining)["generationId"] == 1
 
 
-async def test_who_waited_at_the_snapshot_and_was_answered_since_is_answered_once(node: Controlled) -> None:
+async def test_who_waited_at_the_snapshot_and_was_answered_since_is_answered_once(node: ControlledNode) -> None:
     member_id = (await node.call("JoinGroup", join("g")))["memberId"]
     joining = node.asking("JoinGroup", join("g", member_id))
     await node.control("POST", "/groups/wait", group="g", waiting=1)
@@ -210,11 +212,11 @@ async def test_who_waited_at_the_snapshot_and_was_answered_since_is_answered_onc
     assert await node.beat(member_id) == 0
 
 
-async def test_an_unknown_snapshot_is_reported(node: Controlled) -> None:
+async def test_an_unknown_snapshot_is_reported(node: ControlledNode) -> None:
     assert await node.refused("POST", "/restore", snapshot="1") == (404, "there is no snapshot '1'; there is none")
 
 
-async def test_a_snapshot_of_the_log_goes_with_that_of_the_memory(node: Controlled) -> None:
+async def test_a_snapshot_of_the_log_goes_with_that_of_the_memory(node: ControlledNode) -> None:
     member_id = await node.stable()
     kept = await node.control("POST", "/snapshot")
     await node.control("POST", "/groups/kick", group="g", member=member_id)
@@ -223,7 +225,7 @@ async def test_a_snapshot_of_the_log_goes_with_that_of_the_memory(node: Controll
     assert await node.beat(member_id) == 0
 
 
-async def test_reset_leaves_nothing_but_the_topics_of_the_start(node: Controlled) -> None:
+async def test_reset_leaves_nothing_but_the_topics_of_the_start(node: ControlledNode) -> None:
     await node.stable()
     waiting = node.asking("JoinGroup", join("h", groupInstanceId="i"))
     await node.control("POST", "/groups/wait", group="h", waiting=1)

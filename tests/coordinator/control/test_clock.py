@@ -9,11 +9,11 @@ import pytest
 
 from rejoin.coordinator.control.clocks import RunningClock, VirtualClock, clock_named
 from tests.coordinator.control.conftest import Start
-from tests.coordinator.control.helpers import Controlled
+from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.service.helpers import join, sync
 
 
-async def test_time_stands_still_until_it_is_advanced(node: Controlled) -> None:
+async def test_time_stands_still_until_it_is_advanced(node: ControlledNode) -> None:
     before = await node.control("GET", "/clock")
     assert (before["clock"], before["now_ms"]) == ("virtual", 1_700_000_000_000)
     answer = await node.advance(45_000)
@@ -21,7 +21,7 @@ async def test_time_stands_still_until_it_is_advanced(node: Controlled) -> None:
     assert (await node.control("GET", "/clock"))["now_ms"] == 1_700_000_045_000
 
 
-async def test_the_initial_delay_of_three_seconds_costs_nothing(node: Controlled) -> None:
+async def test_the_initial_delay_of_three_seconds_costs_nothing(node: ControlledNode) -> None:
     member_id = (await node.call("JoinGroup", join("g")))["memberId"]
     joining = node.asking("JoinGroup", join("g", member_id))
     await node.control("POST", "/groups/wait", group="g", waiting=1)
@@ -34,7 +34,7 @@ async def test_the_initial_delay_of_three_seconds_costs_nothing(node: Controlled
     assert (await joining)["generationId"] == 1
 
 
-async def test_a_member_that_says_nothing_for_its_session_timeout_is_out(node: Controlled) -> None:
+async def test_a_member_that_says_nothing_for_its_session_timeout_is_out(node: ControlledNode) -> None:
     member_id = await node.stable()
     answer = await node.advance(45_000)
     assert [(each["timer"], each["member"]) for each in answer["fired"]] == [("session", member_id)]
@@ -42,14 +42,14 @@ async def test_a_member_that_says_nothing_for_its_session_timeout_is_out(node: C
     assert await node.beat(member_id) == 25
 
 
-async def test_a_heartbeat_in_between_keeps_it_in(node: Controlled) -> None:
+async def test_a_heartbeat_in_between_keeps_it_in(node: ControlledNode) -> None:
     member_id = await node.stable()
     for _ in range(5):
         assert (await node.advance(44_000))["fired"] == []
         assert await node.beat(member_id) == 0
 
 
-async def test_parked_requests_stay_parked_while_time_stands_still(node: Controlled) -> None:
+async def test_parked_requests_stay_parked_while_time_stands_still(node: ControlledNode) -> None:
     member_id = await node.stable()
     other = (await node.call("JoinGroup", join("g"), client_id="other"))["memberId"]
     joining = node.asking("JoinGroup", join("g", other), "other")
@@ -60,20 +60,20 @@ async def test_parked_requests_stay_parked_while_time_stands_still(node: Control
     assert (await joining)["generationId"] == (await rejoining)["generationId"] == 2
 
 
-async def test_until_next_goes_to_the_next_timer_and_no_further(node: Controlled) -> None:
+async def test_until_next_goes_to_the_next_timer_and_no_further(node: ControlledNode) -> None:
     await node.stable()
     answer = await node.control("POST", "/clock", until="next")
     assert answer["advanced_ms"] == 45_000
     assert [each["timer"] for each in answer["fired"]] == ["session"]
 
 
-async def test_until_next_goes_no_further_than_it_may(node: Controlled) -> None:
+async def test_until_next_goes_no_further_than_it_may(node: ControlledNode) -> None:
     await node.stable()
     answer = await node.control("POST", "/clock", until="next", at_most_ms=1_000)
     assert (answer["reached"], answer["fired"], answer["advanced_ms"]) == (False, [], 0)
 
 
-async def test_until_idle_goes_on_until_only_the_look_at_old_offsets_is_left(node: Controlled) -> None:
+async def test_until_idle_goes_on_until_only_the_look_at_old_offsets_is_left(node: ControlledNode) -> None:
     await node.stable()
     await node.stable("h", sessionTimeoutMs=60_000)
     answer = await node.control("POST", "/clock", until="idle")
@@ -83,7 +83,7 @@ async def test_until_idle_goes_on_until_only_the_look_at_old_offsets_is_left(nod
     assert (await node.control("POST", "/clock", until="idle"))["advanced_ms"] == 0
 
 
-async def test_clients_can_be_given_time_to_react_on_the_way(node: Controlled) -> None:
+async def test_clients_can_be_given_time_to_react_on_the_way(node: ControlledNode) -> None:
     async def client() -> None:
         member_id = (await node.call("JoinGroup", join("g")))["memberId"]
         answer = await node.call("JoinGroup", join("g", member_id))
@@ -100,7 +100,7 @@ async def test_clients_can_be_given_time_to_react_on_the_way(node: Controlled) -
     )
 
 
-async def test_forty_five_seconds_five_minutes_and_seven_days(node: Controlled) -> None:
+async def test_forty_five_seconds_five_minutes_and_seven_days(node: ControlledNode) -> None:
     """Session timeout, rebalance timeout (which is max.poll.interval.ms) and retention, each at its very instant."""
     crashed = await node.stable()
     await node.advance(44_999)
@@ -125,8 +125,8 @@ async def test_forty_five_seconds_five_minutes_and_seven_days(node: Controlled) 
     assert (await again)["generationId"] == 3
     assert [member["memberId"] for member in (await node.group("h"))["members"]] == [leader]
 
-    place = {"partitionIndex": 0, "committedOffset": 5, "committedMetadata": None}
-    commit = {"groupId": "batch", "memberId": "", "topics": [{"name": "orders", "partitions": [place]}]}
+    partition = {"partitionIndex": 0, "committedOffset": 5, "committedMetadata": None}
+    commit = {"groupId": "batch", "memberId": "", "topics": [{"name": "orders", "partitions": [partition]}]}
     await node.call("OffsetCommit", commit)
     week = 7 * 24 * 3_600_000
     await node.advance(week - 600_000)
@@ -167,7 +167,7 @@ async def test_a_fast_clock_runs_by_itself(start: Start) -> None:
         ({"advance": 1}, "advance: unknown field; the fields are: advance_ms, until, at_most_ms, settle_ms"),
     ],
 )
-async def test_a_wrong_order_is_reported_in_full(node: Controlled, body: dict[str, object], words: str) -> None:
+async def test_a_wrong_order_is_reported_in_full(node: ControlledNode, body: dict[str, object], words: str) -> None:
     status, detail = await node.refused("POST", "/clock", **body)
     assert (status, words in detail) == (400, True), detail
 

@@ -14,7 +14,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
 from rejoin.protocol.registry import APIS
 from rejoin.transcript.player import play
-from tests.coordinator.control.helpers import Controlled
+from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.control.samples import GROUP, beat, joined, parse, sample, stable
 from tests.coordinator.service.helpers import join
 
@@ -123,7 +123,7 @@ async def test_removing_a_rule_lets_go_of_what_it_holds(coordinator: GroupCoordi
     assert cast(HeartbeatResponse, await held).error_code is ErrorCode.NONE
 
 
-async def test_a_lost_answer_over_http_is_a_lost_connection(node: Controlled) -> None:
+async def test_a_lost_answer_over_http_is_a_lost_connection(node: ControlledNode) -> None:
     member_id = await node.stable()
     for when in ("drop_request", "drop_response"):
         fault = await node.control("POST", "/faults", keys="Heartbeat", when=when)
@@ -133,7 +133,7 @@ async def test_a_lost_answer_over_http_is_a_lost_connection(node: Controlled) ->
         assert await node.beat(member_id) == 0
 
 
-async def test_an_error_over_http_is_one_of_kafkas_answers(node: Controlled) -> None:
+async def test_an_error_over_http_is_one_of_kafkas_answers(node: ControlledNode) -> None:
     member_id = await node.stable()
     await node.control("POST", "/faults", keys=[12], error=27)
     body = {"groupId": "g", "generationId": 1, "memberId": member_id}
@@ -141,7 +141,7 @@ async def test_an_error_over_http_is_one_of_kafkas_answers(node: Controlled) -> 
     assert (answered.status, answered.headers["Kafka-Error"]) == (200, "REBALANCE_IN_PROGRESS")
 
 
-async def test_a_requester_who_goes_away_is_not_held(node: Controlled) -> None:
+async def test_a_requester_who_goes_away_is_not_held(node: ControlledNode) -> None:
     member_id = await node.stable()
     fault = await node.control("POST", "/faults", keys="Heartbeat", pause=True, count=-1)
     beating = asyncio.ensure_future(node.beat(member_id))
@@ -299,7 +299,7 @@ async def test_waiting_for_hits_that_do_not_come_says_how_many_there_were(coordi
         await fault.wait(2, timeout_ms=10)
 
 
-async def test_rules_can_be_looked_at_and_removed_over_http(node: Controlled) -> None:
+async def test_rules_can_be_looked_at_and_removed_over_http(node: ControlledNode) -> None:
     first = await node.control("POST", "/faults", keys="Heartbeat", error=16, group="x")
     assert first["rule"] == {
         "keys": ["Heartbeat"],
@@ -341,7 +341,7 @@ async def test_rules_can_be_looked_at_and_removed_over_http(node: Controlled) ->
     ],
 )
 async def test_a_rule_that_makes_no_sense_is_refused_in_full(
-    node: Controlled, body: dict[str, Any], words: str
+    node: ControlledNode, body: dict[str, Any], words: str
 ) -> None:
     status, detail = await node.refused("POST", "/faults", **body)
     assert status == 400

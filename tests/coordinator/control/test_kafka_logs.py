@@ -12,7 +12,7 @@ from rejoin.coordinator.control.errors import InvalidArgument
 from rejoin.coordinator.control.kafka_logs.request_log import key_name
 from rejoin.coordinator.control.kafka_logs.versions import kafka_version
 from rejoin.protocol.registry import APIS
-from tests.coordinator.control.helpers import Controlled
+from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.service.helpers import join, sync
 
 LINE = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] (INFO|WARN|ERROR) (.*) \(([\w.$]+)\)")
@@ -20,7 +20,7 @@ SCALA = "kafka.coordinator.group.GroupCoordinator"
 JAVA = "org.apache.kafka.coordinator.group.GroupMetadataManager"
 
 
-async def log_of(node: Controlled, kafka: str) -> list[tuple[str, str]]:
+async def log_of(node: ControlledNode, kafka: str) -> list[tuple[str, str]]:
     """Messages with their loggers; every line has a broker's layout."""
     text = await node.control("GET", f"/broker-log?kafka={kafka}")
     found = [LINE.fullmatch(line) for line in text.splitlines()]
@@ -28,7 +28,7 @@ async def log_of(node: Controlled, kafka: str) -> list[tuple[str, str]]:
     return [(match[3], match[4]) for match in found if match is not None]
 
 
-async def story(node: Controlled) -> str:
+async def story(node: ControlledNode) -> str:
     """A member joins, gets its partitions and leaves again; its id."""
     first = await node.stable()
     await node.call(
@@ -118,7 +118,7 @@ async def story(node: Controlled) -> str:
         ),
     ],
 )
-async def test_one_life_in_the_words_of_each_version(node: Controlled, kafka: str, lines: list[str]) -> None:
+async def test_one_life_in_the_words_of_each_version(node: ControlledNode, kafka: str, lines: list[str]) -> None:
     member_id = await story(node)
     found = await log_of(node, kafka)
     prefix = (
@@ -133,7 +133,9 @@ ALL = ("1.1", "2.0", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "3.0", "3.
 
 
 @pytest.mark.parametrize("kafka", ALL)
-async def test_static_members_failover_expiry_and_fencing_have_words_everywhere(node: Controlled, kafka: str) -> None:
+async def test_static_members_failover_expiry_and_fencing_have_words_everywhere(
+    node: ControlledNode, kafka: str
+) -> None:
     async def join_static() -> str:
         joining = node.asking("JoinGroup", join("g", groupInstanceId="i-1"))
         await node.control("POST", "/groups/wait", group="g", members=1)
@@ -168,7 +170,7 @@ async def test_static_members_failover_expiry_and_fencing_have_words_everywhere(
         assert f"Pending member {pending} in group g has been removed after session timeout expiration." in text
 
 
-async def test_since_a_mark_and_for_one_group(node: Controlled) -> None:
+async def test_since_a_mark_and_for_one_group(node: ControlledNode) -> None:
     await node.stable()
     mark = (await node.control("GET", "/mark"))["mark"]
     await node.stable("h")
@@ -197,7 +199,7 @@ def envelopes(text: str) -> list[dict[str, Any]]:
     return found
 
 
-async def test_requests_and_answers_have_the_form_of_kafkas_request_log(node: Controlled) -> None:
+async def test_requests_and_answers_have_the_form_of_kafkas_request_log(node: ControlledNode) -> None:
     member_id = await node.stable()
     await node.beat(member_id)
     found = envelopes(await node.control("GET", "/request-log"))
@@ -229,7 +231,7 @@ async def test_requests_and_answers_have_the_form_of_kafkas_request_log(node: Co
     assert (header["requestApiKey"], header["requestApiVersion"], header["clientId"]) == (12, 4, "app")
 
 
-async def test_a_line_of_the_request_log_can_be_posted_as_it_is(node: Controlled) -> None:
+async def test_a_line_of_the_request_log_can_be_posted_as_it_is(node: ControlledNode) -> None:
     await node.stable()
     logged = envelopes(await node.control("GET", "/request-log"))
     await node.control("POST", "/reset")
@@ -241,7 +243,7 @@ async def test_a_line_of_the_request_log_can_be_posted_as_it_is(node: Controlled
         assert answered.status == 200, answered.body
 
 
-async def test_what_a_fault_answered_is_in_the_log_and_what_it_lost_is_not(node: Controlled) -> None:
+async def test_what_a_fault_answered_is_in_the_log_and_what_it_lost_is_not(node: ControlledNode) -> None:
     member_id = await node.stable()
     mark = (await node.control("GET", "/mark"))["mark"]
     await node.control("POST", "/faults", keys="Heartbeat", error=16)
@@ -255,7 +257,9 @@ async def test_what_a_fault_answered_is_in_the_log_and_what_it_lost_is_not(node:
 
 
 @pytest.mark.parametrize(("kafka", "marked"), [("3.6", False), ("3.7", True), ("3.9", True), ("4.0", False)])
-async def test_versions_that_go_away_are_marked_where_kafka_does(node: Controlled, kafka: str, marked: bool) -> None:
+async def test_versions_that_go_away_are_marked_where_kafka_does(
+    node: ControlledNode, kafka: str, marked: bool
+) -> None:
     body = {**join("g", "x"), "rebalanceTimeoutMs": -1}
     del body["reason"]
     await node.call("JoinGroup", body, 0)
@@ -263,7 +267,7 @@ async def test_versions_that_go_away_are_marked_where_kafka_does(node: Controlle
     assert asked["requestHeader"].get("requestApiVersionDeprecated", False) is marked
 
 
-async def test_request_logs_before_they_were_json_are_refused(node: Controlled) -> None:
+async def test_request_logs_before_they_were_json_are_refused(node: ControlledNode) -> None:
     status, detail = await node.refused("GET", "/request-log?kafka=2.7")
     assert (status, detail) == (
         400,

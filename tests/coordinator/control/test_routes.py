@@ -11,13 +11,13 @@ from rejoin.__main__ import main
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App, ControlOptions, Options, StartFailed
 from tests.coordinator.control.conftest import Start
-from tests.coordinator.control.helpers import Controlled
+from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.service.conftest import Serve, serve
 
 __all__ = ["serve"]
 
 
-async def test_it_describes_itself(node: Controlled) -> None:
+async def test_it_describes_itself(node: ControlledNode) -> None:
     answer = await node.control("GET", "")
     assert (answer["clock"], answer["faults"]) == ("virtual", 0)
     described = {(each["method"], each["path"]): each for each in answer["operations"]}
@@ -29,7 +29,7 @@ async def test_it_describes_itself(node: Controlled) -> None:
     assert all(field.get("description") for field in rule.values())
 
 
-async def test_every_operation_that_is_described_is_there(node: Controlled) -> None:
+async def test_every_operation_that_is_described_is_there(node: ControlledNode) -> None:
     for each in (await node.control("GET", ""))["operations"]:
         path = each["path"].replace("{id}", "7")
         answered = await node.request(each["method"], path, {"no-such-field": 1} if each.get("body") else None)
@@ -86,7 +86,9 @@ async def test_a_token_that_no_header_can_carry_is_refused(token: str) -> None:
         ("POST", "/control/clock?advance_ms=1", 400, "takes no parameters"),
     ],
 )
-async def test_what_is_not_there_is_reported(node: Controlled, method: str, path: str, status: int, words: str) -> None:
+async def test_what_is_not_there_is_reported(
+    node: ControlledNode, method: str, path: str, status: int, words: str
+) -> None:
     answered = await node.request(method, path)
     assert (answered.status, words in answered.json["detail"]) == (status, True), answered.body
 
@@ -100,7 +102,9 @@ async def test_what_is_not_there_is_reported(node: Controlled, method: str, path
         (b"\xff", "application/json", 400),
     ],
 )
-async def test_a_body_that_is_no_json_object_is_refused(node: Controlled, body: bytes, kind: str, status: int) -> None:
+async def test_a_body_that_is_no_json_object_is_refused(
+    node: ControlledNode, body: bytes, kind: str, status: int
+) -> None:
     answered = await node.request("POST", "/control/clock", body, Content_Type=kind)
     assert answered.status == status
     assert answered.headers["Content-Type"] == "application/problem+json"
@@ -132,7 +136,7 @@ async def test_snapshots_need_a_log_in_memory(serve: Serve) -> None:
         assert (answered.status, "offsets log in memory" in answered.json["detail"]) == (409, True)
 
 
-async def test_the_recording_is_in_the_answers_head(node: Controlled) -> None:
+async def test_the_recording_is_in_the_answers_head(node: ControlledNode) -> None:
     answered: Any = await node.request("GET", "/control/transcript")
     assert answered.headers["Kafka-Control-Mark"] == "1"
 

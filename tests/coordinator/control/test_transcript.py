@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from rejoin.__main__ import build
-from rejoin.coordinator.testing import GroupCoordinator, Refused, running
+from rejoin.coordinator.testing import GroupCoordinator, OperationRefused, running
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.transcript.player import play
 from rejoin.transcript.recording import StepRecorder
-from tests.coordinator.control.helpers import Controlled
+from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.control.samples import beat, joined, parse, stable
 from tests.coordinator.service.helpers import join, subscription, sync
 
@@ -77,7 +77,7 @@ g  generation 2 is empty
 """
 
 
-async def test_what_happened_reads_like_a_scenario(node: Controlled) -> None:
+async def test_what_happened_reads_like_a_scenario(node: ControlledNode) -> None:
     member_id = await node.stable()
     await node.advance(44_000)
     await node.beat(member_id)
@@ -90,7 +90,7 @@ async def test_what_happened_reads_like_a_scenario(node: Controlled) -> None:
     assert play(transcript).text == transcript
 
 
-async def test_a_reader_can_play_it(node: Controlled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_reader_can_play_it(node: ControlledNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     member_id = await node.stable()
     await node.advance(44_000)
     await node.beat(member_id)
@@ -100,7 +100,7 @@ async def test_a_reader_can_play_it(node: Controlled, tmp_path: Path, capsys: py
     assert capsys.readouterr() == (file.read_text(), "")
 
 
-async def test_since_a_mark_the_rest_is_quiet_and_still_replays(node: Controlled) -> None:
+async def test_since_a_mark_the_rest_is_quiet_and_still_replays(node: ControlledNode) -> None:
     await node.stable()
     mark = (await node.control("GET", "/mark"))["mark"]
     await node.advance(45_000)
@@ -111,7 +111,7 @@ async def test_since_a_mark_the_rest_is_quiet_and_still_replays(node: Controlled
     assert play(transcript).text == transcript
 
 
-async def test_one_group_can_be_shown_alone(node: Controlled) -> None:
+async def test_one_group_can_be_shown_alone(node: ControlledNode) -> None:
     await node.stable()
     await node.stable("h", client_id="other")
     transcript = await node.control("GET", "/transcript?group=h")
@@ -178,7 +178,7 @@ async def test_names_that_would_be_commands_are_changed(coordinator: GroupCoordi
     assert play(transcript).text == transcript
 
 
-async def test_a_lookup_that_finds_no_node_is_a_comment(node: Controlled) -> None:
+async def test_a_lookup_that_finds_no_node_is_a_comment(node: ControlledNode) -> None:
     body = {"keyType": 0, "coordinatorKeys": ["g"]}
     await node.call("FindCoordinator", body)
     await node.control("POST", "/partitions/resign", group="g")
@@ -194,7 +194,7 @@ async def test_what_is_not_expressible_is_a_comment(coordinator: GroupCoordinato
     assert "# not expressible: JoinGroup: the group id 'two words' cannot be a word" in await coordinator.transcript()
 
 
-async def test_a_mark_that_is_not_known_is_refused(node: Controlled) -> None:
+async def test_a_mark_that_is_not_known_is_refused(node: ControlledNode) -> None:
     status, detail = await node.refused("GET", "/transcript?since=99")
     assert (status, detail.startswith("since: expected a mark of this recording, up to")) == (400, True)
     status, detail = await node.refused("GET", "/transcript?sinse=1")
@@ -207,7 +207,7 @@ async def test_steps_that_are_not_kept_are_refused(coordinator: GroupCoordinator
     control.recorder._steps = StepRecorder(kept_steps=3)._steps
     for _ in range(5):
         await coordinator.call(beat("x"), None, "app")
-    with pytest.raises(Refused, match="since mark 0 is not kept any more; the oldest mark that is, is 3"):
+    with pytest.raises(OperationRefused, match="since mark 0 is not kept any more; the oldest mark that is, is 3"):
         await coordinator.transcript()
 
 
@@ -262,7 +262,7 @@ class RandomUser:
                 leaving = {"memberId": known["id"], "groupInstanceId": None, "reason": "had enough"}
                 await self.ask("LeaveGroup", {"groupId": group, "members": [leaving]}, who)
             case 10:
-                place = {
+                partition = {
                     "partitionIndex": dice.randrange(3),
                     "committedOffset": dice.randrange(99),
                     "committedMetadata": None,
@@ -270,7 +270,7 @@ class RandomUser:
                 body = {
                     "groupId": group,
                     "memberId": known["id"],
-                    "topics": [{"name": "orders", "partitions": [place]}],
+                    "topics": [{"name": "orders", "partitions": [partition]}],
                 }
                 body["generationIdOrMemberEpoch"] = known["generation"] if known["id"] else -1
                 await self.ask("OffsetCommit", body, who)
@@ -324,7 +324,7 @@ class RandomUser:
                 await self.coordinator.set_topic("orders", self.dice.randrange(3, 9))
             else:
                 await self.coordinator.produce("orders", 5)
-        except Refused:
+        except OperationRefused:
             pass
 
 

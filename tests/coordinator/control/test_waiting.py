@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from tests.coordinator.control.helpers import Controlled
+from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.service.helpers import join
 
 
-async def test_what_is_so_already_is_answered_at_once(node: Controlled) -> None:
+async def test_what_is_so_already_is_answered_at_once(node: ControlledNode) -> None:
     member_id = await node.stable()
     answer = await node.control(
         "POST", "/groups/wait", group="g", state="Stable", members=1, assigned=3, generation=1, timeout_ms=0
@@ -22,7 +22,7 @@ async def test_what_is_so_already_is_answered_at_once(node: Controlled) -> None:
     "wanted",
     [{"state": "Empty"}, {"state": "empty", "members": 0, "assigned": 0}, {"generation": 2}, {"members": 0}],
 )
-async def test_the_answer_comes_when_it_is_so(node: Controlled, wanted: dict[str, object]) -> None:
+async def test_the_answer_comes_when_it_is_so(node: ControlledNode, wanted: dict[str, object]) -> None:
     await node.stable()
     waiting = asyncio.ensure_future(node.control("POST", "/groups/wait", group="g", **wanted))
     await node.advance(44_999)
@@ -31,17 +31,17 @@ async def test_the_answer_comes_when_it_is_so(node: Controlled, wanted: dict[str
     assert (await waiting)["group"]["state"] == "Empty"
 
 
-async def test_a_group_that_comes_to_be_is_waited_for(node: Controlled) -> None:
+async def test_a_group_that_comes_to_be_is_waited_for(node: ControlledNode) -> None:
     waiting = asyncio.ensure_future(node.control("POST", "/groups/wait", group="g", state="Stable", members=1))
     await node.stable()
     assert (await waiting)["group"]["generation"] == 1
 
 
-async def test_a_group_that_is_not_there_counts_as_dead(node: Controlled) -> None:
+async def test_a_group_that_is_not_there_counts_as_dead(node: ControlledNode) -> None:
     assert (await node.control("POST", "/groups/wait", group="g", state="Dead"))["group"] is None
 
 
-async def test_when_time_is_up_it_says_how_the_group_looks(node: Controlled) -> None:
+async def test_when_time_is_up_it_says_how_the_group_looks(node: ControlledNode) -> None:
     member_id = (await node.call("JoinGroup", join("g")))["memberId"]
     joining = node.asking("JoinGroup", join("g", member_id))
     await node.control("POST", "/groups/wait", group="g", waiting=1)
@@ -59,19 +59,19 @@ async def test_when_time_is_up_it_says_how_the_group_looks(node: Controlled) -> 
     await joining
 
 
-async def test_when_time_is_up_without_a_group_it_says_so(node: Controlled) -> None:
+async def test_when_time_is_up_without_a_group_it_says_so(node: ControlledNode) -> None:
     status, detail = await node.refused("POST", "/groups/wait", group="orders-app", state="Stable", timeout_ms=1)
     assert status == 409
     assert detail == "group 'orders-app' was not Stable within 1 ms; there is no group 'orders-app'"
 
 
-async def test_a_state_that_there_is_not_is_refused(node: Controlled) -> None:
+async def test_a_state_that_there_is_not_is_refused(node: ControlledNode) -> None:
     status, detail = await node.refused("POST", "/groups/wait", group="g", state="Stabel")
     assert status == 400
     assert "there is no state 'Stabel'; expected one of Empty, PreparingRebalance" in detail
 
 
-async def test_waiting_requests_are_answered_when_the_node_stops(node: Controlled) -> None:
+async def test_waiting_requests_are_answered_when_the_node_stops(node: ControlledNode) -> None:
     waiting = asyncio.ensure_future(node.request("POST", "/control/groups/wait", {"group": "g", "state": "Stable"}))
     await node.control("GET", "/mark")
     await node.app.stop()

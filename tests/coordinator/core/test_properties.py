@@ -417,8 +417,10 @@ def test_what_is_in_memory_is_in_the_log(drawn: list[tuple[Any, ...]], delay_ms:
         offsets, offsets_before = shard.offsets.of(group.group_id), before.offsets.of(group.group_id)
         held = offsets.pending
         assert offsets.stored == offsets_before.stored
-        assert {producer: {place: offset.value for place, offset in of.items()} for producer, of in held.items()} == {
-            producer: {place: offset.value for place, offset in of.items()}
+        assert {
+            producer: {partition: offset.value for partition, offset in of.items()} for producer, of in held.items()
+        } == {
+            producer: {partition: offset.value for partition, offset in of.items()}
             for producer, of in offsets_before.pending.items()
         }
         if kept is not None:

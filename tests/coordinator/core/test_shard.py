@@ -26,7 +26,7 @@ class Timer(IntEnum):
 
 
 @dataclass
-class Noted(AppendCompletion):
+class RecordingCompletion(AppendCompletion):
     machine: Producers
 
     def ended(self, error: ErrorCode) -> None:
@@ -96,7 +96,7 @@ def test_it_is_loaded_and_its_timers_come_back_to_it() -> None:
 
 def test_an_append_times_out_and_may_still_end() -> None:
     ctx, shards, machine = loaded()
-    machine.log.append((MARKER,), Noted(machine))
+    machine.log.append((MARKER,), RecordingCompletion(machine))
     append = next(effect for effect in ctx.effects if isinstance(effect, Append))
     fire(ctx, shards, ctx.settings.offsets_commit_timeout_ms)
     assert machine.ended == [ErrorCode.REQUEST_TIMED_OUT]
@@ -106,7 +106,7 @@ def test_an_append_times_out_and_may_still_end() -> None:
 
 def test_a_shard_that_resigns_ends_its_appends_and_timers() -> None:
     ctx, shards, machine = loaded()
-    machine.log.append((MARKER,), Noted(machine))
+    machine.log.append((MARKER,), RecordingCompletion(machine))
     shards.resign(machine.log.partition)
     assert machine.resigned
     assert machine.ended == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
@@ -116,10 +116,10 @@ def test_a_shard_that_resigns_ends_its_appends_and_timers() -> None:
 
 def test_a_reloaded_shard_numbers_its_appends_on() -> None:
     ctx, shards, machine = loaded()
-    machine.log.append((MARKER,), Noted(machine))
+    machine.log.append((MARKER,), RecordingCompletion(machine))
     partition: TopicPartition = machine.log.partition
     shards.reload(partition)
     anew = shards.by_partition[partition]
-    anew.append((), Noted(anew.machine))
+    anew.append((), RecordingCompletion(anew.machine))
     ids = [effect.append_id for effect in ctx.effects if isinstance(effect, Append)]
     assert len(set(ids)) == 2

@@ -77,12 +77,14 @@ class Member:
         return error
 
     async def commit(self, offset: int, metadata: str = "") -> ErrorCode:
-        place = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=metadata)
+        partition = OffsetCommitRequestPartition(
+            partition_index=0, committed_offset=offset, committed_metadata=metadata
+        )
         request = OffsetCommitRequest(
             group_id=self.group,
             generation_id_or_member_epoch=self.generation,
             member_id=self.member_id,
-            topics=(OffsetCommitRequestTopic(name="orders", partitions=(place,)),),
+            topics=(OffsetCommitRequestTopic(name="orders", partitions=(partition,)),),
         )
         error: ErrorCode = (await self.ask(request, 8)).topics[0].partitions[0].error_code
         return error

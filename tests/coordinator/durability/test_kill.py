@@ -69,11 +69,11 @@ def test_nothing_acknowledged_is_lost(service: Service) -> None:
         for committer in committers:
             committer.start()
         until(lambda: is_stable(service, 4), "the group was never Stable")
-        for turn in range(ROUNDS):
+        for round_number in range(ROUNDS):
             before = [committer.acknowledged for committer in committers]
-            if turn % 5 == 4:
+            if round_number % 5 == 4:
                 # In the middle of a rebalance: one process comes and another goes.
-                processes.append(service.consume(f"consumer-{turn}", GROUP, TOPIC))
+                processes.append(service.consume(f"consumer-{round_number}", GROUP, TOPIC))
                 leaving = processes.pop(0)
                 leaving.send_signal(signal.SIGTERM)
                 until(partial(has_ended, leaving), "a consumer does not stop")
@@ -140,13 +140,13 @@ def check_journals(journal: Path) -> None:
     committed: dict[Any, int] = {}
     for _, event in in_order:
         if isinstance(event, CommitSucceeded):
-            for place, found in places(event.positions):
-                committed[place] = max(found, committed.get(place, 0))
+            for key, found in by_partition(event.positions):
+                committed[key] = max(found, committed.get(key, 0))
         elif isinstance(event, PositionsFound) and event.origin == "committed":
-            for place, found in places(event.positions):
-                assert found >= committed.get(place, 0), f"{place}: {committed[place]} was committed, {found} was found"
+            for key, found in by_partition(event.positions):
+                assert found >= committed.get(key, 0), f"{key}: {committed[key]} was committed, {found} was found"
     assert len(committed) == PARTITIONS
 
 
-def places(offsets: dict[str, dict[Any, int]]) -> list[tuple[tuple[str, int], int]]:
+def by_partition(offsets: dict[str, dict[Any, int]]) -> list[tuple[tuple[str, int], int]]:
     return [((topic, int(partition)), found) for topic, by in offsets.items() for partition, found in by.items()]

@@ -70,7 +70,7 @@ class ManualAlarm:
             self._call()
 
 
-class Answered:
+class HttpAnswer:
     """An HTTP answer, read to its end."""
 
     def __init__(self, response: aiohttp.ClientResponse, body: bytes) -> None:
@@ -96,14 +96,14 @@ class Harness:
     def port(self) -> int:
         return self.app.port
 
-    async def request(self, method: str, path: str, data: bytes | None = None, **headers: str) -> Answered:
+    async def request(self, method: str, path: str, data: bytes | None = None, **headers: str) -> HttpAnswer:
         """Any HTTP request. Header names are given with underscores."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         url = f"{self.app.url}{path}"
         async with self.session.request(
             method, url, data=data, headers=named, skip_auto_headers=["Content-Type"]
         ) as got:
-            return Answered(got, await got.read())
+            return HttpAnswer(got, await got.read())
 
     async def get(self, path: str, **headers: str) -> Any:
         answered = await self.request("GET", path, None, **headers)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rejoin.protocol.registry import APIS
-from tests.coordinator.service.helpers import Answered, Harness, join, subscription, sync
+from tests.coordinator.service.helpers import Harness, HttpAnswer, join, subscription, sync
 
 JOIN = json.dumps(join("g")).encode()
 ROUTES = [*(api.path for api in APIS), "/", "/groups", "/groups/g", "/topics", "/topics/orders", "/events", "/metrics"]
@@ -24,7 +24,7 @@ def changed(field: str, value: Any) -> bytes:
     return json.dumps({**join("g"), field: value}).encode()
 
 
-def assert_problem(answered: Answered, status: int = 400) -> dict[str, Any]:
+def assert_problem(answered: HttpAnswer, status: int = 400) -> dict[str, Any]:
     assert answered.status == status, answered.body
     assert answered.headers["Content-Type"] == "application/problem+json"
     problem: dict[str, Any] = answered.json

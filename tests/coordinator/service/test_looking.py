@@ -11,14 +11,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from rejoin.coordinator.service.feed import Feed, Gone
+from rejoin.coordinator.service.feed import Feed, RowsNotRetained
 from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.coordinator import GroupCreated
 from rejoin.journal.reader import read_journal
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from tests.coordinator.service.conftest import Serve
-from tests.coordinator.service.helpers import Answered, Harness, join
+from tests.coordinator.service.helpers import Harness, HttpAnswer, join
 
 
 async def test_groups_are_listed_and_shown_whole(node: Harness) -> None:
@@ -331,7 +331,7 @@ async def test_a_listener_that_asks_for_what_is_gone_is_answered_so(node: Harnes
     async with stream(node, "?after=0") as response:
         assert response.status == 410
     async with stream(node, Last_Event_ID="x") as response:
-        assert Answered(response, await response.read()).json["errors"][0]["field"] == "Last-Event-ID"
+        assert HttpAnswer(response, await response.read()).json["errors"][0]["field"] == "Last-Event-ID"
 
 
 async def test_a_listener_that_does_not_read_is_cut_off(node: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +379,7 @@ def test_a_feed_keeps_the_newest_rows() -> None:
     assert (feed.first, feed.head) == (4_901, 5_000)
     assert [entry.seq for entry in feed.range(4_900, 1_000).entries] == list(range(4_901, 5_001))
     assert [entry.seq for entry in feed.range(4_990, 3).entries] == [4_991, 4_992, 4_993]
-    with pytest.raises(Gone):
+    with pytest.raises(RowsNotRetained):
         feed.range(4_899, 1)
 
 

@@ -26,17 +26,17 @@ def test_a_copy_is_a_copy(tmp_path: Path, run: Run, kinds: str, postgres: str) -
     first, *others = kinds.split()
     original = Sqlite(tmp_path / "0") if first == "sqlite" else Postgres(postgres)
     filled(original)
-    place = {"data": tmp_path / "0"} if first == "sqlite" else {"store": postgres}
-    code, text, _ = run(export, **place)
+    store_options = {"data": tmp_path / "0"} if first == "sqlite" else {"store": postgres}
+    code, text, _ = run(export, **store_options)
     assert code == 0
     for number, kind in enumerate(others, 1):
         (tmp_path / "export").write_text(text)
-        place = {"data": tmp_path / str(number)} if kind == "sqlite" else {"store": postgres}
-        code, said, _ = run(import_, str(tmp_path / "export"), **place)
+        store_options = {"data": tmp_path / str(number)} if kind == "sqlite" else {"store": postgres}
+        code, said, _ = run(import_, str(tmp_path / "export"), **store_options)
         assert code == 0
         assert said.startswith(f"{sum(map(len, RECORDS.values()))} records from")
-        assert run(verify, **place)[0] == 0
-        assert run(export, **place)[1] == text
+        assert run(verify, **store_options)[0] == 0
+        assert run(export, **store_options)[1] == text
     copy = Postgres(postgres) if others[-1] == "postgres" else Sqlite(tmp_path / str(len(others)))
     assert read(copy) == RECORDS
 

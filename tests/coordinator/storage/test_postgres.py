@@ -138,8 +138,8 @@ async def test_leadership_goes_back_and_forth_and_nothing_is_lost_or_doubled(one
             acknowledged.extend(each for each, end in zip(some, ends, strict=True) if end is NONE)
 
     committing = [asyncio.ensure_future(commit(store)) for store in (one, two)]
-    for turn in range(24):
-        leader = (one, two)[turn % 2]
+    for number in range(24):
+        leader = (one, two)[number % 2]
         epoch = await leader.elect(0)
         before = set(map(str, acknowledged))
         epochs[leader.node_id] = epoch

@@ -22,7 +22,7 @@ from rejoin.coordinator.testing import (
     BlockingGroupCoordinator,
     GroupCoordinator,
     NotReached,
-    Refused,
+    OperationRefused,
     running,
     running_in_thread,
 )
@@ -53,7 +53,7 @@ async def test_kafkas_settings_go_by_their_names() -> None:
 
 async def test_without_a_socket_there_is_no_address() -> None:
     async with running(socket=False) as coordinator:
-        with pytest.raises(Refused, match="no socket"):
+        with pytest.raises(OperationRefused, match="no socket"):
             print(coordinator.url)
 
 
@@ -173,11 +173,11 @@ async def test_what_makes_no_sense_is_reported() -> None:
     async with running(clock="virtual", socket=False) as coordinator:
         with pytest.raises(ValueError, match="there is no API 'Hartbeat'"):
             await coordinator.add_fault(keys="Hartbeat", error="NOT_COORDINATOR")
-        with pytest.raises(Refused, match="there is no group 'g'"):
+        with pytest.raises(OperationRefused, match="there is no group 'g'"):
             await coordinator.expire("g", "m")
         with pytest.raises(ValueError, match="Heartbeat has versions 0 to 4, not 9"):
             await coordinator.call(beat("m"), version=9)
-        with pytest.raises(Refused, match="expected a version from 1"):
+        with pytest.raises(OperationRefused, match="expected a version from 1"):
             await coordinator.broker_log("0.8")
     with pytest.raises(Exception, match="expected real, virtual, or fast:SPEED"):
         async with running(clock="slow"):

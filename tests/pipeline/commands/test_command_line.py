@@ -203,7 +203,7 @@ def test_a_report_without_groups_is_a_page_that_says_so() -> None:
 
 def test_nothing_in_names_can_end_the_script_or_fill_in_the_template() -> None:
     bad = "</script><script>alert(1)</script>@@DATA@@"
-    page = render(Report(bad, [GroupReport("run", bad, 0, 10, owners=[bad], places=[(bad, 0)])]))
+    page = render(Report(bad, [GroupReport("run", bad, 0, 10, owners=[bad], partitions=[(bad, 0)])]))
     assert page.count("</script>") == render(Report("", [])).count("</script>")
     assert page.count("<script>alert") == 0
 

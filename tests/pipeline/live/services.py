@@ -21,7 +21,7 @@ from tests.coordinator.service.helpers import ManualClock
 logs.configure("critical")
 
 
-class Served:
+class RunningService:
     """A running service. Its clock stands still, so it has nothing to tell but what it is given."""
 
     def __init__(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
@@ -44,11 +44,11 @@ class Served:
         """Tell events, each with its instant."""
         emitted = list(events)
 
-        def tell() -> None:
+        def close_feed() -> None:
             for event, at_ms in emitted:
                 self.app.publisher.publish(event, at_ms)
 
-        _on(self._loop, tell)
+        _on(self._loop, close_feed)
 
     def chatter(self, count: int) -> None:
         """So many events about nothing."""
@@ -67,7 +67,7 @@ class Served:
 
 
 @contextmanager
-def serving(journal: Path | None = None, port: int = 0, broker_id: int = 1) -> Iterator[Served]:
+def serving(journal: Path | None = None, port: int = 0, broker_id: int = 1) -> Iterator[RunningService]:
     """A service on loopback."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -82,7 +82,7 @@ def serving(journal: Path | None = None, port: int = 0, broker_id: int = 1) -> I
     try:
         app = asyncio.run_coroutine_threadsafe(start(), loop).result(60)
         try:
-            yield Served(app, loop)
+            yield RunningService(app, loop)
         finally:
             asyncio.run_coroutine_threadsafe(app.stop(), loop).result(60)
     finally:

@@ -22,17 +22,17 @@ class Story:
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
-    def tell(self, at_ms: int, event: str, **fields: Any) -> Story:
+    def add(self, at_ms: int, event: str, **fields: Any) -> Story:
         where = dict(zip(("run_id", "group_id", "source", "node"), KEY, strict=True))
         known = {**where, "seq": len(self.rows) + 1, "at_ms": at_ms, "event": event, **fields}
         self.rows.append(Row(**{name: known.get(name) for name in READS}))
         return self
 
     def joins(self, at_ms: int, member: str, state: str) -> Story:
-        return self.tell(at_ms, "member_joined", member_id=member, state=state)
+        return self.add(at_ms, "member_joined", member_id=member, state=state)
 
     def begins(self, at_ms: int, generation: int, state: str, members: list[str], cause: str = "join-new") -> Story:
-        return self.tell(
+        return self.add(
             at_ms,
             "rebalance_started",
             generation=generation,
@@ -44,7 +44,7 @@ class Story:
         )
 
     def meets(self, at_ms: int, generation: int, members: list[str], join_ms: int) -> Story:
-        return self.tell(
+        return self.add(
             at_ms,
             "join_phase_ended",
             generation=generation,
@@ -56,8 +56,8 @@ class Story:
         )
 
     def completes(self, at_ms: int, generation: int, before: list[str], after: list[str], **ms: int) -> Story:
-        self.tell(at_ms, "assignment_received", generation=generation, leader=after[0])
-        return self.tell(
+        self.add(at_ms, "assignment_received", generation=generation, leader=after[0])
+        return self.add(
             at_ms,
             "rebalance_completed",
             generation=generation,
@@ -148,10 +148,10 @@ def test_a_rebalance_that_has_to_begin_again_is_superseded_by_its_next_attempt()
 
 def test_members_that_go_while_the_group_is_stable_belong_to_the_rebalance_they_cause() -> None:
     story = first_rebalance()
-    story.tell(9_000, "member_removed", member_id=B, cause="session-expiry", state="Stable")
+    story.add(9_000, "member_removed", member_id=B, cause="session-expiry", state="Stable")
     story.begins(9_000, 1, "Stable", [A], cause="session-expiry")
-    story.tell(9_500, "member_removed", member_id=A, cause="left", state="PreparingRebalance")
-    story.tell(9_500, "group_emptied", generation=2)
+    story.add(9_500, "member_removed", member_id=A, cause="left", state="PreparingRebalance")
+    story.add(9_500, "group_emptied", generation=2)
     (_, done), standing = follow(TwsTester(GroupFollower()), story.rows)
     assert (done.outcome, done.evicted, done.left, done.generation_to) == ("emptied", [B], [A], None)
     assert standing.members == 0
@@ -166,7 +166,7 @@ def test_members_that_go_while_the_group_is_stable_belong_to_the_rebalance_they_
     ],
 )
 def test_a_coordinator_that_loses_the_group_aborts_the_rebalance(end: dict[str, Any]) -> None:
-    story = Story().joins(0, A, "Empty").begins(0, 0, "Empty", [A]).tell(2_000, **end)
+    story = Story().joins(0, A, "Empty").begins(0, 0, "Empty", [A]).add(2_000, **end)
     (done,), standing = follow(TwsTester(GroupFollower()), story.rows)
     assert (done.outcome, done.ended_at_ms) == ("aborted", 2_000)
     assert standing.rebalance_id is None

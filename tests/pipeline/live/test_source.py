@@ -13,12 +13,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from rejoin.pipeline.live.service import EventsGone, NotAService, ServiceClient, ServiceDown, normal
 from rejoin.pipeline.live.source import EventsStreamReader, Offset, RejoinSource, shares
-from tests.pipeline.live.services import Served, serving
+from tests.pipeline.live.services import RunningService, serving
 
 ALL = ReadAllAvailable()
 
 
-def reader(*services: Served | str, **options: str) -> EventsStreamReader:
+def reader(*services: RunningService | str, **options: str) -> EventsStreamReader:
     urls = " ".join(each if isinstance(each, str) else each.url for each in services)
     return EventsStreamReader({"from": urls, **options})
 
@@ -75,7 +75,7 @@ def test_a_limit_is_shared_out_between_services() -> None:
         heads = a.head, b.head
         first, rows = follow(source, {}, ReadMaxRows(100))
         assert len(rows) == 100
-        assert [place["seq"] for place in first.values()] == [50, 50]
+        assert [position["seq"] for position in first.values()] == [50, 50]
         total = len(rows)
         while True:
             end, rows = follow(source, first, ReadMaxRows(100))
@@ -114,7 +114,7 @@ def test_a_restart_with_a_journal_is_gone_over_without_a_seam(tmp_path: Path) ->
         later, after = follow(reader(again), end)
         assert seqs(before + after) == list(range(1, again.head + 1))
         assert problems(before + after) == []
-        assert [place["life"] for place in later.values()] == [1]
+        assert [position["life"] for position in later.values()] == [1]
         # What was planned before the restart reads the same after it.
         assert read(reader(again), {}, end) == before
 
@@ -129,7 +129,7 @@ def test_a_restart_without_a_journal_is_reported_and_stops_unless_that_was_allow
         with pytest.raises(EventsGone, match=f"begun anew, without a journal.*{run_id}.*lost=skip"):
             reader(again).latestOffset(end, ALL)
         later, after = follow(reader(again, lost="skip"), end)
-        assert [place["life"] for place in later.values()] == [2]
+        assert [position["life"] for position in later.values()] == [2]
         assert seqs(after) == list(range(1, again.head + 1))
         (text,) = problems(after)
         assert "begun anew" in text

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rejoin.pipeline.reading.broker_logs.lines import LONGEST, Broken, Lines, Record
+from rejoin.pipeline.reading.broker_logs.lines import LONGEST, BrokenLine, Lines, Record
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
 
 AT = 1_704_110_400_123
@@ -17,18 +17,18 @@ FAILED = "[GroupCoordinator 1]: Member m in group g has failed, removing it from
 LOGGER = "kafka.coordinator.group.GroupCoordinator"
 
 
-def records(*lines: str | bytes, zone: str = "UTC") -> list[Record | Broken]:
+def records(*lines: str | bytes, zone: str = "UTC") -> list[Record | BrokenLine]:
     raw = [line if isinstance(line, bytes) else line.encode() for line in lines]
     return list(Lines(ZoneInfo(zone)).records(io.BytesIO(b"\n".join(raw) + b"\n")))
 
 
-def statements(*lines: str | bytes, node: str = "?") -> tuple[list[Statement], list[Broken], LogFile]:
+def statements(*lines: str | bytes, node: str = "?") -> tuple[list[Statement], list[BrokenLine], LogFile]:
     log = LogFile("server.log", node)
     raw = [line if isinstance(line, bytes) else line.encode() for line in lines]
     found = list(log.statements(io.BytesIO(b"\n".join(raw) + b"\n")))
     return (
         [each for each in found if isinstance(each, Statement)],
-        [each for each in found if isinstance(each, Broken)],
+        [each for each in found if isinstance(each, BrokenLine)],
         log,
     )
 
@@ -102,7 +102,7 @@ def test_other_software_is_counted_and_not_broken() -> None:
         f"[2024-01-01 12:00:00,123] INFO {FAILED} ({LOGGER})",
     )
     assert (len(found), broken) == (1, [])
-    counted = log.counts.statements + log.counts.other + log.read.continuations + log.read.strangers + log.read.blank
+    counted = log.counts.statements + log.counts.other + log.read.continuations + log.read.unrelated + log.read.blank
     assert counted == log.read.lines == 8
 
 

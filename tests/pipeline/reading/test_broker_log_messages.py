@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.pipeline.reading.broker_logs.lines import Broken, Lines, Record
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine, Lines, Record
 from rejoin.pipeline.reading.broker_logs.messages import of_a_coordinator, read_message, split_prefix
 from rejoin.pipeline.reading.broker_logs.reasons import Reason, instance, read_reason, several
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
@@ -689,7 +689,7 @@ def test_every_line_that_a_real_kafka_4_logged_is_known(name: str) -> None:
     log = LogFile(name, "1")
     with (GOLDEN / name / "group-coordinator.log").open("rb") as file:
         found = list(log.statements(file))
-    assert [each for each in found if isinstance(each, Broken)] == []
+    assert [each for each in found if isinstance(each, BrokenLine)] == []
     assert log.counts.unknown == 0
     read, counts = log.read, log.counts
     assert counts.statements + counts.other + read.continuations + read.blank == read.lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.recovered_from_logs import ROWS, SOURCES, Run, Score, Source, runs, score, table
-from rejoin.pipeline.reading.broker_logs.lines import Broken
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import LogFile
 
 SEEDS = range(200, 224)
@@ -95,5 +95,5 @@ def test_a_request_log_alone_is_read_without_a_broken_line(played: list[Run]) ->
     for run in played[:3]:
         for node, lines in run.requests.items():
             log = LogFile("kafka-request.log", str(node))
-            assert not [found for found in log.statements(lines) if isinstance(found, Broken)]
+            assert not [found for found in log.statements(lines) if isinstance(found, BrokenLine)]
             assert log.counts.requests + log.counts.other == len(lines)

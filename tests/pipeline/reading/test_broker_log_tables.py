@@ -27,8 +27,8 @@ OTHERS = "[2024-01-01 12:00:00,000] INFO Rolled new log segment (kafka.log.Log)"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two brokers' folders: rotated and packed logs, a request log, and what else lies about."""
-    place = tmp_path_factory.mktemp("logs")
-    first, second = place / "broker-1", place / "broker-2"
+    folder = tmp_path_factory.mktemp("logs")
+    first, second = folder / "broker-1", folder / "broker-2"
     first.mkdir()
     second.mkdir()
     with gzip.open(first / "server.log.2024-01-01-11.gz", "wb") as packed:
@@ -44,7 +44,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (second / "server.log").write_bytes("\n".join(moved).encode() + b"\ncaf\xe9 \x00\x00\n")
     (second / "empty.log").write_bytes(b"")
     (second / "torn.log.gz").write_bytes(gzip.compress(b"x" * 10_000)[:40])
-    return place
+    return folder
 
 
 def rows(table: Any, *names: str) -> list[tuple[Any, ...]]:

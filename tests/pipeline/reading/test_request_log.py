@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rejoin.pipeline.reading.broker_logs.lines import Broken
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.requests import complete
-from rejoin.pipeline.reading.broker_logs.rounds import Asked, request_event, rounds_of
+from rejoin.pipeline.reading.broker_logs.rounds import SourcedExchange, request_event, rounds_of
 from rejoin.pipeline.reading.broker_logs.statements import LogFile
 from rejoin.pipeline.reading.request_log import (
     LoggedExchange,
@@ -32,12 +32,12 @@ def packed(raw: bytes) -> str:
 
 
 def subscription(*topics: str, owned: tuple[tuple[str, int], ...] = (), version: int = 3) -> str:
-    places = tuple(TopicPartition(*place) for place in owned)
-    return packed(encode_subscription(Subscription(topics, owned_partitions=places), version))
+    partitions = tuple(TopicPartition(*partition) for partition in owned)
+    return packed(encode_subscription(Subscription(topics, owned_partitions=partitions), version))
 
 
-def assignment(*places: tuple[str, int]) -> str:
-    return packed(encode_assignment(Assignment(tuple(TopicPartition(*place) for place in places))))
+def assignment(*partitions: tuple[str, int]) -> str:
+    return packed(encode_assignment(Assignment(tuple(TopicPartition(*partition) for partition in partitions))))
 
 
 def line(
@@ -104,7 +104,7 @@ def join(second: float, member: str, generation: int, leader: str, total: float 
 def sync(
     second: float, member: str, generation: int, gives: dict[str, list[tuple[str, int]]] | None = None, **more: Any
 ) -> str:
-    given = {each: assignment(*places) for each, places in (gives or {}).items()}
+    given = {each: assignment(*partitions) for each, partitions in (gives or {}).items()}
     request = {
         "groupId": "g",
         "generationId": generation,
@@ -123,15 +123,15 @@ def beat(second: float, member: str, error: int = 0) -> str:
     return line(second, "HEARTBEAT", request, {"throttleTimeMs": 0, "errorCode": error})
 
 
-def read(*lines: str) -> tuple[list[LoggedExchange], list[Broken], LogFile]:
+def read(*lines: str) -> tuple[list[LoggedExchange], list[BrokenLine], LogFile]:
     log = LogFile("kafka-request.log", "1")
     found = list(log.statements(io.BytesIO("\n".join(lines).encode() + b"\n")))
     exchanges = [each for each in found if isinstance(each, LoggedExchange)]
-    return exchanges, [each for each in found if isinstance(each, Broken)], log
+    return exchanges, [each for each in found if isinstance(each, BrokenLine)], log
 
 
-def asked(*lines: str) -> list[Asked]:
-    return [Asked(exchange, "1", "kafka-request.log") for exchange in read(*lines)[0]]
+def asked(*lines: str) -> list[SourcedExchange]:
+    return [SourcedExchange(exchange, "1", "kafka-request.log") for exchange in read(*lines)[0]]
 
 
 def of(events: list[EventRow], name: str) -> list[EventRow]:
@@ -145,7 +145,7 @@ def test_a_request_has_its_times_and_its_content() -> None:
     owned = (("t", 0), ("t", 2))
     text = join(10, "a", 1, "a", members=("a", "b"), metadata=subscription("t", "u", owned=owned), reason="too lazy")
     (exchange,), _, _ = read(text)
-    event = request_event(Asked(exchange, "1", "kafka-request.log"))
+    event = request_event(SourcedExchange(exchange, "1", "kafka-request.log"))
     assert event["at_ms"] == 1_704_110_410_000 - 3_000
     expected = {
         "event": "request",
@@ -220,7 +220,7 @@ def test_bodies_that_cannot_be_decoded_leave_the_rest_readable() -> None:
     assert decoded_assignment(packed(b"\xff")) is None
     (exchange,), broken, _ = read(join(1, "a", 1, "a", metadata=packed(b"custom")))
     assert broken == []
-    assert "topics" not in request_event(Asked(exchange, "1", "f"))
+    assert "topics" not in request_event(SourcedExchange(exchange, "1", "f"))
 
 
 @pytest.mark.parametrize(

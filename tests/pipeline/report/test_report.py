@@ -151,7 +151,7 @@ def test_each_group_has_its_chart(gallery_report: Path, page: str) -> None:
 
 def test_a_chart_knows_owners_lag_balance_and_stops(page: str) -> None:
     groups = data_of(page)["groups"]
-    eager = next(group for group in groups if len(group["rebalances"]) == 5 and len(group["places"]) == 24)
+    eager = next(group for group in groups if len(group["rebalances"]) == 5 and len(group["partitions"]) == 24)
     assert eager["owners"] == [f"orders-app-{number}" for number in range(1, 9)]
     assert eager["short"] == [str(number) for number in range(1, 9)]
     assert eager["lag"]

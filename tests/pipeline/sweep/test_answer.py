@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rejoin.pipeline.commands import sweep as sweep_command
-from rejoin.pipeline.sweep.answer import Spread, amount, brackets, name_of, rank, shown, spread_of, tell, words
+from rejoin.pipeline.sweep.answer import Spread, amount, brackets, format_answer, name_of, rank, shown, spread_of, words
 from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.page import render
@@ -38,7 +38,7 @@ def stored(folder: Path, what: Grid, numbers: Mapping[str, Sequence[int | None]]
 def test_settings_are_in_the_order_of_their_medians_with_the_spread(tmp_path: Path) -> None:
     asked = grid_from(f"{SCENARIO}\nparameters:\n  assignor: [range, sticky, roundrobin]\nseeds: 3")
     store = stored(tmp_path, asked, {"range": [5, 4, 60], "sticky": [0, 0, 0], "roundrobin": [6, 6, None]})
-    assert tell(asked, rank(asked, store)) == [
+    assert format_answer(asked, rank(asked, store)) == [
         "  1. sticky: 0 rebalances, 0 consumer-seconds stopped",
         "  2. range: 5 rebalances (4 to 60), 50.0 consumer-seconds stopped (40.0 to 600)",
         "  3. roundrobin: 6 rebalances, 60.0 consumer-seconds stopped; 1 of 3 runs failed",
@@ -51,7 +51,7 @@ def test_equal_settings_share_a_rank_and_failed_ones_come_last(tmp_path: Path) -
     store = stored(tmp_path, asked, {"range": [None, None], "sticky": [2, 2], "roundrobin": [2, 2]})
     ranked = rank(asked, store)
     assert [(each.rank, each.name) for each in ranked] == [(1, "sticky"), (1, "roundrobin"), (3, "range")]
-    assert tell(asked, ranked)[2] == "  3. range: all 2 runs failed"
+    assert format_answer(asked, ranked)[2] == "  3. range: all 2 runs failed"
     store.close()
 
 
@@ -60,7 +60,7 @@ def test_a_group_that_never_got_anything_is_not_the_best(tmp_path: Path) -> None
     text = f"{SCENARIO.replace('session_timeout: 10s', '')}\nparameters:\n  session_timeout: [5s, 10s]\nseeds: 2"
     swept(grid(text), tmp_path)
     store = SweepStore(tmp_path, "v", journals=False)
-    lines = tell(grid(text), rank(grid(text), store))
+    lines = format_answer(grid(text), rank(grid(text), store))
     store.close()
     assert lines[0].startswith("  1. session 10s: 6 rebalances")
     assert lines[1].startswith("  2. session 5s: 0 rebalances")
@@ -130,7 +130,7 @@ def test_terminal_and_page_tell_the_same_of_a_parameter(tmp_path: Path) -> None:
     }
     store = stored(tmp_path, asked, numbers)
     ranked = rank(asked, store)
-    printed = tell(asked, ranked)
+    printed = format_answer(asked, ranked)
     points = {run.key: run.point for run in asked.runs()}
     page = render(asked, ranked, [row | {"point": points[key]} for key, row in store.rows.items()])
     store.close()
