@@ -1,6 +1,6 @@
-"""How a record is kept: the JSON of its key and of its value, as Kafka's console formatter prints them, and a checksum.
+"""Stored records: key and value as the JSON that Kafka's console formatter prints, with a checksum.
 
-Which fields a version has, and which type of record a key means, is in the protocol's table of records.
+The protocol's table of record types has the fields of each version and the record type of each key.
 Kafka: ApiMessageFormatter.
 """
 
@@ -22,11 +22,11 @@ _NOTHING: Final = "\0"
 _VERSION: Final = re.compile(r'\{"version":(\d+),')
 
 PLAIN: Final = -1
-"""The producer id of what no transaction wrote."""
+"""The producer id of a record outside any transaction."""
 
 
 class Entry(NamedTuple):
-    """A record as it is kept. Without a value it is a tombstone; without a key, the end of a producer's transaction."""
+    """A stored record. Without a value it is a tombstone; without a key, the marker of a producer's transaction."""
 
     producer_id: int
     key: str | None
@@ -38,11 +38,11 @@ Row: TypeAlias = tuple[int, int, int, str | None, str | None]
 
 
 class Unreadable(Exception):
-    """What is kept is not what was written; the text says where and why."""
+    """A stored record differs from the one that was written. The text says where and why."""
 
 
 def encode(record: Record) -> Entry:
-    """How a record is kept."""
+    """Encode a record for the log."""
     if isinstance(record, TransactionMarker):
         ended = {"producerEpoch": record.producer_epoch, "committed": record.committed}
         return Entry(record.producer_id, None, orjson.dumps(ended).decode())
@@ -50,9 +50,9 @@ def encode(record: Record) -> Entry:
 
 
 def decode(topic: str, entries: Iterable[tuple[int, str | None, str | None]]) -> tuple[Record, ...]:
-    """The records of a topic's log out of (producer id, key, value) of each.
+    """Decode the records of a topic's log, each from its producer id, key and value.
 
-    Raises :class:`Unreadable` for what is not one.
+    Raises :class:`Unreadable` for the first one that is not a record.
     """
     types = RECORD_TYPES.get(topic, {})
     found: list[Record] = []
@@ -75,27 +75,27 @@ def decode(topic: str, entries: Iterable[tuple[int, str | None, str | None]]) ->
 
 
 def checksum(partition: TopicPartition, position: int, entry: Sequence[Any]) -> int:
-    """A CRC-32 of an entry and its place; of a row's last three after the position.
+    """The CRC-32 of an entry with its partition and position.
 
-    The offsets topic goes without its name, as when it was the only one.
+    For the offsets topic the name of the topic is left out: the first versions had no other topic.
     """
     producer_id, key, value = entry
     topic, index = partition
     name = index if topic == OFFSETS_TOPIC else f"{topic}-{index}"
-    # A value that is missing must not look like one that is empty.
+    # A missing value and an empty one must differ.
     text = f"{name} {position} {producer_id}{'' if key is None else key}{_NOTHING if value is None else value}"
     return zlib.crc32(text.encode())
 
 
 def check(partition: TopicPartition, rows: Iterable[Row]) -> None:
-    """Raise :class:`Unreadable` at the first row that is not what was written."""
+    """Raise :class:`Unreadable` at the first row whose checksum is wrong."""
     for position, producer_id, kept, key, value in rows:
         if checksum(partition, position, (producer_id, key, value)) != kept:
             raise Unreadable(f"{partition}, position {position}: the checksum does not fit the record")
 
 
 def _version(key: str) -> int:
-    """The version of a key. It stands first in what is written here; an imported key may have it elsewhere."""
+    """The version of a key. Keys written here begin with it; imported ones may have it elsewhere."""
     found = _VERSION.match(key)
     return int(found[1]) if found else int(orjson.loads(key)["version"])
 

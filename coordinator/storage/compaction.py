@@ -1,16 +1,15 @@
-"""Which records of a log still count. Kafka: LogCleaner, with what it knows about transactions.
+"""Which records of a log compaction keeps. Kafka: LogCleaner, with its rules for transactions.
 
-One rule, in two languages: Python for a log in memory, SQL for those in a database. A record does not count any more
+The same rule in two languages: Python for a log in memory, SQL for a log in a database. Compaction removes
 
-- when a newer one of its key does: a plain one, or one whose transaction has committed. A commit that comes after does
-  not make a record newer than it is;
-- when its transaction was aborted, or when the same open transaction wrote its key again;
-- when it is a tombstone, and everything of its key before it is gone as well;
-- and the end of a transaction, when none of the records that it ended is left.
+- a record that a newer record of the same key replaces. The newer record is plain, or its transaction has committed. A
+  record counts from its own position on, not from that of the commit;
+- a record of an aborted transaction, and one that the same open transaction has written over;
+- a tombstone, once all older records of its key are gone;
+- the marker of a transaction, once all records of that transaction are gone.
 
-Records of open transactions stay, but for a tombstone that came after: that drops them, whatever becomes of the
-transaction. The records that do not count are removed from the oldest on, so that one which is removed never brings
-back one before it.
+Records of an open transaction are kept until a later tombstone removes them, even if the transaction commits
+afterwards. Removal goes from the oldest record on, so that an old value never comes back.
 """
 
 from __future__ import annotations
@@ -77,39 +76,40 @@ SELECT {columns} FROM log WHERE position IN (
 
 
 def has_transactions_query(of: str) -> str:
-    """SQL for whether a transaction ever wrote to a partition, as far as its log still knows."""
+    """SQL: does the log of a partition still have records of a transaction?"""
     return f"SELECT EXISTS (SELECT 1 FROM log WHERE {of} AND producer_id >= 0)"
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """Numbers as they stand behind SQL's ``IN``."""
+    """Numbers in the form of an SQL ``IN`` list."""
     return ", ".join(str(int(each)) for each in numbers)
 
 
 def doomed_query(of: str) -> str:
-    """SQL for the positions of what does not count, oldest first: for PostgreSQL.
+    """SQL for PostgreSQL: the positions to remove from a partition without transactions, oldest first.
 
-    ``of`` is the condition for a partition, one without transactions.
+    ``of`` is the condition that selects the partition.
     """
     return _DOOMED_PLAIN.format(of=of)
 
 
 def doomed_query_sqlite(ids: Sequence[int], log: str = "log") -> str:
-    """The same for SQLite, with partition and checksum; positions count through all partitions there.
+    """The same for SQLite, with the partition and the checksum of each record.
 
-    So several can be looked at together. It is faster there than that for PostgreSQL, which in turn may plan this one
-    as a loop in a loop. ``log`` is the table, or a view of it that finds partitions sooner.
+    In SQLite all partitions share one sequence of positions, so one query can cover several of them. This form is the
+    faster one in SQLite; PostgreSQL may run it as a nested loop. ``log`` is the table, or a view with an index on
+    partitions.
     """
     return _DOOMED_PLAIN_SQLITE.format(ids=listed(ids), log=log)
 
 
 def doomed_with_transactions_query(of: str, columns: str, log: str = "log") -> str:
-    """The same, with the columns that are asked for, for a partition that transactions have written to, too."""
+    """The same for a partition with transactions. ``columns`` are the columns to select."""
     return _DOOMED.format(of=of, columns=columns, log=log)
 
 
 def doomed(records: Sequence[Record]) -> set[int]:
-    """The indexes of the records that do not count."""
+    """The indexes of the records to remove."""
     ended_at: dict[int, int] = {}
     markers: dict[int, int] = {}
     for index in reversed(range(len(records))):
@@ -153,7 +153,7 @@ def doomed(records: Sequence[Record]) -> set[int]:
 
 
 def compacted(records: Sequence[Record]) -> list[Record]:
-    """The records that count, in log order."""
+    """The records to keep, in log order."""
     gone = doomed(records)
     return [record for index, record in enumerate(records) if index not in gone]
 

@@ -1,4 +1,4 @@
-"""An offsets log that fails and dawdles on command, around one that does not."""
+"""A wrapper that makes an offsets log fail or hang on command."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rejoin.protocol.types import TopicPartition
 
 
 class FaultyLog:
-    """Passes everything on, unless its attributes say otherwise.
+    """Forwards every call to the wrapped log, unless a fault is set.
 
-    ``hold_appends`` and ``hold_reads`` keep what comes until ``release``; ``fail_appends`` answers appends that carry
-    records with an error and writes nothing.
+    ``hold_appends`` and ``hold_reads`` hold calls back until ``release``. ``fail_appends`` answers appends of records
+    with an error and writes nothing.
     """
 
     def __init__(self, log: SoleLog) -> None:
@@ -26,7 +26,7 @@ class FaultyLog:
 
     @property
     def held(self) -> int:
-        """How many appends and reads wait for ``release``."""
+        """The number of appends and reads held back."""
         return len(self._held)
 
     async def start(self) -> None:
@@ -51,7 +51,7 @@ class FaultyLog:
             self._log.read(partition, epoch, piece)
 
     def release(self) -> None:
-        """Stop holding, and let go of what was held, in order."""
+        """Stop holding calls back, and make those that were held, in order."""
         self.hold_appends = self.hold_reads = False
         held, self._held = self._held, []
         for go_on in held:

@@ -1,4 +1,4 @@
-"""Failures that repeat, in few log lines: the first at once, then every few seconds with a count, then the recovery."""
+"""Log repeated failures in few lines: the first at once, then one every few seconds with a count, then the recovery."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY_SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class _Failure:
-    """One kind of failure: how often since it began, and since the last line about it."""
+    """One kind of failure, with its counts since it began and since it was last logged."""
 
     logged_at: float
     began: float = 0.0
@@ -22,7 +22,7 @@ class _Failure:
 
 
 class LogThrottle:
-    """Logs failures, each kind by its name, no more often than every few seconds."""
+    """Logs each kind of failure at most once every few seconds."""
 
     def __init__(self, logger: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logger
@@ -31,14 +31,14 @@ class LogThrottle:
         self._lasting: set[str] = set()
 
     def failed(self, what: str, problem: object, *, level: str = "error", **about: Any) -> None:
-        """It failed, this time with ``problem``: log that, unless there was a line just now."""
+        """Count a failure, and log it unless the last line about it is recent."""
         if times := self.due(what):
             if isinstance(problem, BaseException):
                 problem = f"{type(problem).__name__}: {problem}"
             getattr(self._logger, level)(what, problem=problem, **about, **counted(times))
 
     def due(self, what: str) -> int:
-        """It failed. How many failures a line about it stands for by now; 0: no line is due."""
+        """Count a failure. Returns how many failures the next log line stands for, or 0 while no line is due."""
         now = self._clock()
         failure = self._known.setdefault(what, _Failure(now - EVERY_SECONDS))
         if what not in self._lasting:
@@ -53,7 +53,7 @@ class LogThrottle:
         return times
 
     def recovered(self, what: str, again: str) -> None:
-        """It works; ``again`` names the line that says so after a failure that was logged."""
+        """Note that ``what`` works. If its failure was logged, log the recovery as ``again``."""
         if what not in self._lasting:
             return
         self._lasting.discard(what)
@@ -64,5 +64,5 @@ class LogThrottle:
 
 
 def counted(times: int) -> dict[str, int]:
-    """What a line says of how many failures it stands for."""
+    """The ``times`` field of a log line that stands for more than one failure."""
     return {"times": times} if times > 1 else {}

@@ -1,4 +1,4 @@
-"""Logs that live as long as the process."""
+"""Logs in memory, lost when the process ends."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _COMPACT_FROM: Final = 1_000
 
 
 class LogSnapshot(NamedTuple):
-    """A whole log: the epoch and the records of each partition."""
+    """The epoch and the records of every partition."""
 
     epochs: dict[TopicPartition, int]
     records: dict[TopicPartition, tuple[Record, ...]]
 
 
 class MemoryLog:
-    """Appends at once. Compacted now and then, as Kafka's topic is, so that it grows with keys and not with commits."""
+    """Completes appends at once. Compaction keeps its size proportional to the number of keys, as in Kafka."""
 
     def __init__(self) -> None:
         self._epochs: dict[TopicPartition, int] = {}
@@ -54,13 +54,13 @@ class MemoryLog:
         piece(tuple(self._records.get(partition, ())), True)
 
     def contents(self) -> LogSnapshot:
-        """All that is in it, as it is now."""
+        """A snapshot of the log."""
         return LogSnapshot(
             dict(self._epochs), {partition: tuple(records) for partition, records in self._records.items()}
         )
 
     def go_back(self, contents: LogSnapshot) -> None:
-        """Be as it was when these were its contents, epochs too."""
+        """Restore a snapshot, epochs included."""
         self._epochs = dict(contents.epochs)
         self._records = {partition: list(records) for partition, records in contents.records.items()}
         self._compact_at.clear()

@@ -1,4 +1,4 @@
-"""The commands: dump, verify, export, import. Exit code 0: fine; 1: something is wrong with the log; 2: not done."""
+"""The commands dump, verify, export and import. Exit codes: 0, done; 1, the log has a problem; 2, not done."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _url(data: Path | None, store: str | None, *, or_file: bool = False) -> str:
-    """The database, where no directory is named."""
+    """The URL of the database; empty if a directory is named."""
     url = store or ("" if data is not None else os.environ.get(STORE_VARIABLE, ""))
     if bool(url) == (data is not None):
         if or_file:
@@ -242,6 +242,6 @@ def _reported(run: Any) -> int:
         return 0
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename is not None else ""
-        print(f"rejoin: {where}{problem.strerror}; expected a place that can be used", file=sys.stderr)
+        print(f"rejoin: {where}{problem.strerror}; expected a file or directory that can be used", file=sys.stderr)
         return 2
     return code

@@ -1,4 +1,4 @@
-"""What a log has, whatever it is kept in: its records in order, the newest epochs, and the topics."""
+"""The contents of a log from any source: its records in order, the newest epochs, and the topics."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rejoin.protocol.types import TopicPartition
 
 
 class LogProblem(Exception):
-    """What cannot be done as it was asked for; the text is for the person who asked."""
+    """A command cannot be carried out. The text is shown to the user."""
 
 
 class LogRecord(NamedTuple):
-    """A record in its place."""
+    """A record with its partition and epoch."""
 
     partition: TopicPartition
     epoch: int
@@ -29,7 +29,7 @@ class LogRecord(NamedTuple):
         return self.entry.producer_id != PLAIN
 
     def record(self) -> Record:
-        """The record itself. Raises :class:`Unreadable`."""
+        """The decoded record. Raises :class:`Unreadable`."""
         return decode(self.partition.topic, [self.entry])[0]
 
     def as_kafka_prints_it(self) -> str:
@@ -38,7 +38,7 @@ class LogRecord(NamedTuple):
 
 
 class StoredTopicChange(NamedTuple):
-    """An entry of the topics' log: its version and its JSON."""
+    """An entry of the log of topics: its version and its JSON."""
 
     version: int
     record: str
@@ -46,7 +46,7 @@ class StoredTopicChange(NamedTuple):
 
 @dataclass(slots=True)
 class LogSummary:
-    """Everything but the records, which are read one by one."""
+    """Everything but the records, which are read as a stream."""
 
     epochs: dict[TopicPartition, int] = field(default_factory=dict)
     topics: list[StoredTopicChange] = field(default_factory=list)
@@ -65,7 +65,7 @@ def problem_of(kept: LogRecord) -> str | None:
 
 
 def unreadable(records: Iterator[LogRecord]) -> Iterator[str]:
-    """What is wrong with those that cannot be read."""
+    """The problem of each record that cannot be read."""
     for kept in records:
         found = problem_of(kept)
         if found is not None:
@@ -73,13 +73,13 @@ def unreadable(records: Iterator[LogRecord]) -> Iterator[str]:
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
-    """The record of a row's last four columns: producer id, checksum, key, value."""
+    """The record in the last four columns of a row: producer id, checksum, key, value."""
     producer_id, _, key, value = row
     return Entry(producer_id, key, value)
 
 
 def is_whole(partition: TopicPartition, position: int, row: Sequence[Any]) -> bool:
-    """Whether such a row has its checksum. In a damaged file a column may hold anything."""
+    """Whether the checksum of a row is right. In a damaged file a column may hold any type."""
     producer_id, kept, key, value = row
     if not isinstance(producer_id, int) or not isinstance(kept, int):
         return False
@@ -89,10 +89,10 @@ def is_whole(partition: TopicPartition, position: int, row: Sequence[Any]) -> bo
 
 
 def compact(record: str) -> str:
-    """JSON without blanks."""
+    """JSON without white space."""
     return orjson.dumps(orjson.loads(record)).decode()
 
 
 def problem_text(problem: BaseException) -> str:
-    """What a server says takes several lines."""
+    """The message of a server in one line."""
     return " ".join(str(problem).split()) or type(problem).__name__

@@ -1,4 +1,4 @@
-"""The logs of a data directory: read as they are at one moment, and checked."""
+"""The logs of a data directory, read as one snapshot and checked."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ from rejoin.protocol.types import TopicPartition
 
 
 class SqliteSource:
-    """A data directory, read without the right to write. A coordinator may be using it, but not while it is checked.
+    """A data directory, opened read-only. A coordinator may use it meanwhile, except during ``verify``.
 
-    One that has lost acknowledged records is refused, as at startup: ``salvage`` makes a note of it instead, and
-    ``verify`` finds it among the problems.
+    A directory that has lost acknowledged records is refused, as at startup. With ``salvage`` that becomes a note, and
+    with ``verify`` one of the problems.
     """
 
     def __init__(self, folder: Path, *, salvage: bool = False, verify: bool = False) -> None:
@@ -99,7 +99,7 @@ class SqliteSource:
             ) from None
 
     def _open_whole(self) -> None:
-        """Open it, and compare where it ends with the progress file."""
+        """Open the database, and compare its end with the progress file."""
         if not self._open_with_progress() and self._incomplete is not None and (self.folder / PROGRESS).exists():
             # A coordinator has been started here for the first time, after the progress file was looked for.
             self._connection.close()
@@ -112,7 +112,7 @@ class SqliteSource:
         self.notes.append(f"{self._incomplete}; what is not there any more is not in what was saved")
 
     def _open_with_progress(self) -> bool:
-        """Look at the progress file first: a coordinator at work only brings the database further. Is there one?"""
+        """Read the progress file, then open the database. Returns whether there is a progress file."""
         progress, self._incomplete = None, None
         try:
             progress = ProgressFile(self.folder).read()
@@ -128,7 +128,7 @@ class SqliteSource:
         return progress is not None
 
     def _progress_of_lost(self) -> Progress | None:
-        """What the progress file says, where there is no database to say more."""
+        """The progress file of a directory whose database is missing or empty."""
         if self.path.exists() and self.path.stat().st_size > 1:
             return None
         try:
@@ -147,7 +147,7 @@ class SqliteSource:
                     if progress is not None:
                         raise lost(self.path, "has no tables", progress)
                     raise LogProblem(f"{self.path} is still empty")
-                # What is read from here on is what is there now.
+                # All reads from here on see one snapshot.
                 connection.execute("BEGIN")
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
                 if problem is not None and connection.execute("SELECT name FROM store").fetchone() == ("",):
@@ -159,10 +159,10 @@ class SqliteSource:
             raise
 
     def _stand_in(self) -> Path:
-        """A copy of the write-ahead log beside a new store, since SQLite takes one beside an empty file for nothing.
+        """A new store with a copy of the write-ahead log: SQLite ignores such a log beside an empty file.
 
-        It has all pages that were written since the coordinator started, each as a whole. Those that never change are
-        the same in every store, and of the others a record must have its checksum.
+        The log has every page that was written since the coordinator started. The other pages are the same in every
+        store, or hold records, whose checksums are compared.
         """
         ahead = ahead_of(self.path)
         assert ahead is not None, "there is something to save"
@@ -199,7 +199,7 @@ class SqliteSource:
             found = self._connection.execute("SELECT version, record FROM topics_log ORDER BY version")
             topics = [StoredTopicChange(version, compact(record)) for version, record in found]
         except sqlite3.OperationalError:
-            pass  # a version without topics
+            pass  # versions without topics
         except sqlite3.Error as problem:
             text = f"{self.path}: the topics cannot be read: {problem}"
             if not self._salvage:
@@ -208,7 +208,7 @@ class SqliteSource:
         return LogSummary(epochs, topics)
 
     def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
-        """By partition, in order."""
+        """The records by partition, in order."""
         try:
             for partition, _, epoch, *row in self._select("1, 2", wanted):
                 yield LogRecord(partition, epoch, entry_of(row))
@@ -218,7 +218,7 @@ class SqliteSource:
             ) from None
 
     def salvaged(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
-        """Whatever can be read and has its checksum: from the front until it breaks, and from the end."""
+        """The records that can be read and have their checksums. Reads forwards up to the damage, then backwards."""
         found: dict[int, LogRecord] = {}
         lost = 0
         for order in ("2", "2 DESC"):
@@ -242,7 +242,7 @@ class SqliteSource:
         return iter(sorted(in_order, key=lambda kept: kept.partition))
 
     def problems(self) -> Iterator[str]:
-        """All that is wrong with it."""
+        """Every problem of the directory."""
         if self._incomplete is not None:
             yield self._incomplete
         try:

@@ -1,9 +1,9 @@
-"""Logs as text: the export file, one JSON object a line, and what Kafka's console consumer prints.
+"""Logs as text: exports with one JSON object per line, and the output of Kafka's console consumer.
 
-An export begins with a line that says what it is, and ends with one that says how much there was, by which a file that
-was cut off is known. In between are the epochs, the topics and the records, each partition's in order. Kafka's console
-consumer prints objects with a key and a value, in newer versions without so much as a line end between them; which
-offsets partition they were in it does not say, so that follows from the group, as everywhere.
+The first line of an export names its format. The last line has the number of records and a checksum, so that truncation
+is detected. Between them are the epochs, the topics and the records, in order for each partition. Kafka's console
+consumer prints objects with a key and a value; newer versions print no line end between them. It does not print the
+offsets partition, which follows from the group.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rejoin.protocol.types import TopicPartition
 
 FORMAT: Final = "rejoin-offsets-log"
 VERSION: Final = 2
-"""The first version named no topics: all was the offsets topic's."""
+"""Version 1 had no topics: every record belonged to the offsets topic."""
 
 
 def write(out: TextIO, contents: LogSummary, records: Iterable[LogRecord]) -> int:
-    """Write an export; returns how many records it has."""
+    """Write an export. Returns the number of records."""
     crc = count = 0
 
     def line(text: str) -> None:
@@ -58,7 +58,7 @@ def _line(kept: LogRecord) -> str:
 
 
 class TextLog:
-    """A file, or standard input for ``-``, that is read once: an export, or what the console consumer printed."""
+    """A file, or standard input for ``-``: an export, or the output of a console consumer."""
 
     def __init__(self, path: str, partitions: int) -> None:
         self.name = "standard input" if path == "-" else path
@@ -74,7 +74,7 @@ class TextLog:
         self._records = list(self._export(text) if is_export else self._printed(text, partitions))
 
     def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
-        """The records, of some partitions or of all."""
+        """The records of some partitions, or of all."""
         return (kept for kept in self._records if wanted is None or kept.partition in wanted)
 
     def _export(self, text: str) -> Iterator[LogRecord]:
@@ -84,11 +84,11 @@ class TextLog:
             if not line:
                 continue
             if ended:
-                raise self._wrong(number, "there is something behind the end")
+                raise self._wrong(number, "there is more text after the last line of the export")
             fields = self._parsed(line, number)
             if fields.get("end") is True:
                 if (fields.get("records"), fields.get("checksum")) != (count, crc):
-                    raise self._wrong(number, "the lines before are not those that were written")
+                    raise self._wrong(number, "the checksum does not fit the lines before")
                 ended = True
                 continue
             crc = zlib.crc32(line.encode(), crc)
@@ -117,7 +117,7 @@ class TextLog:
         return kept
 
     def _printed(self, text: str, partitions: int) -> Iterator[LogRecord]:
-        # It does not say so, but there were as many; a cluster does not start with fewer than its settings say.
+        # The output does not have the number of partitions, and a cluster refuses to start with fewer than configured.
         self.contents.epochs = dict.fromkeys(map(offsets_partition, range(partitions)), 0)
         decoder = json.JSONDecoder()
         at = 0
@@ -135,7 +135,7 @@ class TextLog:
                 or not isinstance(key.get("data"), dict)
                 or key.get("version") not in RECORD_TYPES[OFFSETS_TOPIC]
             ):
-                self.skipped += 1  # a record of some other kind of group
+                self.skipped += 1  # a record of another kind of group
                 continue
             group = key["data"].get("group", "")
             placed = {"partition": partition_for(group, partitions), "epoch": 0, **fields}

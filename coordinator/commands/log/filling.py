@@ -1,4 +1,4 @@
-"""Stores that are empty, filled with the logs of others."""
+"""Fill an empty store with an exported log."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ WHERE expires_at > clock_timestamp() ORDER BY node_id
 
 
 class FillResult(NamedTuple):
-    """How many records were put in, and how many of them went at once because later ones write over them."""
+    """How many records were written, and how many of them later records replaced at once."""
 
     records: int
     superseded: int = 0
 
 
 def fill_directory(folder: Path, contents: LogSummary, records: Iterable[LogRecord]) -> FillResult:
-    """Put a log into a data directory that has none. All records are put in, or none."""
+    """Write a log into an empty data directory: all of its records, or none."""
 
     async def fill() -> FillResult:
         log = SqliteLog(SqliteDatabase(folder))
@@ -64,7 +64,7 @@ def fill_directory(folder: Path, contents: LogSummary, records: Iterable[LogReco
 
 
 def fill_database(url: str, contents: LogSummary, records: Iterable[LogRecord]) -> FillResult:
-    """The same for the tables of a cluster."""
+    """Write a log into the empty tables of a cluster."""
 
     async def fill() -> FillResult:
         database = Database(url)
@@ -72,7 +72,7 @@ def fill_database(url: str, contents: LogSummary, records: Iterable[LogRecord]) 
         try:
             async with database.acquire() as connection, connection.transaction():
                 await _refuse_used(connection, database.shown)
-                # So that no node comes before this is done. Nodes that are there must not be held up for a refusal.
+                # No node may start before this is done. A refusal must not block the nodes that run.
                 await connection.execute("LOCK TABLE nodes, leases IN EXCLUSIVE MODE")
                 await _refuse_used(connection, database.shown)
                 there = await connection.fetchval("SELECT count(*) FROM leases")
@@ -95,7 +95,7 @@ def fill_database(url: str, contents: LogSummary, records: Iterable[LogRecord]) 
 
 
 async def _refuse_used(connection: Any, shown: str) -> None:
-    """No node may use the tables: one that has loaded them would go on with what was there before."""
+    """Refuse tables that a live node uses: it would go on with the groups that it has loaded."""
     alive = await connection.fetch(_ALIVE)
     if alive:
         nodes = ", ".join(f"node {node_id} ({host}:{port}, for {left} s)" for node_id, host, port, left in alive)
@@ -112,7 +112,7 @@ async def _refuse_used(connection: Any, shown: str) -> None:
 
 
 async def _copy(connection: Any, contents: LogSummary, records: Iterable[LogRecord]) -> tuple[int, int]:
-    """How many records there are now, and how many partitions the log has."""
+    """Copy the records. Returns the number of records and of partitions."""
     count = 0
     ends: dict[TopicPartition, int] = {}
     epochs = dict(contents.epochs)
@@ -130,7 +130,7 @@ async def _copy(connection: Any, contents: LogSummary, records: Iterable[LogReco
             rows.clear()
     if rows:
         await connection.copy_records_to_table("log", records=rows, columns=columns)
-    # A node that had a lease, and has not seen it run out, must not write with an epoch that the log had, too.
+    # A node that has missed the end of its lease must not write with an epoch of the imported log.
     await connection.execute("UPDATE leases SET node_id = NULL, incarnation = NULL, expires_at = NULL")
     await connection.executemany(
         "INSERT INTO leases AS l (topic, partition, epoch) VALUES ($1, $2, $3) "

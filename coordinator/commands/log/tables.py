@@ -1,4 +1,4 @@
-"""The logs of a cluster's tables: read as they are at one moment, and checked."""
+"""The logs in the tables of a cluster, read as one snapshot and checked."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from rejoin.protocol.types import TopicPartition
 
 _ROWS: Final = 5_000
 _WITH_TOPICS: Final = 2
-"""The first version of a cluster's tables that has one for topics."""
+"""The first schema version with a table of topics."""
 _WITH_TOPIC_PARTITIONS: Final = 4
-"""The first version that names the topics of its logs."""
+"""The first schema version whose log has a column for the topic."""
 
 
 class PostgresSource:
-    """The tables of a cluster, as they are in one transaction; older ones stay so. Nothing is made or changed."""
+    """The tables of a cluster, read in one transaction. Nothing is changed; old versions are not migrated."""
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
@@ -58,7 +58,7 @@ class PostgresSource:
         self._connection = await self._database.reach()
         try:
             await self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            # It has no locks that others wait for, and its output may be read page by page.
+            # The transaction holds no lock that others need, and the user may page through the output slowly.
             await self._connection.execute("SET LOCAL idle_in_transaction_session_timeout = '1h'")
             self._version = await self._database.version(self._connection)
         except (*LOST, PostgresError) as problem:
@@ -86,7 +86,7 @@ class PostgresSource:
 
     @property
     def _topic(self) -> str:
-        """The column with the topic, or the one that all logs are of."""
+        """The column of the topic, or the offsets topic as a literal."""
         return "topic" if self._version >= _WITH_TOPIC_PARTITIONS else f"'{OFFSETS_TOPIC}'"
 
     def contents(self) -> LogSummary:
@@ -98,12 +98,12 @@ class PostgresSource:
         return LogSummary(epochs, [StoredTopicChange(version, compact(record)) for version, record in found])
 
     def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
-        """By partition, in order."""
+        """The records by partition, in order."""
         for partition, _, epoch, *row in self._rows(wanted):
             yield LogRecord(partition, epoch, entry_of(row))
 
     def salvaged(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
-        """Whatever has its checksum."""
+        """The records whose checksums are right."""
         lost = 0
         for partition, _, epoch, *row in self._rows(wanted):
             kept = LogRecord(partition, epoch, entry_of(row))
@@ -115,7 +115,7 @@ class PostgresSource:
             self.notes.append(f"{lost} damaged records were left out")
 
     def problems(self) -> Iterator[str]:
-        """All that is wrong with it."""
+        """Every problem of the tables."""
         newest = self.contents().epochs
         last: tuple[TopicPartition | None, int] = (None, -1)
         for partition, position, epoch, *row in self._rows(None):

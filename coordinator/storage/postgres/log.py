@@ -1,12 +1,12 @@
-"""The logs in PostgreSQL, for several nodes.
+"""The logs in PostgreSQL, shared by several nodes.
 
-Everything that waits to be written goes in one statement, in one round trip: it looks at the lease of each partition,
-locks it against a take-over until the records are durable, and writes the records of those whose epoch and node are
-still the lease's. So a node that lost a partition writes nothing to it, and its follower sees all that it had written.
+One statement, and so one round trip, writes all appends that wait. It locks the lease of each partition until the
+records are durable, and writes only where the lease still has the append's node and epoch. So a node that lost a
+partition writes nothing to it, and the new leader reads everything that the old one wrote.
 
-When the connection breaks, the last statement may have been carried out or not. A new connection begins a new
-session of this writer, which waits for the last statement of the old one and lets none of it come later; then the
-number of the newest batch says what became of it. What was not written is sent again; what was is acknowledged.
+When the connection breaks, it is unknown whether the last statement was executed. The writer opens a new connection and
+begins a new session in the database. That waits for the last statement of the old session and fences what might follow.
+Then the number of the newest batch says what was written: the writer acknowledges that batch, or sends it again.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _READERS: Final = 2
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _AGAIN: Final = ("40", "55P03", "57014")
-"""Beginnings of SQLSTATE: nothing was written, and it may go better the next time."""
+"""Prefixes of SQLSTATE: nothing was written, and a retry may succeed."""
 _READ_ONLY: Final = "25006"
 
 _WANTED: Final = "(SELECT * FROM unnest({0}::text[], {1}::integer[]))"
-"""Topic partitions, as an array of topics and one of numbers."""
+"""Topic partitions, as an array of topics and an array of numbers."""
 
 _APPEND: Final = f"""
 WITH session AS (
@@ -109,7 +109,7 @@ _Leases: TypeAlias = dict[TopicPartition, tuple[int, int]]
 
 @dataclass(slots=True)
 class _Append:
-    """An append that waits, or is in flight."""
+    """An append that waits or is in flight."""
 
     partition: TopicPartition
     epoch: int
@@ -121,7 +121,7 @@ class _Append:
 
 @dataclass(slots=True)
 class _Batch:
-    """Appends that are sent together, under a number of their own."""
+    """Appends that are sent together, with the number of the batch."""
 
     number: int
     appends: list[_Append]
@@ -141,14 +141,14 @@ class _Leader:
 
 @dataclass(slots=True)
 class _Line:
-    """The connection that appends: nothing else is asked through it."""
+    """The connection for appends. Nothing else uses it."""
 
     connection: Connection
     session: int
 
 
 class PostgresLog:
-    """The logs of one node. The epochs are those of the table ``leases``, which others write."""
+    """The logs of one node. Epochs come from the table ``leases``, which the lease store writes."""
 
     def __init__(self, database: Database, node_id: int, observer: Observer | None = None) -> None:
         self.database = database
@@ -170,16 +170,16 @@ class PostgresLog:
         self._throttle = LogThrottle(self._logger)
 
     async def start(self) -> None:
-        """Start the database, too, if it is not. Raises :class:`StoreProblem` where it cannot be used."""
+        """Start the log, and the database if needed. Raises :class:`StoreProblem` if the database cannot be used."""
         await self.database.start()
         async with self.database.acquire() as connection:
             await connection.execute(_FORGET_WRITERS)
         self._writing = asyncio.create_task(self._write_on(), name="offsets log")
 
     async def close(self, patience_s: float = 5.0) -> None:
-        """Write what waits, as long as that takes less than ``patience_s``; what cannot be written is left untold.
+        """Write the waiting appends, for at most ``patience_s``. Those that are left get no completion.
 
-        The database stays open: it may be others' as well.
+        The database stays open: others may use it.
         """
         self._closing = True
         self._something.set()
@@ -207,7 +207,7 @@ class PostgresLog:
         self._something.set()
 
     async def _write_on(self) -> None:
-        """Write batch after batch, until closed and done."""
+        """Write batches until the log is closed and no append waits."""
         while True:
             await self._something.wait()
             self._something.clear()
@@ -215,7 +215,7 @@ class PostgresLog:
                 if self._closing:
                     return
                 continue
-            # Whatever the rest of this turn of the loop still wants goes along.
+            # Appends of this iteration of the event loop join the batch.
             await asyncio.sleep(0)
             while self._waiting:
                 self._number += 1
@@ -224,7 +224,7 @@ class PostgresLog:
                 self._something.set()
 
     def _take(self) -> list[_Append]:
-        """The next appends in line, as many as go together."""
+        """The next appends in order, up to the size of a batch."""
         taken: list[_Append] = []
         records = 0
         while self._waiting and records < _BATCH_RECORDS:
@@ -234,7 +234,7 @@ class PostgresLog:
         return taken
 
     async def _carry_out(self, batch: _Batch) -> None:
-        """See a batch through to its end, over as many connections as that takes."""
+        """Write a batch, over as many connections as that takes."""
         pause = _FIRST_PAUSE
         was_sent = False
         while True:
@@ -260,19 +260,19 @@ class PostgresLog:
                     self._fail(batch, ErrorCode.KAFKA_STORAGE_ERROR)
                     return
             except Exception as problem:
-                # A bug, here or there. What waits must not wait for ever, so a new connection shall settle it.
+                # A bug. A new connection settles the batch, so that no append waits for ever.
                 self._logger.error("append_failed", problem=repr(problem), exc_info=problem)
                 self._hang_up()
             else:
                 if held is not None:
                     self._end(batch, held)
                     return
-                self._hang_up()  # another process uses this writer's name; a new session settles it
+                self._hang_up()  # another process uses this writer's id; a new session settles it
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _call(self) -> int:
-        """Connect, begin a new session, and return the number of the newest batch that was written."""
+        """Connect and begin a session. Returns the number of the newest batch that was written."""
         connection = await self.database.connect()
         is_first = self._session == 0
         self._session += 1
@@ -294,7 +294,7 @@ class PostgresLog:
             line.connection.terminate()
 
     async def _learn_ends(self, batch: _Batch) -> None:
-        """Where the records of partitions go that nothing has been appended to in this epoch."""
+        """Read the end of each partition that has had no append in this epoch."""
         assert self._line is not None, "there is a connection"
         unknown = sorted(
             {
@@ -319,7 +319,7 @@ class PostgresLog:
             led.next_position = next_position
 
     async def _send(self, batch: _Batch) -> _Leases | None:
-        """Write what may be written; returns the lease of each partition, or none when the session is not ours."""
+        """Send a batch. Returns the lease of each partition, or none if the session has been replaced."""
         line = self._line
         assert line is not None, "there is a connection"
         rows: list[tuple[str, int, int, int, int, int, str | None, str | None]] = []
@@ -327,7 +327,7 @@ class PostgresLog:
         for each in batch.appends:
             led = self._led[each.partition]
             if each.epoch != led.epoch:
-                continue  # older: the lease refuses it, whatever its place
+                continue  # an older epoch: the lease refuses it at any position
             position = ends.get(each.partition, led.next_position)
             for entry in each.entries:
                 crc = checksum(each.partition, 0, entry)
@@ -350,24 +350,24 @@ class PostgresLog:
         return held if held.pop(TopicPartition("", -1))[0] else None
 
     async def _leases(self, batch: _Batch) -> _Leases:
-        """The leases as they are now. A lease that still has an append's epoch had it all the time."""
+        """The current leases. A lease that still has the epoch of an append had it all the time."""
         assert self._line is not None, "there is a connection"
         partitions = sorted({each.partition for each in batch.appends})
         found = await self._line.connection.fetch(_LEASES, *columns(partitions), timeout=APPEND_SECONDS)
         return {TopicPartition(topic, partition): (epoch, node_id) for topic, partition, epoch, node_id in found}
 
     def _end(self, batch: _Batch, held: _Leases) -> None:
-        """Report each end, in order, and go on from where the records ended."""
+        """Complete the appends of a batch in order, and advance the end of each partition."""
         now = time.perf_counter()
         self._throttle.recovered("append_failed", "appends_stored_again")
         together = 0
         for each in batch.appends:
             if each.is_bad:
                 self.observer.failed(ErrorCode.UNKNOWN_SERVER_ERROR)
-                self._tell(each, ErrorCode.UNKNOWN_SERVER_ERROR)
+                self._complete(each, ErrorCode.UNKNOWN_SERVER_ERROR)
             elif held.get(each.partition) != (each.epoch, self.node_id):
                 self.observer.fenced(each.partition)
-                self._tell(each, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                self._complete(each, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             else:
                 led = self._led[each.partition]
                 led.next_position += len(each.entries)
@@ -375,25 +375,25 @@ class PostgresLog:
                 if each.entries:
                     together += 1
                     self.observer.appended(len(each.entries), (now - each.began) * 1_000)
-                self._tell(each, ErrorCode.NONE)
+                self._complete(each, ErrorCode.NONE)
                 if led.records >= led.compact_at:
                     self._compact(each.partition, led)
         if together:
             self.observer.batch(together, (now - batch.sent) * 1_000)
 
     def _fail(self, batch: _Batch, error: ErrorCode) -> None:
-        """Nothing of it was written."""
+        """Complete the appends of a batch that was not written."""
         for each in batch.appends:
             if each.entries:
                 self.observer.failed(error)
             self._led[each.partition].next_position = 0
-            self._tell(each, error)
+            self._complete(each, error)
 
-    def _tell(self, append: _Append, error: ErrorCode) -> None:
+    def _complete(self, append: _Append, error: ErrorCode) -> None:
         try:
             append.stored(error)
         except Exception as problem:
-            # The others get their ends all the same.
+            # The other appends are completed all the same.
             self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
 
     # --- reading
@@ -405,7 +405,7 @@ class PostgresLog:
             if error is ErrorCode.NONE:
                 self._spawn(self._read(partition, epoch, piece, began))
 
-        # Behind all that was appended before, so that it is either read or refused.
+        # After all earlier appends, so that each is either read or refused.
         self.append(partition, epoch, (), begin)
 
     async def _read(self, partition: TopicPartition, epoch: int, piece: Piece, began: float) -> None:
@@ -458,7 +458,7 @@ class PostgresLog:
     # --- compaction
 
     def _compact(self, partition: TopicPartition, led: _Leader) -> None:
-        """Not while the partition is read: a reader that has taken in a record must see the tombstone that ends it."""
+        """Start a compaction, unless the partition is being read: a reader of a record must see its tombstone, too."""
         if partition not in self._compacting and not led.readers and not self._closing:
             self._compacting.add(partition)
             self._spawn(self._compact_now(partition, led))
@@ -497,6 +497,6 @@ class PostgresLog:
 
 
 def columns(partitions: Iterable[TopicPartition]) -> tuple[list[str], list[int]]:
-    """Topics and numbers, as two arrays."""
+    """Topics and partition numbers as two arrays."""
     pairs = list(partitions)
     return [topic for topic, _ in pairs], [partition for _, partition in pairs]

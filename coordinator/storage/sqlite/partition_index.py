@@ -1,9 +1,9 @@
-"""What the writer of a data directory knows of each partition, and how the tables keep up with the log.
+"""The index of a data directory by partition, and how it catches up with the log.
 
-The log itself is all that a transaction of appends writes, with its end and one sum. What is kept by partition would
-have to be written for each partition that it appends to; it is brought up to date for many records at once, and before
-anything else is done to it. What came and was written over in the meantime is removed before it is ever counted: a
-consumer that commits again and again leaves one record of many.
+A transaction of appends writes the log, its end position and one checksum of the tail. The index would need a write for
+each partition that the transaction touches. So it is updated later, for many records at once, and before anything else
+uses it. Records of the tail that newer ones have replaced are removed before they are indexed: of the many commits
+of one partition, one record is left.
 """
 
 from __future__ import annotations
@@ -63,27 +63,27 @@ class PartitionStats:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to compact it: it has twice the records that were left the last time."""
+        """Whether to compact it now: it has twice the records that the last compaction left."""
         return self.records >= _COMPACT_FROM and self.records >= 2 * self.alive
 
     @property
     def is_half_due(self) -> bool:
-        """Whether half of that has come together since."""
+        """Whether it is half way to the next compaction."""
         return 2 * (self.records - self.alive) >= max(_COMPACT_FROM - self.alive, self.alive)
 
 
 class PartitionIndex:
-    """A hook of every transaction of the database."""
+    """Takes part in every transaction of the database."""
 
     def __init__(self, is_any_read: Callable[[], bool]) -> None:
         self._is_any_read = is_any_read
         self.durable: Mapping[TopicPartition, PartitionStats] = {}
-        """The partitions as they were when the tables last caught up with the log. Another one after each change."""
+        """The partitions as of the last time the index caught up with the log. Each change replaces the mapping."""
         self.ids: dict[TopicPartition, int] = {}
         """The id of each partition."""
         self.by_id: dict[int, TopicPartition] = {}
         self.removed: deque[Mapping[int, int]] = deque()
-        """How many records were removed before they were counted, by partition id, to be reported."""
+        """Records that were removed before they were indexed: counts by partition id, to be reported."""
         self.next_position = 1
         self._changed: Mapping[TopicPartition, PartitionStats] | None = None
         self._has_changes = False
@@ -97,7 +97,7 @@ class PartitionIndex:
         self._durable_end = (1, 0, 0)
 
     def opened(self, connection: sqlite3.Connection) -> None:
-        """As the database has it, and with what came after its tables last caught up."""
+        """Load the index from the database, and catch up with the log."""
         query = "SELECT next_position, indexed, tail_checksums FROM store"
         self._durable_end = connection.execute(query).fetchone()
         self.next_position, self._indexed, self._tail_checksums = self._durable_end
@@ -110,12 +110,12 @@ class PartitionIndex:
         self.committed()
 
     def elect(self, connection: sqlite3.Connection, partition: TopicPartition, epoch: int) -> None:
-        """Keep the newest epoch of a partition."""
+        """Store the newest epoch of a partition."""
         self.catch_up(connection)
         connection.execute(_ELECT, (epoch, self._id(connection, partition, epoch)))
 
     def _id(self, connection: sqlite3.Connection, partition: TopicPartition, epoch: int) -> int:
-        """The id of a partition, which gets one now if it has none."""
+        """The id of a partition; a new partition gets one."""
         found = self.ids.get(partition)
         if found is None:
             if partition.topic == OFFSETS_TOPIC:
@@ -132,9 +132,9 @@ class PartitionIndex:
     def write(
         self, connection: sqlite3.Connection, partition: TopicPartition, epoch: int, entries: Sequence[Entry]
     ) -> None:
-        """Put entries of an epoch at the end of a partition.
+        """Append entries to a partition.
 
-        The rows of all partitions go in together: one by one they would cost twice as much.
+        The rows of all partitions are inserted together, which takes half the time of inserting them one by one.
         """
         rows, position, newest = self._rows, self.next_position, self._newest
         number = self._id(connection, partition, epoch)
@@ -147,7 +147,7 @@ class PartitionIndex:
                 record_key = (number, key)
                 if record_key in newest:
                     self._superseded[newest.pop(record_key)] = number
-                if value is not None:  # a tombstone also ends what open transactions hold
+                if value is not None:  # a tombstone also removes records of open transactions
                     newest[record_key] = position
             position += 1
         self.next_position = position
@@ -157,10 +157,7 @@ class PartitionIndex:
             self.catch_up(connection)
 
     def remove(self, connection: sqlite3.Connection, records: Sequence[Doomed]) -> None:
-        """Take records out, given in order.
-
-        Whatever lies without a gap goes in one statement.
-        """
+        """Remove records, given in order. One statement removes a range without gaps."""
         self.catch_up(connection)
         ranges: list[tuple[int, int]] = []
         indexed: list[tuple[int, int, int]] = []
@@ -180,14 +177,14 @@ class PartitionIndex:
         connection.executemany(_TAKE_OUT, [(counts[each], checksums[each], each) for each in counts])
 
     def compacted(self, connection: sqlite3.Connection, alive: Mapping[int, int]) -> None:
-        """Keep how many records the compaction has left of each partition, by its id."""
+        """Store how many records a compaction has left in each partition, by its id."""
         self.catch_up(connection)
         connection.executemany(_COMPACTED, [(records, number) for number, records in alive.items()])
 
     def catch_up(self, connection: sqlite3.Connection) -> int:
-        """Write down, for each of the newest records, to which partition it belongs, and what the partitions have.
+        """Index the tail of the log: the partition of each record, and the totals of each partition.
 
-        Returns the position up to which that is known now.
+        Returns the last position that is indexed.
         """
         self._flush(connection)
         if self.next_position - 1 > self._indexed:
@@ -200,7 +197,7 @@ class PartitionIndex:
         return self._indexed
 
     def _remove_superseded(self, connection: sqlite3.Connection) -> None:
-        """Take out what was written over since the last time; but nothing that is about to be read."""
+        """Remove the replaced records of the tail, unless a reader may still need them."""
         if not self._is_any_read():
             positions = sorted(self._superseded)
             ranges = [(positions[begin], positions[end - 1]) for begin, end in _without_gaps(positions)]
@@ -212,7 +209,7 @@ class PartitionIndex:
         self._rows.clear()
 
     def before_commit(self, connection: sqlite3.Connection) -> None:
-        """Write down where the log ends, and now and then what is kept by partition."""
+        """Store the end of the log. After many records, update the index, too."""
         self._flush(connection)
         if self.next_position - 1 - self._indexed >= _CATCH_UP_RECORDS:
             self._remove_superseded(connection)
@@ -224,7 +221,7 @@ class PartitionIndex:
             connection.execute("UPDATE store SET next_position = ?, indexed = ?, tail_checksums = ?", end)
 
     def committed(self) -> None:
-        """What was changed is durable."""
+        """The transaction has committed."""
         if self._changed is not None:
             self.durable = self._changed
         if self._taken_out:
@@ -233,7 +230,7 @@ class PartitionIndex:
         self._durable_end = (self.next_position, self._indexed, self._tail_checksums)
 
     def rolled_back(self) -> None:
-        """Nothing was changed."""
+        """The transaction was rolled back."""
         for partition in self._added:
             del self.by_id[self.ids.pop(partition)]
         self._rows.clear()
@@ -242,7 +239,7 @@ class PartitionIndex:
         self.next_position, self._indexed, self._tail_checksums = self._durable_end
 
     def _forget_tail(self) -> None:
-        """What was written over in it, and is not removed, stays until its partition is compacted."""
+        """Forget the replaced records of the tail. Compaction removes those that are left."""
         self._newest.clear()
         self._superseded.clear()
 
@@ -260,7 +257,7 @@ def _partitions(connection: sqlite3.Connection) -> dict[TopicPartition, Partitio
 
 
 def _without_gaps(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Begin and end of each part of a sequence in which one position follows the other."""
+    """The begin and end index of each run of consecutive positions."""
     begin = 0
     for end in range(1, len(positions) + 1):
         if end == len(positions) or positions[end] > positions[end - 1] + 1:

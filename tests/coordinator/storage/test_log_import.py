@@ -100,7 +100,7 @@ def test_an_import_that_is_refused_leaves_an_empty_store(data: Path, tmp_path: P
     lines = path.read_text().splitlines(keepends=True)
     for text, said in (
         ("".join(lines[:-1]), "is cut off: its last line is missing"),
-        ("".join([*lines[:-2], lines[-1]]), "the lines before are not those that were written"),
+        ("".join([*lines[:-2], lines[-1]]), "the checksum does not fit the lines before"),
         ("".join(lines).replace('"offset":100', '"offset":"x"'), "it is no record"),
         ("".join(lines).replace('"version":2}', '"version":3}', 1), "expected version 2 or older, found 3"),
         ("nonsense", "line 1: this is not JSON"),

@@ -149,7 +149,7 @@ def test_a_file_may_end_in_the_midst_of_a_line_or_be_empty() -> None:
         f"[2024-01-01 12:00:00,123] INFO {FAILED} ({LOGGER})\n[2024-01-01 12:00:01,000] INFO [GroupCoordinator 1]: Mem"
     )
     found = list(log.statements(io.BytesIO(text.encode())))
-    assert sorted(type(each).__name__ for each in found) == ["Broken", "Statement"]
+    assert sorted(type(each).__name__ for each in found) == ["BrokenLine", "Statement"]
     assert statements("")[:2] == ([], [])
     assert list(LogFile("empty.log", "1").statements(io.BytesIO(b""))) == []
 
