@@ -22,6 +22,7 @@ from rejoin.simulation.output.page import ChartEvents, render
 from rejoin.simulation.output.summary import show
 from rejoin.simulation.output.timeline import clock
 from rejoin.simulation.run import play
+from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario
 from rejoin.simulation.search.search import BadRange, SearchReport, parse_seeds, search_seeds
 
@@ -69,32 +70,7 @@ def run(
             axes = [comparing.parse_axis(text, scenario) for text in compare]
             Console().print(comparing.table(axes, comparing.compare(scenario, axes, seed)))
             return 0
-        lines: list[str] = []
-        marks = ChartEvents()
-
-        def print_line(line: str) -> None:
-            lines.append(line)
-            if not quiet:
-                print(line)
-
-        if scenario.question and not quiet:
-            print(f"{scenario.question}\n")
-        with _progress(scenario.horizon) as on_progress:
-            lab, summary = play(
-                scenario,
-                seed,
-                skip=not plain,
-                print_line=print_line,
-                journal=journal,
-                keep=html is not None,
-                listeners=[marks.on_event],
-                on_progress=on_progress,
-            )
-        if html is not None:
-            html.write_text(render(lab, summary, marks, file.stem.replace("_", " "), lines), encoding="utf-8")
-        if not quiet:
-            print()
-        print("\n".join(show(summary)))
+        return _play(scenario, seed, html, journal, quiet=quiet, plain=plain, title=file.stem.replace("_", " "))
     except BrokenPipeError:
         # The reader has gone. Python would complain once more when it closes standard output.
         sys.stdout = None
@@ -102,6 +78,45 @@ def run(
     except (BadScenario, JournalError, OSError) as problem:
         print(problem, file=sys.stderr)
         return 2
+
+
+def _play(
+    scenario: Scenario,
+    seed: int | None,
+    html: Path | None,
+    journal: Path | None,
+    *,
+    quiet: bool,
+    plain: bool,
+    title: str,
+) -> int:
+    """Play a scenario, print its timeline and summary, and write what was asked for."""
+    lines: list[str] = []
+    marks = ChartEvents()
+
+    def print_line(line: str) -> None:
+        lines.append(line)
+        if not quiet:
+            print(line)
+
+    if scenario.question and not quiet:
+        print(f"{scenario.question}\n")
+    with _progress(scenario.horizon) as on_progress:
+        lab, summary = play(
+            scenario,
+            seed,
+            skip=not plain,
+            print_line=print_line,
+            journal=journal,
+            keep=html is not None,
+            listeners=[marks.on_event],
+            on_progress=on_progress,
+        )
+    if html is not None:
+        html.write_text(render(lab, summary, marks, title, lines), encoding="utf-8")
+    if not quiet:
+        print()
+    print("\n".join(show(summary)))
     return 1 if summary.core_failures else 0
 
 

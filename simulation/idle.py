@@ -242,7 +242,7 @@ class Resumption:
                 self._put_in_flight(effect, at)
         core.resume_after_idle(now, poll_returns_at=self._poll_returns_at(None))
         self.consumer.restart_timer()
-        self.interval.node.update_timer()
+        self.interval.node.timer.update()
 
     def _heartbeats(self) -> Heartbeats:
         """What the heartbeats have left behind; resumes the coordinator's end of the session."""
@@ -274,7 +274,7 @@ class Resumption:
         refreshed_at = self.interval.quiet.metadata_refreshed_at
         while True:
             sent_at = refreshed_at + self.config.metadata_max_age_ms
-            if not self.idler.is_past(sent_at, self.consumer.timer_lane):
+            if not self.idler.is_past(sent_at, self.consumer.timer.lane):
                 return Refreshes(refreshed_at)
             connection = self._any_connection(sent_at)
             back = connection.answer_arrival(connection.arrival(sent_at))
@@ -288,7 +288,7 @@ class Resumption:
 
     def _last_before_now(self, first: Millis, every: Millis) -> Millis | None:
         """The last of what the consumer does at ``first`` and then periodically that has happened, if any."""
-        now, lane = self.idler.world.now, self.consumer.timer_lane
+        now, lane = self.idler.world.now, self.consumer.timer.lane
         if not self.idler.is_past(first, lane):
             return None
         last = first + (now - first) // every * every

@@ -51,7 +51,7 @@ class Actor:
         self.paused_until: Millis = 0
 
     def lane(self, order: Order, slot: int = 0) -> Lane:
-        """This actor's place in the order of an instant; ``slot`` distinguishes its connections."""
+        """Where this actor comes in the order of an instant; ``slot`` distinguishes its connections."""
         return (order * _ACTORS + self.number) * _SLOTS + slot
 
     def later(self, act: Act, argument: Any, lane: Lane) -> bool:

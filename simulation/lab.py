@@ -164,7 +164,7 @@ class Lab:
         """Emit what is being done from outside."""
         self.operator.emit(ScenarioAction(action=what))
 
-    def _on_event(self, actor: Actor, event: Event, now: Millis) -> None:
+    def _on_event(self, _: Actor, event: Event, now: Millis) -> None:
         if isinstance(event, ConsumerStarted) and event.group_id not in self._begun:
             self._begun[event.group_id] = None
             for topic in self.scenario.groups[event.group_id].topics:

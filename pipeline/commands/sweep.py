@@ -1,4 +1,4 @@
-"""``rejoin sweep``: play a grid of settings and seeds, and tell which setting does best."""
+"""``rejoin sweep``: play a grid of settings and seeds, and rank the settings."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class GridFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A parameter: its name in the grid, the places in the scenario that it sets, and the values to try."""
+    """A parameter: its name in the grid, the paths in the scenario that it sets, and the values to try."""
 
     name: str
     paths: tuple[Path_, ...]
@@ -196,7 +196,7 @@ def grid_from(text: str, where: str = "grid", folder: Path = Path(), seeds: str 
             raise BadScenario(where, lines.get(("rank_by",)), f"rank_by: {_no_such(name, list(RANKED_BY), 'measure')}")
     base = _plain(scenario)
     axes = tuple(
-        Axis(name, _places(base, name, where, lines.get(("parameters", name))), tuple(values))
+        Axis(name, _paths(base, name, where, lines.get(("parameters", name))), tuple(values))
         for name, values in file.parameters.items()
     )
     for axis in axes:
@@ -271,7 +271,7 @@ def _check_values_differ(axis: Axis, where: str, lines: dict[Path_, int]) -> Non
 def _blame(
     problem: ValidationError, axes: tuple[Axis, ...], chosen: tuple[int, ...], lines: dict[Path_, int]
 ) -> tuple[int | None, str]:
-    """Which value is wrong, by the place of the error; or else the combination."""
+    """Which value is wrong, by the path of the error; or else the combination."""
     error = problem.errors(include_url=False)[0]
     message = plain(error)
     mistake = mistake_of(error)
@@ -293,17 +293,17 @@ def _set(data: Any, path: Path_, value: Any) -> None:
     data[path[-1]] = value
 
 
-def _places(base: dict[str, Any], name: str, where: str, line: int | None) -> tuple[Path_, ...]:
+def _paths(base: dict[str, Any], name: str, where: str, line: int | None) -> tuple[Path_, ...]:
     """The paths that a parameter's name stands for. Raises :class:`BadScenario`."""
     if name == "seed":
         raise BadScenario(where, line, "parameters.seed: seeds have a key of their own, seeds")
     head, _, rest = name.replace("[", ".").replace("]", "").partition(".")
     if head == "events":
-        return _event_places(base, rest, name, where, line)
+        return _event_paths(base, rest, name, where, line)
     if head in base and (rest or head in ("horizon", "late")):
         return (_walk(base, name, (), name, where, line),)
     if head in KINDS:
-        return _event_places(base, f"{head}.{rest}", name, where, line)
+        return _event_paths(base, f"{head}.{rest}", name, where, line)
     groups = base["groups"]
     if name in GroupSpec.model_fields:
         return tuple(("groups", group, name) for group in groups)
@@ -318,7 +318,7 @@ def _places(base: dict[str, Any], name: str, where: str, line: int | None) -> tu
     raise BadScenario(where, line, f"parameters.{name}: {_no_such(name, known, 'key')}")
 
 
-def _event_places(base: dict[str, Any], rest: str, name: str, where: str, line: int | None) -> tuple[Path_, ...]:
+def _event_paths(base: dict[str, Any], rest: str, name: str, where: str, line: int | None) -> tuple[Path_, ...]:
     """``0.deploy.down``: of one event. ``deploy.down``: of all of this kind."""
     events = base["events"]
     which, _, key = rest.partition(".")

@@ -108,22 +108,22 @@ def _scenario(text: str) -> Scenario:
 
 
 def _played(task: Task) -> tuple[Summary, str | None]:
-    counting = Counting(task.count_from_ms)
+    counter = WindowCounter(task.count_from_ms)
     with tempfile.TemporaryDirectory() if task.events else nullcontext() as folder:
         path = None if folder is None else Path(folder) / "journal.jsonl"
         lab, summary = play(
             _scenario(task.scenario),
             task.seed,
-            listeners=[counting.on_event],
+            listeners=[counter.on_event],
             journal=path,
             run_id=task.key,
-            prepare=counting.prepare,
+            prepare=counter.prepare,
         )
-        counting.correct(lab, summary)
+        counter.correct(lab, summary)
         return summary, None if path is None else path.read_text(encoding="utf-8")
 
 
-class Counting:
+class WindowCounter:
     """Counts only what happens from an instant on. A rebalance that goes on then counts as completed, not as begun."""
 
     def __init__(self, count_from_ms: Millis) -> None:

@@ -92,7 +92,8 @@ def run_grid(
 ) -> SweepProgress:
     """Play every run that the store has not, and keep the rows.
 
-    ``slots``: how many tasks run at a time just now; executors come and go. ``tell`` is called after each portion.
+    ``slots``: how many tasks run at a time just now; executors come and go.
+    ``on_progress`` is called after each portion.
     """
     missing: dict[str, Run] = {}
     wanted: dict[str, None] = {}

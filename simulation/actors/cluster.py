@@ -35,8 +35,9 @@ from rejoin.protocol.messages.topics.create_topics import CreatableTopic, Create
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from rejoin.protocol.types import TopicPartition
+from rejoin.simulation.actors.core_timer import CoreTimer
 from rejoin.simulation.disk import Disk
-from rejoin.simulation.kernel import Actor, Lane, Millis, Order, World
+from rejoin.simulation.kernel import Actor, Millis, Order, World
 from rejoin.simulation.network import Exchange, Requester
 
 if TYPE_CHECKING:
@@ -69,8 +70,7 @@ class NodeActor(Actor):
         self.incarnation = 0
         self.core: Node | None = None
         self.watchers: list[Watcher] = []
-        self.timer_lane: Lane = self.lane(Order.NODE_TIMER)
-        self._queued_at: Millis | None = None
+        self.timer = CoreTimer(self, self.lane(Order.NODE_TIMER), self._next_deadline, lambda: self.step(Elapsed()))
         self.remembers_metadata = False
         """Whether equal metadata requests get the same response while the topics have not changed."""
         self._metadata: dict[tuple[Request, int], Response] = {}
@@ -91,7 +91,7 @@ class NodeActor(Actor):
         """Start with an empty memory."""
         self.incarnation += 1
         self.core = Node(self.settings, self.new_id)
-        self._queued_at = None
+        self.timer.reset()
 
     def crash(self) -> None:
         """Crash: everything in memory is gone."""
@@ -167,7 +167,7 @@ class NodeActor(Actor):
             watcher.after(self, what, effects)
         for effect in effects:
             self._apply(effect)
-        self._set_timer(core.next_deadline())
+        self.timer.update()
 
     def _apply(self, effect: Effect) -> None:
         match effect:
@@ -197,32 +197,8 @@ class NodeActor(Actor):
         for number, piece in enumerate(pieces, 1):
             self.hand_in(LogRead(wanted.partition, wanted.epoch, piece, number == len(pieces)))
 
-    # -- its timer
-
-    def update_timer(self) -> None:
-        """Set the timer if the core has an earlier deadline now."""
-        if self.core is not None:
-            self._set_timer(self.core.next_deadline())
-
-    def _set_timer(self, due: Millis | None) -> None:
-        if due is not None and (self._queued_at is None or due < self._queued_at):
-            self._queued_at = max(due, self.world.now)
-            self.world.at(self._queued_at, self.timer_lane, self._on_timer, (self.incarnation, self._queued_at))
-
-    def _on_timer(self, what: tuple[int, Millis]) -> None:
-        incarnation, at = what
-        if incarnation != self.incarnation or at != self._queued_at or self.core is None:
-            return
-        if self.paused_until > self.world.now:
-            self._queued_at = self.paused_until
-            self.world.at(self.paused_until, self.timer_lane, self._on_timer, (incarnation, self.paused_until))
-            return
-        self._queued_at = None
-        due = self.core.next_deadline()
-        if due is not None and due <= self.world.now:
-            self.step(Elapsed())
-        else:
-            self._set_timer(due)
+    def _next_deadline(self) -> Millis | None:
+        return None if self.core is None else self.core.next_deadline()
 
     def on_gossip(self, what: tuple[int, int, ClusterSeen]) -> None:
         """The state of the cluster arrives. Older states are dropped: they are numbered, as Kafka numbers metadata."""

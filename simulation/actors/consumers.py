@@ -53,6 +53,7 @@ from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
+from rejoin.simulation.actors.core_timer import CoreTimer
 from rejoin.simulation.kernel import Actor, Millis, Order, World
 from rejoin.simulation.network import ClientConnection, Exchange, Network
 
@@ -112,9 +113,9 @@ class ConsumerActor(Actor):
         self._connection_of: dict[int, ClientConnection] = {}
         self._inbox: deque[Input] = deque()
         self._draining = False
-        self._queued_at: Millis | None = None
         self._hand: list[RecordRange] = []
-        self.timer_lane = self.lane(Order.CONSUMER_TIMER)
+        timer_lane = self.lane(Order.CONSUMER_TIMER)
+        self.timer = CoreTimer(self, timer_lane, self._next_deadline, lambda: self.step(Elapsed()))
         self.user_lane = self.lane(Order.USER)
 
     @property
@@ -133,7 +134,7 @@ class ConsumerActor(Actor):
         self.stuck_until = 0
         assignors = [assignor_named(name) for name in self.user_code.assignors]
         self.core = ConsumerCore(self.config, assignors, self.random.random, log_end=self._log_end)
-        self._queued_at = None
+        self.timer.reset()
         self._inbox.clear()
         self._hand = []
         self.emit(
@@ -256,35 +257,17 @@ class ConsumerActor(Actor):
         finally:
             self._draining = False
         if self.core is not None and incarnation == self.incarnation:
-            self._set_timer(self.core.next_deadline())
+            self.timer.update()
             if self.on_step is not None:
                 self.on_step(self)
 
     def restart_timer(self) -> None:
         """Set the timer anew after the core has skipped an interval."""
-        self._queued_at = None
-        if self.core is not None:
-            self._set_timer(self.core.next_deadline())
+        self.timer.reset()
+        self.timer.update()
 
-    def _set_timer(self, due: Millis | None) -> None:
-        if due is not None and (self._queued_at is None or due < self._queued_at):
-            self._queued_at = max(due, self.world.now)
-            self.world.at(self._queued_at, self.timer_lane, self._on_timer, (self.incarnation, self._queued_at))
-
-    def _on_timer(self, what: tuple[int, Millis]) -> None:
-        incarnation, at = what
-        if incarnation != self.incarnation or at != self._queued_at or self.core is None or self.is_skipped:
-            return
-        if self.paused_until > self.world.now:
-            self._queued_at = self.paused_until
-            self.world.at(self.paused_until, self.timer_lane, self._on_timer, (incarnation, self.paused_until))
-            return
-        self._queued_at = None
-        due = self.core.next_deadline()
-        if due is not None and due <= self.world.now:
-            self.step(Elapsed())
-        else:
-            self._set_timer(due)
+    def _next_deadline(self) -> Millis | None:
+        return None if self.core is None or self.is_skipped else self.core.next_deadline()
 
     def _apply(self, effect: Effect) -> None:
         match effect:

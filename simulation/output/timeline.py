@@ -132,7 +132,7 @@ def line_of(event: Event) -> str | None:
         case lab.ConsumerFailed():
             return f"* {event.client_id} dies: {event.problem}"
         case consumer.PollTimeoutExceeded():
-            return f"{event.client_id} did not poll for {span(event.max_poll_interval_ms)} and gives up its place"
+            return f"{event.client_id} did not poll for {span(event.max_poll_interval_ms)} and leaves the group"
         case consumer.PartitionsLost():
             return f"{event.client_id} learns that it has lost {_sum(event.partitions)}"
         case consumer.CoordinatorLost():

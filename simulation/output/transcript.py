@@ -105,11 +105,11 @@ class GroupTranscript(Watcher):
         if isinstance(what, Received) and isinstance(what.request, CreatePartitionsRequest):
             self._see_topics()
         elif isinstance(what, Elected) and what.partition == self.partition:
-            self._elected(node, what)
+            self._elected(node)
         elif self.leads(node):
             self._led(what, effects)
 
-    def _elected(self, node: NodeActor, what: Elected) -> None:
+    def _elected(self, node: NodeActor) -> None:
         if not self.leads(node):
             # One node stands for all: it resigns after the old leader's last step, and loads the log as the new one.
             self.lines.append(TranscriptLine(self._led_at, "resign writing" if self._appends else "resign"))

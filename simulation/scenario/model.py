@@ -161,7 +161,7 @@ class Scenario(Part):
             raise mistake("consumer", problem)
 
     def check_as_written(self) -> None:
-        """Refuse a scenario with an action that can never take place. Raises :class:`ScenarioMistake`.
+        """Refuse a scenario with an action that can never happen. Raises :class:`ScenarioMistake`.
 
         For scenarios that people write. A sweep may try settings with which an action has no effect.
         """

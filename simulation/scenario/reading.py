@@ -47,8 +47,8 @@ class BadScenario(Exception):
     """A scenario that cannot be read; the text names file, line and key."""
 
     def __init__(self, where: str, line: int | None, problem: str) -> None:
-        place = where if line is None else f"{where}, line {line}"
-        super().__init__(f"{place}: {problem}")
+        at = where if line is None else f"{where}, line {line}"
+        super().__init__(f"{at}: {problem}")
         self.line = line
 
 
@@ -95,7 +95,7 @@ def checked(model: type[Model], data: Any, lines: dict[Path_, int], where: str, 
             found.check_as_written()
         return found
     except ScenarioMistake as mistake:
-        raise BadScenario(where, *_place(mistake, lines, under)) from None
+        raise BadScenario(where, *_located(mistake, lines, under)) from None
     except ValidationError as problem:
         errors = problem.errors(include_url=False)
         # A key that is misspelt is missing under its right name, too; the misspelling is what helps.
@@ -127,7 +127,7 @@ _RENAMED: Final[dict[Any, str]] = {"twin": "duplicate"}
 def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under: Path_) -> tuple[int | None, str]:
     mistake = mistake_of(error)
     if mistake is not None:
-        return _place(mistake, lines, under)
+        return _located(mistake, lines, under)
     path = tuple(error["loc"])
     if path[-1:] == ("[key]",):
         path = (*path[:-2], str(path[-2]))
@@ -169,7 +169,7 @@ def mistake_of(error: Any) -> ScenarioMistake | None:
     return found if isinstance(found, ScenarioMistake) else None
 
 
-def _place(mistake: ScenarioMistake, lines: dict[Path_, int], under: Path_) -> tuple[int | None, str]:
+def _located(mistake: ScenarioMistake, lines: dict[Path_, int], under: Path_) -> tuple[int | None, str]:
     prefix = "".join(f"{part}: " for part in under)
     return _line_of(under + mistake.path, lines), f"{prefix}{mistake}"
 

@@ -73,7 +73,7 @@ def test_a_pause_longer_than_the_session_costs_the_partitions_and_processes_twic
 def test_a_stuck_handler_is_found_by_max_poll_and_not_by_the_session() -> None:
     stuck = group("stuck_handler")
     assert stuck.removed == {"left": 1}
-    assert "did not poll for 2.0 min and gives up its place" in story("stuck_handler")
+    assert "did not poll for 2.0 min and leaves the group" in story("stuck_handler")
     assert stuck.late > 0
 
 
