@@ -89,11 +89,11 @@ $(CONFORMANCE)/.installed: pyproject.toml conformance/constraints.txt
 
 # Starts a real Kafka, plays every script against it and writes tests/golden anew; SETS=name ... for some.
 record: $(CONFORMANCE)/.installed
-	$(CONFORMANCE)/bin/python -m conformance.record $(SETS)
+	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.record $(SETS)
 
 # The same scripts against other emulators; prints a table.
 conformance-others: $(CONFORMANCE)/.installed
-	$(CONFORMANCE)/bin/python -m conformance.emulators
+	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.emulators
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context, Elapsed, Received
+from rejoin.coordinator.core.node import Node
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
@@ -40,7 +41,8 @@ def started(replies: Replies) -> NodeDriver:
     """A node that leads everything, and whose log stores at once."""
     counter = itertools.count()
     settings = Settings(group_initial_rebalance_delay_ms=0)
-    driver = NodeDriver(settings, lambda: str(next(counter)), HeldLogs(lambda _: None), replies, 0)
+    driver = NodeDriver(Node(settings, lambda: str(next(counter))), HeldLogs(), replies, 0)
+    driver.see_cluster()
     for index in range(settings.offsets_topic_num_partitions):
         driver.elect(offsets_partition(index))
     return driver

@@ -17,12 +17,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from conformance import wire
-from conformance.broker import Cluster, class_path, kafka_version
-from conformance.connection import Address, Wire
-from conformance.player import Player, ScriptFailed, Target, find_coordinator, loaded
-from conformance.script import Script, ScriptSet, load_all
-from conformance.surroundings import KafkaSurroundings
+from conformance.kafka.broker import Cluster, class_path, kafka_version
+from conformance.kafka.cluster_actions import KafkaActions
+from conformance.player import wire
+from conformance.player.connection import Address, Connections
+from conformance.player.player import Player, ScriptFailed, Target, find_coordinator, loaded
+from conformance.player.script import Script, ScriptSet, load_all, script_header
 
 GOLDEN: Final = Path(__file__).parent.parent / "tests" / "golden" / "kafka-4.x"
 WARM_UP: Final = Script(
@@ -49,7 +49,7 @@ async def ready(
     addresses: dict[int, Address], topics: dict[str, int], replicas: int, groups: int
 ) -> dict[int, tuple[int, int]]:
     """Make the topics, wait until groups can be coordinated, and return the versions by API key."""
-    connections = Wire(addresses, time.monotonic)
+    connections = Connections(addresses, time.monotonic)
     first = next(iter(addresses))
 
     async def ask(broker: int, key: int, version: int, body: wire.Json) -> wire.Json:
@@ -95,10 +95,10 @@ class Recorder:
         async with Cluster(self._jars, wanted.brokers, wanted.settings) as cluster:
             topics = {**wanted.topics, **{name: count for script in scripts for name, count in script.topics.items()}}
             versions = await ready(cluster.addresses, topics, wanted.brokers, partitions)
-            surroundings = KafkaSurroundings(cluster)
+            actions = KafkaActions(cluster)
             if wanted.deny:
-                await surroundings.deny(wanted.deny)
-            target = Target(cluster.addresses, versions, wanted.topics, partitions, surroundings)
+                await actions.deny(wanted.deny)
+            target = Target(cluster.addresses, versions, wanted.topics, partitions, actions)
             await Player(WARM_UP, target).play()
             slots = asyncio.Semaphore(1 if wanted.alone else AT_ONCE)
 
@@ -106,7 +106,7 @@ class Recorder:
                 async with slots:
                     await self._one(script, target)
                     if wanted.alone:
-                        await surroundings.restore()
+                        await actions.restore()
 
             await asyncio.gather(*(one(script) for script in scripts))
             log = cluster.group_log()
@@ -121,14 +121,7 @@ class Recorder:
         except (ScriptFailed, TimeoutError, ValueError, LookupError, TypeError, OSError) as problem:
             self.failed.append(f"{self._set.name}/{script.subject}/{script.name}: {problem!r}")
             return
-        header = {
-            "script": f"{self._set.name}/{script.subject}/{script.name}",
-            "kafka": kafka_version(),
-            "brokers": self._set.brokers,
-            "settings": self._set.settings,
-            "deny": self._set.deny,
-            "topics": {**self._set.topics, **script.topics},
-        }
+        header = {"kafka": kafka_version(), **script_header(self._set, script)}
         write(self._folder / script.subject / f"{script.name}.jsonl", [header, *lines])
 
 

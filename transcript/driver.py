@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
-from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, ReadLog, Reply
+from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -67,7 +66,7 @@ class HeldLogs:
     An append has ended, and a log is read, when the call returns; unless they are held back, to be ended one by one.
     """
 
-    def __init__(self, on_append: Callable[[Append], None]) -> None:
+    def __init__(self, on_append: Callable[[Append], None] | None = None) -> None:
         self.holds_appends = False
         self.holds_reads = False
         self.error: ErrorCode | None = None
@@ -107,7 +106,8 @@ class HeldLogs:
             done(error)
         else:
             log.records.extend(append.records)
-            self._on_append(append)
+            if self._on_append is not None:
+                self._on_append(append)
             done(ErrorCode.NONE)
 
     def read(self, partition: TopicPartition, done: ReadDone) -> None:
@@ -131,24 +131,13 @@ class HeldLogs:
 class NodeDriver:
     """A node, its clock and its log. The clock stands still but in :meth:`fire`."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        new_id: Callable[[], str],
-        logs: HeldLogs,
-        listener: Listener,
-        now: Millis = START,
-        *,
-        sees_cluster: bool = True,
-    ) -> None:
-        self.node = Node(settings, new_id)
+    def __init__(self, node: Node, logs: HeldLogs, listener: Listener, now: Millis = START) -> None:
+        self.node = node
         self.logs = logs
         self.now = now
         self.paused = False
         """Whether the process stands still: then no timer fires."""
         self._listener = listener
-        if sees_cluster:
-            self.see_cluster()
 
     def see_cluster(self) -> None:
         """Learn of the cluster: this node alone, which leads every offsets partition."""
@@ -186,16 +175,24 @@ class NodeDriver:
 
     def step(self, what: Input) -> None:
         """Hand something in, and carry out what the core wants done."""
-        for effect in self.node.step(what, self.now):
-            match effect:
-                case Reply():
-                    self._listener.on_reply(effect.token, effect.response)
-                case Append():
-                    self.logs.append(effect, partial(self._stored, effect))
-                case ReadLog():
-                    self.logs.read(effect.partition, partial(self._read, effect))
-                case Event():
-                    self._listener.on_event(effect)
+        for effect in self.effects_of(what):
+            self.carry_out(effect)
+
+    def effects_of(self, what: Input) -> list[Effect]:
+        """Hand something in, and carry nothing out."""
+        return self.node.step(what, self.now)
+
+    def carry_out(self, effect: Effect) -> None:
+        """Do what one effect asks for."""
+        match effect:
+            case Reply():
+                self._listener.on_reply(effect.token, effect.response)
+            case Append():
+                self.logs.append(effect, partial(self._stored, effect))
+            case ReadLog():
+                self.logs.read(effect.partition, partial(self._read, effect))
+            case Event():
+                self._listener.on_event(effect)
 
     def _stored(self, append: Append, error: ErrorCode) -> None:
         self.step(Stored(append.partition, append.epoch, append.append_id, error))

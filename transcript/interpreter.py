@@ -161,7 +161,8 @@ class TranscriptPlayer:
         if self._driver is None:
             try:
                 settings = Settings.model_validate(self.settings)
-                self._driver = driver = NodeDriver(settings, self._new_id, self.logs, self, self._now)
+                self._driver = driver = NodeDriver(Node(settings, self._new_id), self.logs, self, self._now)
+                driver.see_cluster()
             except ValidationError as problem:
                 raise BadWord(_first(problem)) from None
             except ValueError as problem:

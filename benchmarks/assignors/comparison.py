@@ -17,8 +17,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,6 +29,8 @@ OURS = "rejoin"
 JAVA = "Kafka (Java)"
 GIB = 2**30
 REPEATS = 5
+COLUMNS = (("problem", 14), ("size", 17), ("assignor", 18), ("event", 5), ("who", 12))
+NUMBERS = (("ms", 9), ("× floor", 7), ("× ours", 7), ("peak MiB", 8))
 JAVA_SOURCE = Path(__file__).parent / "java" / "AssignorBenchmark.java"
 
 
@@ -52,6 +54,10 @@ class Result:
     peak_bytes: int | None = None
     failed: str = ""
     at_least_seconds: float | None = None
+
+
+Verdict: TypeAlias = tuple[str, float, float, bool]
+"""An aim, what was reached, what is wanted, and whether that is the most or the least."""
 
 
 def cases() -> Iterator[Case]:
@@ -99,19 +105,15 @@ def bench(
     """
     # End cleanly, so that no worker outlives this process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("problem", "members × topics × partitions", "assignor", "event", "who"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("ms", "× floor", "× ours", "peak MiB"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    verdicts: list[tuple[str, float, float, bool]] = []
     console = Console()
+    console.print("size: members × topics × partitions of each\n", _table(headings=True), sep="\n")
+    verdicts: list[Verdict] = []
     last: Problem | None = None
     for case in cases():
         if not all(word in f"{case.problem.name} {case.assignor} {case.event}".split() for word in only.split()):
             continue
         if last not in (None, case.problem):
-            table.add_section()
+            console.print()
         last = case.problem
         with console.status(f"{case.problem.name} {case.assignor} {case.event}"):
             ours = _measure(OURS, case, repeats, limit_seconds, memory_gib)
@@ -121,13 +123,25 @@ def bench(
             }
             if java:
                 others[JAVA] = _measure_java(java, case, limit_seconds)
-        _add_rows(table, case, ours, others)
+        rows = _table()
+        _add_rows(rows, case, ours, others)
+        console.print(rows)
         verdicts += _verdicts(case, ours, others)
-    console.print(table)
+    console.print()
     for aim, reached, wanted, at_most in verdicts:
         met = reached <= wanted if at_most else reached >= wanted
         mark = Text("✓ " if met else "✗ ", style="green" if met else "red")
         console.print(mark + Text(f"{aim}: {reached:.2f}, aim {'≤' if at_most else '≥'} {wanted:g}"))
+
+
+def _table(*, headings: bool = False) -> Table:
+    """The headings alone, or rows in columns as wide as those: each case is printed when it has been timed."""
+    table = Table(box=None, pad_edge=False, show_header=headings)
+    for heading, width in COLUMNS:
+        table.add_column(heading, width=width, no_wrap=True)
+    for heading, width in NUMBERS:
+        table.add_column(heading, width=width, justify="right", no_wrap=True)
+    return table
 
 
 def _peer_repeats(case: Case, repeats: int) -> int:
@@ -189,8 +203,8 @@ def _add_rows(table: Table, case: Case, ours: Result, others: dict[str, Result])
         first = ["", "", "", ""]
 
 
-def _verdicts(case: Case, ours: Result, others: dict[str, Result]) -> Iterator[tuple[str, float, float, bool]]:
-    """(what, reached, wanted, whether it may be at most that) for each aim that this case is about."""
+def _verdicts(case: Case, ours: Result, others: dict[str, Result]) -> Iterator[Verdict]:
+    """Each aim that this case is about."""
     if ours.seconds is None or ours.floor_seconds is None:
         return
     about = f"{case.problem.name}, {case.assignor}, {case.event}"

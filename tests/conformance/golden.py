@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from conformance.compare import Answer, Difference, differences
-from conformance.departures import departure
-from conformance.replay import Emulator, Recording, read
+from conformance.replay.compare import Answer, Difference, differences
+from conformance.replay.known_differences import known_difference
+from conformance.replay.replay import Emulator, Recording, read
 from rejoin.coordinator.core.node import Node
-from rejoin.protocol.registry import BY_NAME
+from rejoin.protocol.registry import BY_KEY, BY_NAME
 from tests import paths
 
 GOLDEN: Final = paths.RECORDED
@@ -37,6 +37,18 @@ def named(name: str) -> Recording:
     return recording(GOLDEN / f"{name}.jsonl")
 
 
+@cache
+def broker_versions() -> dict[str, range]:
+    """The versions of the recorded broker, from its own answer."""
+    (asked,) = named("plain/looking/which-versions-there-are-in-version-v4").exchanges
+    assert asked.answer is not None
+    return {
+        BY_KEY[entry["apiKey"]].name: range(entry["minVersion"], entry["maxVersion"] + 1)
+        for entry in asked.answer.body["apiKeys"]
+        if entry["apiKey"] in BY_KEY
+    }
+
+
 def replayed(played: Recording, node: Callable[..., Node] = Node) -> list[Difference]:
     """Every difference to the emulator."""
     return differing(played, Emulator(played, node).play())
@@ -53,5 +65,5 @@ def differing(played: Recording, answers: dict[int, Answer]) -> list[Difference]
 
 
 def unexplained(found: list[Difference]) -> list[str]:
-    """The differences that no departure explains, as text."""
-    return [str(one) for one in found if departure(one) is None]
+    """The differences that no entry explains, as text."""
+    return [str(one) for one in found if known_difference(one) is None]

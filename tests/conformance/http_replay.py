@@ -10,8 +10,8 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-from conformance.compare import REFUSED, Answer, Exchange
-from conformance.replay import Emulator, Ids, Recording, settings_of
+from conformance.replay.compare import REFUSED, Answer, Exchange
+from conformance.replay.replay import Emulator, Ids, Recording, settings_of
 from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.coordinator.service import app as app_module

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from conformance.compare import CLOSED, EARLY_MS, LATE_MS, Answer, Difference
-from conformance.departures import DEPARTURES, departure
-from conformance.replay import Emulator, Recording
+from conformance.replay.compare import CLOSED, EARLY_MS, LATE_MS, Answer, Difference
+from conformance.replay.known_differences import KNOWN_DIFFERENCES, known_difference
+from conformance.replay.replay import Emulator, Recording
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Input
 from rejoin.coordinator.core.node import Node
@@ -148,9 +148,9 @@ def test_an_answer_where_kafka_closes_the_connection_is_caught() -> None:
     """Only versions that were given up may be answered all the same."""
     given_up = named("plain/bad-requests/versions-that-were-given-up")
     known = [one for one in replayed(given_up) if one.kafka == CLOSED]
-    assert all(departure(one) is not None for one in known)
-    assert [departure(replace(one, version=one.version + 2)) for one in known] == [None] * len(known)
-    assert [departure(replace(one, api="Heartbeat")) for one in known] == [None] * len(known)
+    assert all(known_difference(one) is not None for one in known)
+    assert [known_difference(replace(one, version=one.version + 2)) for one in known] == [None] * len(known)
+    assert [known_difference(replace(one, api="Heartbeat")) for one in known] == [None] * len(known)
 
 
 def of_some_scripts() -> list[Difference]:
@@ -159,16 +159,16 @@ def of_some_scripts() -> list[Difference]:
         one
         for played in recordings()
         for one in replayed(played)
-        if (known := departure(one)) is not None and known.scripts
+        if (known := known_difference(one)) is not None and known.scripts
     ]
 
 
 def test_what_is_explained_in_some_scripts_is_caught_in_any_other() -> None:
     found = of_some_scripts()
-    assert {known.name for one in found if (known := departure(one))} == {
-        known.name for known in DEPARTURES if known.scripts
+    assert {known.name for one in found if (known := known_difference(one))} == {
+        known.name for known in KNOWN_DIFFERENCES if known.scripts
     }
-    assert [str(one) for one in found if departure(replace(one, script=LIFE)) is not None] == []
+    assert [str(one) for one in found if known_difference(replace(one, script=LIFE)) is not None] == []
 
 
 def test_of_a_denied_topic_nothing_else_may_differ() -> None:
@@ -182,5 +182,5 @@ def test_of_a_denied_topic_nothing_else_may_differ() -> None:
         "responses.errorCode",
     }
     for one in denied:
-        assert departure(replace(one, path="throttleTimeMs")) is None
-        assert departure(replace(one, other=ErrorCode.UNKNOWN_SERVER_ERROR)) is None
+        assert known_difference(replace(one, path="throttleTimeMs")) is None
+        assert known_difference(replace(one, other=ErrorCode.UNKNOWN_SERVER_ERROR)) is None

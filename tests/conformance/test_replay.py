@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
+import json
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 import pytest
 
-from conformance.departures import DEPARTURES, departure
-from tests.conformance.golden import PATHS, name_of, recording, recordings, replayed, unexplained
-
-SCRIPTS: Final = Path(__file__).parent.parent.parent / "conformance" / "scripts"
+from conformance.player.script import COMMANDS, load_all, script_header
+from conformance.replay.known_differences import KNOWN_DIFFERENCES, known_difference
+from rejoin.protocol.registry import BY_NAME
+from tests.conformance.golden import PATHS, broker_versions, name_of, recording, recordings, replayed, unexplained
 
 
 @pytest.mark.parametrize("path", PATHS, ids=name_of)
@@ -30,40 +30,65 @@ def test_every_recording_is_of_one_kafka_and_says_how_it_was_run() -> None:
     assert all(played.settings and played.topics for played in recordings())
 
 
-def test_every_departure_departs() -> None:
+def test_every_known_difference_is_seen() -> None:
     """An entry that explains nothing any more must go."""
-    used = {known.name for played in recordings() for one in replayed(played) if (known := departure(one)) is not None}
-    assert used == {known.name for known in DEPARTURES}
+    used = {
+        known.name
+        for played in recordings()
+        for one in replayed(played)
+        if (known := known_difference(one)) is not None
+    }
+    assert used == {known.name for known in KNOWN_DIFFERENCES}
 
 
-def test_a_departure_that_is_of_some_scripts_is_needed_in_each_of_them() -> None:
+def test_a_known_difference_of_some_scripts_is_seen_in_each_of_them() -> None:
     needed = {
         (known.name, played.script)
         for played in recordings()
         for one in replayed(played)
-        if (known := departure(one)) is not None and known.scripts
+        if (known := known_difference(one)) is not None and known.scripts
     }
-    assert needed == {(known.name, script) for known in DEPARTURES for script in known.scripts}
+    assert needed == {(known.name, script) for known in KNOWN_DIFFERENCES for script in known.scripts}
 
 
 def test_every_recording_is_called_as_its_file_is() -> None:
     assert [recording(path).script for path in PATHS] == [name_of(path) for path in PATHS]
 
 
-def test_departures_have_different_names_and_a_reason() -> None:
-    assert len({known.name for known in DEPARTURES}) == len(DEPARTURES)
-    assert all(known.why.endswith(".") for known in DEPARTURES)
+def test_known_differences_have_names_and_reasons() -> None:
+    assert len({known.name for known in KNOWN_DIFFERENCES}) == len(KNOWN_DIFFERENCES)
+    assert all(known.why.endswith(".") for known in KNOWN_DIFFERENCES)
 
 
-def test_every_script_is_recorded_and_every_recording_has_its_script() -> None:
-    written = {
-        (path.parent.name, path.stem, name)
-        for path in SCRIPTS.glob("*/*.yaml")
-        if path.name != "settings.yaml"
-        for name in re.findall(r"^([a-z0-9-]+):", path.read_text(), re.MULTILINE)
-    }
-    recorded = {(path.parent.parent.name, path.parent.name, re.sub(r"-v\d+$", "-v", path.stem)) for path in PATHS}
-    assert recorded == written
+def test_every_recording_is_of_its_script_as_it_is_written_now() -> None:
+    """Otherwise: ``make record SETS=...`` with the name of the set."""
+    written = {header["script"]: header for header in headers()}
+    assert {played.script for played in recordings()} == set(written)
+    outdated = [
+        played.script
+        for played in recordings()
+        if any(getattr(played, name) != value for name, value in written[played.script].items())
+    ]
+    assert outdated == []
+
+
+def headers() -> list[dict[str, Any]]:
+    """What each script says now, as JSON has it."""
+    return [json.loads(json.dumps(script_header(each, script))) for each in load_all() for script in each.scripts]
+
+
+def test_every_request_was_sent_in_the_version_that_its_step_means() -> None:
+    """A step without a version means the newest one that both sides have."""
+    broker = broker_versions()
+    outdated = []
+    for played in recordings():
+        steps = [step for step in played.steps if not COMMANDS & step.keys()]
+        for asked, step in zip(played.exchanges, steps, strict=True):
+            if asked.api in BY_NAME:
+                newest = min(BY_NAME[asked.api].max_version, broker[asked.api][-1])
+                if asked.version != step.get("claims", step.get("version", newest)):
+                    outdated.append(f"{played.script}: {asked.number} {asked.api} v{asked.version}")
+    assert outdated == []
 
 
 def test_what_the_brokers_logged_about_their_groups_is_kept() -> None:

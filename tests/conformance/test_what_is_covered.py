@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
-from conformance.departures import GIVEN_UP
+from conformance.replay.known_differences import GIVEN_UP
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, Api
-from tests.conformance.golden import named, recordings
+from rejoin.protocol.registry import APIS, BY_NAME, Api
+from tests.conformance.golden import broker_versions, named, recordings
 
 NOT_OFFERED: Final = {
     "ListOffsets": [11],
@@ -62,18 +61,6 @@ GROUP_CODES: Final = {
 MORE_GROUP_CODES: Final = {81, 82, 86, 88}
 TOPIC_CODES: Final = {17, 36, 37, 38, 39, 100}
 SPECIFIED: Final = {ErrorCode(code) for code in GROUP_CODES | MORE_GROUP_CODES | TOPIC_CODES}
-
-
-@cache
-def broker_versions() -> dict[str, range]:
-    """The versions of the recorded broker, from its own answer."""
-    (asked,) = named("plain/looking/which-versions-there-are-in-version-v4").exchanges
-    assert asked.answer is not None
-    return {
-        BY_KEY[entry["apiKey"]].name: range(entry["minVersion"], entry["maxVersion"] + 1)
-        for entry in asked.answer.body["apiKeys"]
-        if entry["apiKey"] in BY_KEY
-    }
 
 
 def offered(api: Api) -> list[int]:

@@ -149,17 +149,22 @@ class GroupRequests:
         shard = self._admission.admit(self._shards, request, context, group_id)
         if isinstance(shard, ErrorCode):
             return DescribedGroup(group_id=group_id, error_code=shard)
+        group = shard.groups.get(group_id)
+        if group is not None and not group.persisted:
+            group = None
+        # Kafka: a group that does not exist is Dead; from DescribeGroups v6 on that is an error, without operations.
+        if group is None and context.api_version >= FIRST_DESCRIBE_WITH_NOT_FOUND:
+            return DescribedGroup(
+                group_id=group_id,
+                group_state=DEAD,
+                error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+                error_message=f"Group {group_id} not found.",
+            )
         operations = -(2**31)
         if request.include_authorized_operations:
             operations = self._admission.authorized_operations(context, Resource.GROUP, group_id)
-        group = shard.groups.get(group_id)
-        if group is None or not group.persisted:
-            # Kafka: a group that does not exist is Dead, not an error (an error from DescribeGroups v6 on).
-            unknown = DescribedGroup(group_id=group_id, group_state=DEAD, authorized_operations=operations)
-            if context.api_version < FIRST_DESCRIBE_WITH_NOT_FOUND:
-                return unknown
-            found = {"error_code": ErrorCode.GROUP_ID_NOT_FOUND, "error_message": f"Group {group_id} not found."}
-            return unknown.model_copy(update=found)
+        if group is None:
+            return DescribedGroup(group_id=group_id, group_state=DEAD, authorized_operations=operations)
         return DescribedGroup(
             group_id=group_id,
             group_state=group.state,

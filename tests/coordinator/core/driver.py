@@ -1,28 +1,13 @@
-"""The one driver of a coordinator node in these tests, and the node that most of them begin with."""
+"""What these tests add to the driver of transcripts, and the node that most of them begin with."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, AppendTopics, Effect, ReadLog, Reply
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.shard import GroupsShard
-from rejoin.coordinator.core.inputs import (
-    Broker,
-    ClusterSeen,
-    Context,
-    Elapsed,
-    Elected,
-    Input,
-    LogRead,
-    Millis,
-    Received,
-    Resigned,
-    Stored,
-    Token,
-)
+from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.offsets.store import GroupOffsets
 from rejoin.journal.events.base import Event
@@ -37,76 +22,44 @@ from rejoin.protocol.messages.offsets.offset_commit import (
 )
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.types import TopicPartition
+from rejoin.transcript.driver import START, HeldLogs, NodeDriver
 
-START = 1_700_000_000_000
 PARTITION = offsets_partition(0)
 GROUP = "g"
 TOPIC = "t"
 
 
-class Driver:
-    """Steps a node and carries out its effects in order. Appends end at once, unless a subclass holds them.
+class Driver(NodeDriver):
+    """The driver of transcripts, which keeps replies and events. Appends end at once, unless ``logs`` holds them."""
 
-    Nothing else in these tests calls ``Node.step``.
-    """
-
-    def __init__(self, node: Node, now: Millis = START) -> None:
-        self.node = node
-        self.now = now
+    def __init__(self, node: Node, now: Millis = START, logs: HeldLogs | None = None) -> None:
+        super().__init__(node, HeldLogs() if logs is None else logs, self, now)
         self.replies: dict[Token, Response] = {}
         self.events: list[Event] = []
-        self.log: list[Record] = []
-
-    # --- stepping
-
-    def effects_of(self, what: Input) -> list[Effect]:
-        """Step the node, and carry nothing out."""
-        return self.node.step(what, self.now)
-
-    def step(self, what: Input) -> None:
-        """Step the node, and carry out what it asks for."""
-        for effect in self.effects_of(what):
-            match effect:
-                case Reply():
-                    self.on_reply(effect)
-                case Append():
-                    self.on_append(effect)
-                case ReadLog():
-                    self.step(LogRead(effect.partition, effect.epoch, tuple(self.log), True))
-                case AppendTopics():
-                    self.on_append_topics(effect)
-                case Event():
-                    self.events.append(effect)
 
     def receive(self, token: Token, request: Request, version: int, *, principal: str = "User:ANONYMOUS") -> None:
         """Hand in a request of a client named ``client``."""
-        self.step(Received(token, request, Context(version, "client", "/127.0.0.1", principal)))
+        self.request(token, request, Context(version, "client", "/127.0.0.1", principal))
 
     def elapse(self, length_ms: Millis) -> None:
         """Let time pass, with each timer at its own time."""
         until = self.now + length_ms
-        while (due := self.node.next_deadline()) is not None and due <= until:
-            self.now = max(self.now, due)
-            self.step(Elapsed())
+        while (due := self.next_deadline()) is not None and due <= until:
+            self.fire()
         self.now = until
 
-    def end(self, append: Append, error: ErrorCode = ErrorCode.NONE) -> None:
-        """An append ends."""
-        if error is ErrorCode.NONE:
-            self.log.extend(append.records)
-        self.step(Stored(append.partition, append.epoch, append.append_id, error))
+    def on_reply(self, token: Token, response: Response) -> None:
+        assert token not in self.replies, "a request is answered once"
+        self.replies[token] = response
 
-    # --- effects
+    def on_event(self, event: Event) -> None:
+        self.events.append(event)
 
-    def on_reply(self, reply: Reply) -> None:
-        assert reply.token not in self.replies, "a request is answered once"
-        self.replies[reply.token] = reply.response
-
-    def on_append(self, append: Append) -> None:
-        self.end(append)
-
-    def on_append_topics(self, append: AppendTopics) -> None:
-        raise AssertionError("this node has no topics log")
+    @property
+    def log(self) -> list[Record]:
+        """The log of offsets partition 0."""
+        return self.logs.of(PARTITION).records
 
     # --- looking inside, for what no client sees
 
@@ -122,28 +75,22 @@ class Driver:
 class DrivenNode(Driver):
     """One node with one offsets partition, number 0, and one topic ``t`` of one partition."""
 
-    def __init__(self, *, leads: bool = True, knows_cluster: bool = True, **settings: Any) -> None:
+    def __init__(
+        self, *, leads: bool = True, knows_cluster: bool = True, logs: HeldLogs | None = None, **settings: Any
+    ) -> None:
         self.ids = 0
         self.requests = 0
-        self.holds = False
-        self.held: deque[Append] = deque()
-        self.epoch = 0
-        super().__init__(Node(Settings.model_validate({"offsets_topic_num_partitions": 1} | settings), self._new_id))
+        given = Settings.model_validate({"offsets_topic_num_partitions": 1} | settings)
+        super().__init__(Node(given, self._new_id), logs=logs)
         if knows_cluster:
-            self.step(ClusterSeen((Broker(1, "node-1", 9095),), {PARTITION: 1}))
+            self.see_cluster()
             self.ask(CreateTopicsRequest(topics=(topic(TOPIC, 1),)), 7, principal="User:setup")
         if leads:
-            self.step(Elected(PARTITION, self.epoch))
+            self.elect()
 
     def _new_id(self) -> str:
         self.ids += 1
         return f"{self.ids:032x}"
-
-    def on_append(self, append: Append) -> None:
-        if self.holds:
-            self.held.append(append)
-        else:
-            self.end(append)
 
     def send(self, request: Request, version: int, *, principal: str = "User:ANONYMOUS") -> int:
         """Send a request, which must be one of this version; returns the number under which it is answered."""
@@ -156,13 +103,12 @@ class DrivenNode(Driver):
         """The response, or none when the request is parked."""
         return self.replies.get(self.send(request, version, principal=principal))
 
-    def resign(self) -> None:
-        self.held.clear()
-        self.step(Resigned(PARTITION))
+    def resign(self, partition: TopicPartition = PARTITION) -> None:
+        self.logs.held_appends.clear()
+        super().resign(partition)
 
-    def elect(self) -> None:
-        self.epoch += 1
-        self.step(Elected(PARTITION, self.epoch))
+    def elect(self, partition: TopicPartition = PARTITION) -> None:
+        super().elect(partition)
 
     @property
     def group(self) -> ClassicGroup | None:

@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, Reply
+from rejoin.coordinator.core.effects import Append, Effect
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
     Elapsed,
     Elected,
+    Token,
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -69,7 +71,6 @@ class Replay(Driver):
         self.syncs = 0
         self.append_mode = "ok"
         self.append_error = ErrorCode.NONE
-        self.open_appends: deque[Append] = deque()
         self.out: list[dict[str, Any]] = []
         self.group_records = 0
         self.step(ClusterSeen((Broker(1, "localhost", 9095),), {PARTITION: 1}))
@@ -81,25 +82,23 @@ class Replay(Driver):
     def _new_id(self) -> str:
         return self.new_ids.popleft()
 
-    def on_append(self, append: Append) -> None:
-        groups = sum(isinstance(record, GroupRecord) for record in append.records)
-        self.group_records += groups
-        if not groups or self.append_mode == "ok":
-            self.end(append)
-        elif self.append_mode == "fail":
-            self.end(append, self.append_error)
-        else:
-            self.open_appends.append(append)
+    def carry_out(self, effect: Effect) -> None:
+        if isinstance(effect, Append):
+            groups = sum(isinstance(record, GroupRecord) for record in effect.records)
+            self.group_records += groups
+            self.logs.holds_appends = bool(groups) and self.append_mode == "hold"
+            self.logs.error = self.append_error if groups and self.append_mode == "fail" else None
+        super().carry_out(effect)
 
-    def on_reply(self, reply: Reply) -> None:
-        match reply.response:
+    def on_reply(self, token: Token, response: Response) -> None:
+        match response:
             case JoinGroupResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR):
                 self.out.append({"kind": "reply", "error": -1})
             case JoinGroupResponse() as answer:
                 self.out.append(
                     {
                         "kind": "join_reply",
-                        "request": reply.token,
+                        "request": token,
                         "error": int(answer.error_code),
                         "generation": answer.generation_id,
                         "protocol_type": answer.protocol_type,
@@ -117,7 +116,7 @@ class Replay(Driver):
                 self.out.append(
                     {
                         "kind": "sync_reply",
-                        "request": reply.token,
+                        "request": token,
                         "error": int(answer.error_code),
                         "protocol_type": answer.protocol_type,
                         "protocol_name": answer.protocol_name,
@@ -136,7 +135,7 @@ class Replay(Driver):
             case HeartbeatResponse() as answer:
                 self.out.append({"kind": "reply", "error": int(answer.error_code)})
             case answer:
-                assert reply.token == "topic", f"the traces have no {answer}"
+                assert token == "topic", f"the traces have no {answer}"
 
     def do(self, step: dict[str, Any]) -> None:
         self.out = []
@@ -238,9 +237,8 @@ class Replay(Driver):
         self.append_error = ErrorCode[what["error"] or "NONE"]
 
     def do_append_done(self, what: dict[str, Any]) -> None:
-        if self.open_appends:
-            append = self.open_appends.popleft()
-            self.end(append, ErrorCode[what["error"] or "NONE"])
+        if self.logs.held_appends:
+            self.logs.end_append(ErrorCode[what["error"] or "NONE"])
 
     def shown_group(self) -> dict[str, Any] | None:
         group, snapshot = self.node.describe_group("g"), self.node.group("g")

@@ -22,7 +22,8 @@ from rejoin.protocol.records.consumer_offsets import (
     group_record,
     offset_record,
 )
-from tests.coordinator.core.driver import GROUP, PARTITION, START, DrivenNode, commit, join, protocols
+from rejoin.transcript.driver import START
+from tests.coordinator.core.driver import GROUP, PARTITION, DrivenNode, commit, join, protocols
 
 
 def member(member_id: str = "m-1", **given: Any) -> MemberMetadata:
@@ -57,7 +58,7 @@ def stored_offset(offset: int, partition: int = 0, producer_id: int = -1) -> Off
 
 def loaded(*records: Record) -> DrivenNode:
     driven = DrivenNode(leads=False)
-    driven.log = list(records)
+    driven.log.extend(records)
     driven.elect()
     return driven
 
@@ -171,9 +172,9 @@ def test_a_log_may_come_in_pieces() -> None:
 
 def test_what_another_epoch_read_or_stored_is_no_news() -> None:
     driven = DrivenNode()
-    driven.holds = True
+    driven.logs.holds_appends = True
     number = driven.send(commit(), 9)
-    (old,) = driven.held
+    [(old, _)] = driven.logs.held_appends
     driven.resign()
     answer = driven.replies[number]
     assert isinstance(answer, OffsetCommitResponse)

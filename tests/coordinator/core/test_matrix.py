@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.core.groups.classic.state import GroupState
-from rejoin.coordinator.core.inputs import ClusterSeen, Elected
+from rejoin.coordinator.core.inputs import ClusterSeen
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -43,7 +43,7 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tests.coordinator.core.driver import GROUP, PARTITION, TOPIC, DrivenNode, commit, join, protocols
+from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode, commit, join, protocols
 
 COLUMNS = ("Empty", "Initial", "Preparing", "LastOne", "Completing", "Stable", "Dead")
 """``Initial``: a group that was Empty prepares. ``Preparing``: others are missing, too. ``LastOne``: no other is."""
@@ -393,7 +393,8 @@ def desk_that_is(state: str) -> DrivenNode:
         return DrivenNode(emulator_deny=("User:*:ALL:group=*",))
     driven = DrivenNode(leads=state != "elsewhere")
     if state == "loading":
-        driven.effects_of(Elected(PARTITION, 1))  # and the log is not read
+        driven.logs.holds_reads = True
+        driven.elect()
     return driven
 
 
@@ -450,7 +451,8 @@ def test_the_checks_of_a_join_have_an_order(checks: str, error: ErrorCode) -> No
         knows_cluster="inactive" not in checks, emulator_deny=("User:*:READ:group=*",) if "denied" in checks else ()
     )
     if "loading" in checks:
-        driven.effects_of(Elected(PARTITION, 1))
+        driven.logs.holds_reads = True
+        driven.elect()
     request = join(
         group_id="" if "nobody's" in checks else GROUP,
         member_id="m-1",
@@ -568,9 +570,9 @@ def test_a_returning_static_leader(version: int, skips: bool) -> None:
 def test_a_static_replacement_that_cannot_be_stored(version: int) -> None:
     """It has the current generation and the leader of before, but no member id: there is none."""
     scene = bring("Stable", "", False)
-    scene.driven.holds = True
+    scene.driven.logs.holds_appends = True
     number = scene.driven.send(join(version, group_instance_id="S"), version)
-    scene.driven.end(scene.driven.held.popleft(), ErrorCode.KAFKA_STORAGE_ERROR)
+    scene.driven.logs.end_append(ErrorCode.KAFKA_STORAGE_ERROR)
     answer = scene.driven.replies[number]
     assert isinstance(answer, JoinGroupResponse)
     assert answer.error_code is ErrorCode.NOT_COORDINATOR

@@ -24,7 +24,8 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from rejoin.protocol.records.consumer_offsets import OffsetRecord
-from tests.coordinator.core.driver import GROUP, START, TOPIC, DrivenNode
+from rejoin.transcript.driver import START
+from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode
 
 
 def commit(

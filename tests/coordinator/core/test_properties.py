@@ -148,8 +148,8 @@ class World:
         name, *rest = step
         getattr(self, f"do_{name.replace(' ', '_')}")(*rest)
         if self.failing is not ErrorCode.NONE:
-            while self.driven.held:
-                self.driven.end(self.driven.held.popleft(), self.failing)
+            while self.driven.logs.held_appends:
+                self.driven.logs.end_append(self.failing)
         self.listen()
         self.check()
 
@@ -276,17 +276,17 @@ class World:
         self.driven.elapse(length_ms)
 
     def do_hold(self) -> None:
-        self.driven.holds = True
+        self.driven.logs.holds_appends = True
         self.failing = ErrorCode.NONE
 
     def do_store(self) -> None:
-        self.driven.holds = False
+        self.driven.logs.holds_appends = False
         self.failing = ErrorCode.NONE
-        while self.driven.held:
-            self.driven.end(self.driven.held.popleft())
+        while self.driven.logs.held_appends:
+            self.driven.logs.end_append()
 
     def do_fail(self, error: ErrorCode) -> None:
-        self.driven.holds = True
+        self.driven.logs.holds_appends = True
         self.failing = error
 
     def do_move(self, away_ms: Millis) -> None:
@@ -406,9 +406,7 @@ def test_what_is_in_memory_is_in_the_log(drawn: list[tuple[Any, ...]], delay_ms:
     world = World(group_initial_rebalance_delay_ms=delay_ms, offsets_commit_timeout_ms=10**9)
     play(world, drawn)
     world.do_store()
-    successor = DrivenNode(leads=False)
-    successor.log = world.driven.log
-    successor.elect()
+    successor = DrivenNode(logs=world.driven.logs)
     shard, before = successor.shard(), world.driven.shard()
     loaded = shard.groups
     assert set(loaded) <= {group.group_id for group in world.groups()}, "what is deleted stays deleted"

@@ -35,7 +35,8 @@ from rejoin.protocol.messages.topics.create_topics import (
 )
 from rejoin.protocol.messages.topics.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from rejoin.protocol.types import ZERO_UUID
-from tests.coordinator.core.driver import PARTITION, START, DrivenNode, topic
+from rejoin.transcript.driver import START
+from tests.coordinator.core.driver import PARTITION, DrivenNode, topic
 
 RATE = "emulator.records.per.second"
 LATEST, EARLIEST, NEWEST = -1, -2, -3

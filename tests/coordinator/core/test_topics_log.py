@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import AppendTopics
+from rejoin.coordinator.core.effects import AppendTopics, Effect
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -59,9 +59,12 @@ class Member(Driver):
         self.requests = 0
         self.step(ClusterSeen(BROKERS, {PARTITION: 1}))
 
-    def on_append_topics(self, append: AppendTopics) -> None:
-        assert not self.held, "one change at a time"
-        self.held.append(append)
+    def carry_out(self, effect: Effect) -> None:
+        if isinstance(effect, AppendTopics):
+            assert not self.held, "one change at a time"
+            self.held.append(effect)
+        else:
+            super().carry_out(effect)
 
     def ask(self, request: Request, version: int) -> int:
         self.requests += 1
@@ -203,7 +206,7 @@ def test_offsets_of_a_topic_that_went_without_a_leader_are_dropped_on_load() -> 
     other.read_topics()
     other.ask(delete("orders"), 6)
     other.end_held()
-    other.log = one.log
+    other.log.extend(one.log)
     other.step(Elected(PARTITION, 1))
     left = {view.topic for view in other.node.describe_offsets("g", NOW)}
     assert left == {"payments"}

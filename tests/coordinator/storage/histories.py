@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.inputs import Elected
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
 from tests.coordinator.core.driver import Driver
@@ -47,8 +46,8 @@ def history(dice: random.Random, steps: int) -> list[Record]:
 def replayed(records: Sequence[Record]) -> dict[str, object]:
     """What a real node knows after it has read this: groups, offsets, and what transactions hold back."""
     driver = Driver(Node(Settings.model_validate({"offsets.topic.num.partitions": 1}), lambda: "id"), now=0)
-    driver.log = list(records)
-    driver.step(Elected(offsets_partition(0), 0))
+    driver.log.extend(records)
+    driver.elect(offsets_partition(0))
     shard = driver.shard()
     found: dict[str, object] = {}
     for name, each in sorted(shard.groups.items()):

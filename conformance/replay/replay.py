@@ -16,36 +16,26 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from conformance.compare import CLOSED, REFUSED, Answer, Exchange, exchanges
-from conformance.names import FIRST_PORT, topic_id_bytes
+from conformance.player.normalize import FIRST_PORT, topic_id_bytes
+from conformance.player.script import Step
+from conformance.replay.compare import CLOSED, REFUSED, Answer, Exchange, exchanges
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
-from rejoin.coordinator.core.inputs import (
-    Broker,
-    ClusterSeen,
-    Context,
-    Elapsed,
-    Elected,
-    Input,
-    LogRead,
-    Received,
-    Resigned,
-    Stored,
-)
+from rejoin.coordinator.core.effects import Append
+from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Token
 from rejoin.coordinator.core.node import Node
+from rejoin.journal.events.base import Event
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import WrongVersion
+from rejoin.protocol.message import Response, WrongVersion
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.messages.transactions.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.registry import BY_NAME
-from rejoin.protocol.types import TopicPartition
+from rejoin.transcript.driver import START, AppendDone, HeldLogs, NodeDriver
 
-START: Final = 1_700_000_000_000
 HOST: Final = "127.0.0.1"
 MIN_ISR: Final = "min.insync.replicas"
 MESSAGE_LIMIT: Final = "message.max.bytes"
@@ -61,6 +51,7 @@ class Recording:
     settings: dict[str, str]
     deny: list[str]
     topics: dict[str, int]
+    steps: list[Step]
     lines: list[dict[str, Any]]
 
     @property
@@ -108,6 +99,44 @@ class Ids:
             self.plan_topics([topic["name"] for topic in asked.request["topics"] or () if topic["name"]])
 
 
+class ReplayLogs(HeldLogs):
+    """The offsets log of all brokers. It refuses what the recorded brokers' settings make them refuse."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        super().__init__()
+        self.in_sync = 0
+        """How many brokers run."""
+        self._min_in_sync = int(settings.get(MIN_ISR, "1"))
+        self._limit = int(settings.get(MESSAGE_LIMIT, "1000000"))
+
+    def append(self, append: Append, done: AppendDone) -> None:
+        if self.in_sync < self._min_in_sync:
+            return  # Kafka: written by the leader alone, and given up when the others do not follow.
+        if sum(len(record.model_dump_json()) for record in append.records) > self._limit:
+            done(ErrorCode.MESSAGE_TOO_LARGE)
+        else:
+            super().append(append, done)
+
+
+class BrokerDriver(NodeDriver):
+    """One broker. It answers requests, and knows which ones are open."""
+
+    def __init__(self, node: Node, logs: HeldLogs, now: int, answers: dict[int, Answer]) -> None:
+        super().__init__(node, logs, self, now)
+        self.open: set[int] = set()
+        self._answers = answers
+
+    def on_reply(self, token: Token, response: Response) -> None:
+        if isinstance(token, Exchange):
+            assert token.number not in self._answers, "a request is answered once"
+            self.open.discard(token.number)
+            body = json.loads(response.to_json(token.version))
+            self._answers[token.number] = Answer(self.now - START, body)
+
+    def on_event(self, event: Event) -> None:
+        pass
+
+
 class Emulator:
     """As many nodes as the recording had brokers, one log, and a clock that stands still between the lines."""
 
@@ -115,18 +144,13 @@ class Emulator:
         self._recording = recording
         self._make = node
         self.ids = Ids()
-        self.now = START
         self.answers: dict[int, Answer] = {}
+        self._now = START
         self._settings = settings_of(recording)
-        self._logs: dict[TopicPartition, list[Record]] = {}
+        self._logs = ReplayLogs(recording.settings)
         self._partitions = [offsets_partition(index) for index in range(self._settings.offsets_topic_num_partitions)]
-        self._epoch = 0
-        self._holds_load = False
-        self._unread: deque[ReadLog] = deque()
-        self._leader = 1
-        self._open: dict[int, set[int]] = {}
-        self._limit = int(recording.settings.get(MESSAGE_LIMIT, "1000000"))
-        self.nodes: dict[int, Node] = {}
+        self._leader: int | None = None
+        self.brokers: dict[int, BrokerDriver] = {}
         for number in range(1, recording.brokers + 1):
             self._begin(number)
 
@@ -138,10 +162,10 @@ class Emulator:
             if "request" in line:
                 self._ask(asked[line["n"]])
             elif "coordinator" in line:
-                self._holds_load = line.get("loading", False)
+                self._logs.holds_reads = line.get("loading", False)
                 self._elect(line["coordinator"])
             elif "loaded" in line:
-                self._load(line["loaded"])
+                self._load()
             elif "stopped" in line:
                 self._stop(line["stopped"])
             elif "started" in line:
@@ -152,49 +176,60 @@ class Emulator:
 
     def _begin(self, number: int) -> None:
         node = self._make(self._settings.model_copy(update={"broker_id": number}), self.ids)
-        self.nodes[number] = node
-        self._open[number] = set()
+        self.brokers[number] = BrokerDriver(node, self._logs, self._now, self.answers)
+        self._logs.in_sync = len(self.brokers)
         self._see()
         for name, count in self._recording.topics.items():
             self.ids.plan_topics([name])
             topic = CreatableTopic(name=name, num_partitions=count, replication_factor=1, assignments=(), configs=())
-            self._step(number, Received(None, CreateTopicsRequest(topics=(topic,)), Context(7)))
+            self.brokers[number].request(None, CreateTopicsRequest(topics=(topic,)), Context(7))
 
     def _see(self) -> None:
-        brokers = tuple(Broker(number, HOST, FIRST_PORT + number - 1) for number in sorted(self.nodes))
-        leaders = dict.fromkeys(self._partitions, self._leader) if self._leader in self.nodes else {}
-        for number in self.nodes:
-            self._step(number, ClusterSeen(brokers, leaders))
+        nodes = tuple(Broker(number, HOST, FIRST_PORT + number - 1) for number in sorted(self.brokers))
+        leader = 1 if self._leader is None else self._leader
+        leaders = dict.fromkeys(self._partitions, leader) if leader in self.brokers else {}
+        for broker in self.brokers.values():
+            broker.step(ClusterSeen(nodes, leaders))
 
     def _elect(self, number: int) -> None:
         """One broker leads every offsets partition from now on; a script has one group that matters."""
-        before = self._leader
-        if before == number and self._epoch:
+        before, self._leader = self._leader, number
+        if before == number:
             return
-        self._leader = number
-        self._epoch += 1
         for partition in self._partitions:
-            if before != number and before in self.nodes:
-                self._step(before, Resigned(partition))
-            self._step(number, Elected(partition, self._epoch))
+            if before in self.brokers:
+                self.brokers[before].resign(partition)
+            self.brokers[number].elect(partition)
         self._see()
 
+    def _load(self) -> None:
+        """Let every read that is held come to its end."""
+        while self._logs.held_reads:
+            self._logs.end_read()
+
     def _stop(self, number: int) -> None:
-        del self.nodes[number]
-        for asked in self._open.pop(number):
-            self.answers[asked] = Answer(self.now - START, CLOSED)
+        for asked in self.brokers.pop(number).open:
+            self.answers[asked] = Answer(self._now - START, CLOSED)
+        self._logs.in_sync = len(self.brokers)
 
     # --- time and requests
 
     def _advance(self, until: int) -> None:
         while True:
-            due = [(at, number) for number, node in self.nodes.items() if (at := node.next_deadline()) is not None]
+            due = [
+                (at, number) for number, broker in self.brokers.items() if (at := broker.next_deadline()) is not None
+            ]
             if not due or min(due)[0] > until:
                 break
             at, number = min(due)
-            self.now = max(self.now, at)
-            self._step(number, Elapsed())
-        self.now = until
+            self._set_clocks(at)
+            self.brokers[number].fire()
+        self._set_clocks(until)
+
+    def _set_clocks(self, now: int) -> None:
+        self._now = now
+        for broker in self.brokers.values():
+            broker.now = now
 
     def _ask(self, asked: Exchange) -> None:
         if asked.api == "EndTxn":
@@ -203,16 +238,17 @@ class Emulator:
             return
         api = BY_NAME[asked.api]
         if not api.supports(asked.version):
-            self.answers[asked.number] = Answer(self.now - START, REFUSED)
+            self.answers[asked.number] = Answer(self._now - START, REFUSED)
             return
         try:
             request = api.request.parse(json.dumps(asked.request), asked.version)
         except (ValidationError, WrongVersion):
-            self.answers[asked.number] = Answer(self.now - START, REFUSED)
+            self.answers[asked.number] = Answer(self._now - START, REFUSED)
             return
         self.ids.plan(asked)
-        self._open[asked.broker].add(asked.number)
-        self._step(asked.broker, Received(asked, request, Context(asked.version, asked.client, f"/{HOST}")))
+        broker = self.brokers[asked.broker]
+        broker.open.add(asked.number)
+        broker.request(asked, request, Context(asked.version, asked.client, f"/{HOST}"))
 
     def _end_transaction(self, asked: Exchange) -> None:
         """What a transaction coordinator does: markers for every offsets partition."""
@@ -223,39 +259,4 @@ class Emulator:
             topics=(WritableTxnMarkerTopic(name=OFFSETS_TOPIC, partition_indexes=tuple(range(len(self._partitions)))),),
             coordinator_epoch=0,
         )
-        self._step(asked.broker, Received(None, WriteTxnMarkersRequest(markers=(marker,)), Context(1)))
-
-    def _step(self, number: int, what: Input) -> None:
-        for effect in self.nodes[number].step(what, self.now):
-            self._take(number, effect)
-
-    def _take(self, number: int, effect: Effect) -> None:
-        match effect:
-            case Reply(token=Exchange() as asked):
-                assert asked.number not in self.answers, "a request is answered once"
-                self._open[number].discard(asked.number)
-                body = json.loads(effect.response.to_json(asked.version))
-                self.answers[asked.number] = Answer(self.now - START, body)
-            case Append():
-                self._append(number, effect)
-            case ReadLog():
-                self._unread.append(effect)
-                if not self._holds_load:
-                    self._load(number)
-
-    def _load(self, number: int) -> None:
-        """Hand in what was asked to be read."""
-        while self._unread:
-            wanted = self._unread.popleft()
-            records = tuple(self._logs.get(wanted.partition, ()))
-            self._step(number, LogRead(wanted.partition, wanted.epoch, records, True))
-
-    def _append(self, number: int, wanted: Append) -> None:
-        if len(self.nodes) < int(self._recording.settings.get(MIN_ISR, "1")):
-            return  # Kafka: written by the leader alone, and given up when the others do not follow.
-        error = ErrorCode.NONE
-        if sum(len(record.model_dump_json()) for record in wanted.records) > self._limit:
-            error = ErrorCode.MESSAGE_TOO_LARGE
-        else:
-            self._logs.setdefault(wanted.partition, []).extend(wanted.records)
-        self._step(number, Stored(wanted.partition, wanted.epoch, wanted.append_id, error))
+        self.brokers[asked.broker].request(None, WriteTxnMarkersRequest(markers=(marker,)), Context(1))

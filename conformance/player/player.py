@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from conformance import wire
-from conformance.connection import Address, ConnectionClosed, SentRequest, Wire
-from conformance.fill import Asking, Client, fill
-from conformance.names import Names
-from conformance.script import COMMANDS, Script, Step
+from conformance.player import wire
+from conformance.player.connection import Address, ConnectionClosed, Connections, SentRequest
+from conformance.player.normalize import Normalizer
+from conformance.player.requests import Client, StepRequest, request_body
+from conformance.player.script import COMMANDS, Script, Step
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_NAME
@@ -26,7 +26,7 @@ FOLLOWED_SECONDS: Final = 0.25
 """After this the followers have reported to a new leader; until then readers see less than was written."""
 
 BROKER_ONLY: Final = {"InitProducerId": 22, "AddOffsetsToTxn": 25, "EndTxn": 26, "CreateAcls": 30, "DeleteAcls": 31}
-"""Requests that make the surroundings of a script on a broker; the emulator has its own ways for them."""
+"""Requests that only a broker gets, to prepare what a script needs; the emulator is prepared otherwise."""
 
 RETRY: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -42,7 +42,7 @@ class ScriptFailed(Exception):
     """A script that did not go as its author meant."""
 
 
-class Surroundings(Protocol):
+class ClusterActions(Protocol):
     """What steps can do to a cluster that is not a client's request."""
 
     async def move(self, partition: int, broker: int, begins: Callable[[], None]) -> None: ...
@@ -62,7 +62,7 @@ class Target:
     versions: dict[int, tuple[int, int]]
     topics: dict[str, int]
     offsets_partitions: int
-    surroundings: Surroundings | None = None
+    actions: ClusterActions | None = None
     lenient: bool = False
     """Go on where an answer is not what the script expects: for others than the broker that is recorded."""
 
@@ -76,7 +76,7 @@ class Player:
         self._script = script
         self._target = target
         self._start = 0.0
-        self._wire = Wire(target.addresses, self._elapsed)
+        self._wire = Connections(target.addresses, self._elapsed)
         self._clients: dict[str, Client] = {}
         self._open: dict[str, deque[SentRequest]] = {}
         self._lines: list[tuple[float, int, wire.Json]] = []
@@ -100,11 +100,11 @@ class Player:
                 for asked in waiting:
                     asked.answer.cancel()
             await self._wire.close()
-        names = Names(self._script.group, frozenset(self._target.topics) | frozenset(self._script.topics))
+        normalizer = Normalizer(self._script.group, frozenset(self._target.topics) | frozenset(self._script.topics))
         lines = [line for _, _, line in sorted(self._lines, key=lambda line: line[:2])]
         for member_id, prefix in self._given:
-            names.learn(member_id, prefix)
-        return [_named(names, line) for line in lines]
+            normalizer.learn(member_id, prefix)
+        return [_normalized(normalizer, line) for line in lines]
 
     async def _do(self, step: Step) -> None:
         command = next((word for word in step if word in COMMANDS), None)
@@ -136,8 +136,8 @@ class Player:
         key = BY_NAME[api].key if api in BY_NAME else BROKER_ONLY[api]
         version = self._version(api, key, step.get("version"))
         broker = step.get("broker", self._coordinator)
-        asking = Asking(self._script.group, client, self._clients, step, version, self._partition)
-        body = fill(asking, api, key)
+        step_request = StepRequest(self._script.group, client, self._clients, step, version, self._partition)
+        body = request_body(step_request, api, key)
         self._number += 1
         number = self._number
         claimed = step.get("claims", version)
@@ -205,23 +205,23 @@ class Player:
             raise ScriptFailed(f"{self._script.name}: {api} {NOT_SPOKEN}")
         return version
 
-    # --- surroundings
+    # --- actions
 
     async def _surround(self, command: str, value: Any, step: Step) -> None:
-        surroundings = self._target.surroundings
-        if surroundings is None:
+        actions = self._target.actions
+        if actions is None:
             raise ScriptFailed(f"{self._script.name}: there is no {command} here")
         match command:
             case "move":
                 more = {"loading": True} if step.get("loading") else {}
-                await surroundings.move(self._partition, value, lambda: self._note({"coordinator": value, **more}))
+                await actions.move(self._partition, value, lambda: self._note({"coordinator": value, **more}))
                 if more:
                     self._coordinator = value
                     await loading(self._wire, self._script.group, value)
                 else:
                     await self._follow(value)
             case "fill":
-                await surroundings.fill(self._partition, self._target.offsets_partitions, self._coordinator, value)
+                await actions.fill(self._partition, self._target.offsets_partitions, self._coordinator, value)
             case "loaded":
                 await loaded(self._wire, self._script.group, self._coordinator)
                 self._note({"loaded": self._coordinator})
@@ -229,11 +229,11 @@ class Player:
             case "stop":
                 stopped = self._coordinator if value == "coordinator" else value
                 self._note({"stopped": stopped})
-                await surroundings.stop(stopped, step.get("gently", False))
+                await actions.stop(stopped, step.get("gently", False))
                 await self._follow(None, besides=stopped)
                 self._note({"coordinator": self._coordinator})
             case "start":
-                await surroundings.start(value)
+                await actions.start(value)
                 self._note({"started": value})
 
     async def _follow(self, broker: int | None, besides: int | None = None) -> None:
@@ -266,9 +266,9 @@ class Player:
             raise ScriptFailed(f"{self._script.name}: {problem}")
 
 
-def _named(names: Names, line: wire.Json) -> wire.Json:
+def _normalized(normalizer: Normalizer, line: wire.Json) -> wire.Json:
     return {
-        name: names.give(line["api"], value) if name in ("request", "response") else value
+        name: normalizer.normalized(line["api"], value) if name in ("request", "response") else value
         for name, value in line.items()
         if not (name == "api" and "request" not in line)
     }
@@ -290,7 +290,7 @@ def errors_in(answer: Any) -> list[int]:
     return []
 
 
-async def find_coordinator(connections: Wire, group: str, broker: int) -> int:
+async def find_coordinator(connections: Connections, group: str, broker: int) -> int:
     """The number of the broker that coordinates a group, once there is one."""
     async with asyncio.timeout(30):
         while True:
@@ -303,7 +303,7 @@ async def find_coordinator(connections: Wire, group: str, broker: int) -> int:
             await asyncio.sleep(0.05)
 
 
-async def loaded(connections: Wire, group: str, broker: int) -> None:
+async def loaded(connections: Connections, group: str, broker: int) -> None:
     """Wait until a broker answers for a group."""
     body: wire.Json = {"groups": [group]}
     while True:
@@ -313,7 +313,7 @@ async def loaded(connections: Wire, group: str, broker: int) -> None:
         await asyncio.sleep(0.01)
 
 
-async def loading(connections: Wire, group: str, broker: int) -> None:
+async def loading(connections: Connections, group: str, broker: int) -> None:
     """Wait until a broker has begun to load a group's partition. Raises ScriptFailed when that was over too soon."""
     body: wire.Json = {"groups": [group]}
     error = ErrorCode.NOT_COORDINATOR
@@ -324,4 +324,4 @@ async def loading(connections: Wire, group: str, broker: int) -> None:
         raise ScriptFailed(f"{group}: was loaded before anybody could ask")
 
 
-__all__ = ["NOT_SPOKEN", "Player", "ScriptFailed", "Surroundings", "Target", "error_of", "errors_in"]
+__all__ = ["NOT_SPOKEN", "ClusterActions", "Player", "ScriptFailed", "Target", "error_of", "errors_in"]

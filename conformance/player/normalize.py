@@ -28,7 +28,7 @@ def topic_id_bytes(name: str) -> bytes:
     return hashlib.md5(name.encode(), usedforsecurity=False).digest()
 
 
-class Names:
+class Normalizer:
     """The names of one recording."""
 
     def __init__(self, group: str, topics: frozenset[str]) -> None:
@@ -43,7 +43,7 @@ class Names:
         if _MEMBER_ID.fullmatch(member_id) is None and member_id not in self._members:
             self._name(member_id, prefix)
 
-    def give(self, api: str, message: Json) -> Json:
+    def normalized(self, api: str, message: Json) -> Json:
         """The message with names instead of what was drawn."""
         if api == "ListGroups" and "groups" in message:
             message = {**message, "groups": [one for one in message["groups"] if self._is_ours(one["groupId"])]}

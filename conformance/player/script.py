@@ -35,7 +35,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-SCRIPTS: Final = Path(__file__).parent / "scripts"
+SCRIPTS: Final = Path(__file__).parent.parent / "scripts"
 SETTINGS: Final = "settings.yaml"
 
 Step: TypeAlias = dict[str, Any]
@@ -102,6 +102,18 @@ def load_set(folder: Path) -> ScriptSet:
         alone=about.get("alone", False),
         scripts=tuple(scripts),
     )
+
+
+def script_header(of: ScriptSet, script: Script) -> dict[str, Any]:
+    """What a recording says about its script: with what it was played, and its steps."""
+    return {
+        "script": f"{of.name}/{script.subject}/{script.name}",
+        "brokers": of.brokers,
+        "settings": of.settings,
+        "deny": list(of.deny),
+        "topics": {**of.topics, **script.topics},
+        "steps": list(script.steps),
+    }
 
 
 def _load(path: Path, content: dict[str, Any]) -> Iterator[Script]:

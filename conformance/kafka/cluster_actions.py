@@ -1,4 +1,4 @@
-"""What a script can do to a real cluster besides asking: move a group's coordinator, stop a broker, start it again."""
+"""What a script can do to a real cluster: move a group's coordinator, stop a broker, start it again."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from conformance import wire
-from conformance.broker import Cluster
-from conformance.connection import Wire
+from conformance.kafka.broker import Cluster
+from conformance.player import wire
+from conformance.player.connection import Connections
 from rejoin.protocol.partitioner import partition_for
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -30,7 +30,7 @@ _ALL_OPERATIONS: Final = 2
 _DENY: Final = 2
 
 
-class KafkaSurroundings:
+class KafkaActions:
     """Acts on a cluster of this machine."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -99,7 +99,7 @@ class KafkaSurroundings:
             "memberId": "",
             "topics": [{"name": "orders", "partitions": [metadata]}],
         }
-        connections = Wire(self._cluster.addresses, time.monotonic)
+        connections = Connections(self._cluster.addresses, time.monotonic)
 
         async def some(client: str) -> None:
             for _ in range(commits // FILLERS):
@@ -115,7 +115,7 @@ class KafkaSurroundings:
         return leader
 
     async def _ask(self, broker: int, key: int, version: int, body: wire.Json) -> wire.Json:
-        connections = Wire(self._cluster.addresses, time.monotonic)
+        connections = Connections(self._cluster.addresses, time.monotonic)
         try:
             return await (await connections.send(0, "cluster", broker, key, version, body)).answer
         finally:

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from conformance import wire
-from conformance.compare import ABSENT, Difference, differences, exchanges
-from conformance.connection import Address, Wire
-from conformance.player import NOT_SPOKEN, Player, ScriptFailed, Target
+from conformance.player import wire
+from conformance.player.connection import Address, Connections
+from conformance.player.player import NOT_SPOKEN, Player, ScriptFailed, Target
+from conformance.player.script import SCRIPTS, Script, load_set
 from conformance.record import GOLDEN
-from conformance.replay import Emulator, Recording, read
-from conformance.script import SCRIPTS, Script, load_set
+from conformance.replay.compare import ABSENT, Difference, differences, exchanges
+from conformance.replay.replay import Emulator, Recording, read
 from rejoin.protocol.registry import BY_KEY, BY_NAME
 
 Start: TypeAlias = Callable[[], AbstractAsyncContextManager[dict[int, Address]]]
@@ -131,7 +131,7 @@ def _beside(recording: Recording, lines: list[wire.Json]) -> Iterable[Difference
 async def look(addresses: dict[int, Address]) -> Target:
     """Who is there, and which versions are spoken."""
     first = next(iter(addresses))
-    connections = Wire(addresses, time.monotonic)
+    connections = Connections(addresses, time.monotonic)
 
     async def ask(key: int, version: int, body: wire.Json) -> wire.Json:
         return await (await connections.send(0, "cluster", first, key, version, body)).answer
@@ -193,7 +193,7 @@ async def run(only: str, verbose: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         others = {
             "kfake (franz-go)": await build_kfake(folder),
-            "mock cluster (librdkafka)": served_by(sys.executable, "-m", "conformance.mock_cluster"),
+            "mock cluster (librdkafka)": served_by(sys.executable, "-m", "conformance.emulators.mock_cluster"),
         }
         for name, start in others.items():
             tallies[name] = await play_there(start, only)

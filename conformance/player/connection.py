@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from conformance import wire
+from conformance.player import wire
 
 API_VERSIONS: Final = 18
 """The one request that is answered in an unknown version, too: in the oldest one."""
@@ -47,7 +47,7 @@ class SentRequest:
     answered_at: float = 0.0
 
 
-class Wire:
+class Connections:
     """Connections of all clients to all brokers."""
 
     def __init__(self, addresses: dict[int, Address], clock: Callable[[], float]) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.compare import CLOSED, NO_ANSWER, REFUSED, Difference
+from conformance.replay.compare import CLOSED, NO_ANSWER, REFUSED, Difference
 from rejoin.protocol.errors import ErrorCode
 
 
 @dataclass(frozen=True)
-class Departure:
+class KnownDifference:
     """One way of being different: which differences it is about, the reason, and in which scripts; none: in any."""
 
     name: str
@@ -121,8 +121,8 @@ def _behind_a_write(one: Difference) -> bool:
     return failed or (one.path == "at" and one.kafka > one.other)
 
 
-DEPARTURES: Final = (
-    Departure(
+KNOWN_DIFFERENCES: Final = (
+    KnownDifference(
         "superseded",
         "A parked JoinGroup or SyncGroup that the member's next one replaces is answered REBALANCE_IN_PROGRESS; Kafka "
         "never answers it. A request must not leak.",
@@ -132,26 +132,26 @@ DEPARTURES: Final = (
             "plain/syncing/a-second-sync-replaces-the-one-that-waits",
         ),
     ),
-    Departure(
+    KnownDifference(
         "removed-while-it-waited",
         "A parked SyncGroup of a member that is removed is answered UNKNOWN_MEMBER_ID; Kafka never answers it.",
         _removed_while_it_waited,
         ("plain/leaving/while-waiting-to-sync",),
     ),
-    Departure(
+    KnownDifference(
         "listed-twice",
         "A protocol that a member lists twice counts once; Kafka counts it twice, finds that not all members have it, "
         "and the join phase fails without an answer.",
         _listed_twice,
         ("plain/bad-requests/a-protocol-listed-twice",),
     ),
-    Departure("words", "The text of an error is ours; Kafka's sentences are its own.", _words),
-    Departure(
+    KnownDifference("words", "The text of an error is ours; Kafka's sentences are its own.", _words),
+    KnownDifference(
         "no-words",
         "DeleteTopics has no text for an error; Kafka has for UNKNOWN_TOPIC_OR_PARTITION.",
         _no_words,
     ),
-    Departure(
+    KnownDifference(
         "refused",
         "What is no request of its version is refused with what is wrong; Kafka closes the connection, "
         "but for ApiVersions, which it answers in the oldest version.",
@@ -161,30 +161,30 @@ DEPARTURES: Final = (
             "plain/bad-requests/a-version-that-is-not-there-yet",
         ),
     ),
-    Departure(
+    KnownDifference(
         "still-offered",
         "The oldest versions, which Kafka 4 has given up (it closes the connection), are still answered.",
         _still_offered,
         ("plain/bad-requests/versions-that-were-given-up",),
     ),
-    Departure("versions", "ApiVersions lists the versions that are offered here, and no features.", _versions),
-    Departure(
+    KnownDifference("versions", "ApiVersions lists the versions that are offered here, and no features.", _versions),
+    KnownDifference(
         "topic-settings",
         "A topic's only setting is the rate of its records; Kafka answers CreateTopics with some forty about its logs.",
         _topic_settings,
     ),
-    Departure(
+    KnownDifference(
         "cluster-id",
         "The id of the cluster is fixed.",
         lambda one: one.api == "Metadata" and one.path == "clusterId",
     ),
-    Departure(
+    KnownDifference(
         "denied-topic",
         "A principal denied a topic cannot create or delete it; in Kafka the right to do so anywhere comes first.",
         _denied_topic,
         ("acl/acl/topics-that-one-may-not-use",),
     ),
-    Departure(
+    KnownDifference(
         "behind-a-write",
         "A Heartbeat is answered at once; Kafka lets it wait for what is being written, and fail with it.",
         _behind_a_write,
@@ -193,6 +193,6 @@ DEPARTURES: Final = (
 )
 
 
-def departure(one: Difference) -> Departure | None:
+def known_difference(one: Difference) -> KnownDifference | None:
     """The entry that explains a difference, if one does."""
-    return next((known for known in DEPARTURES if known.explains(one)), None)
+    return next((known for known in KNOWN_DIFFERENCES if known.explains(one)), None)

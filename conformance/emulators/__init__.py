@@ -1,0 +1,1 @@
+"""The same scripts on other emulators of Kafka: how many each passes."""

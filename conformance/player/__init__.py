@@ -1,0 +1,1 @@
+"""The language of scripts, and their player: it speaks the binary protocol to any broker."""
