@@ -70,7 +70,7 @@ with of_groups as (
         last_value(case when not coalesce(quiet_ms <= 60000, false) then number end ignore nulls) over (
             partition by run_id, group_id order by began.at_ms, source, node, began.seq) as chain
     from numbered
-), told as (
+), listed as (
     -- A source that says who owned what, but not what moved.
     select *, case when done.moved is null or done.regained is null then list_transform(done.owned_after, lambda x: {
             now: x.member_id, was: list_filter(done.owned_before, lambda y: y.topic = x.topic
@@ -111,7 +111,7 @@ from (select *,
               as moved,
           coalesce(done.regained, len(list_filter(hands, lambda x: not coalesce(list_contains(now_in, x.was), false))))
               as regained
-      from told)
+      from listed)
 """
 
 OWNERSHIP = """
@@ -206,13 +206,13 @@ with lives as (
         partition by run_id, group_id, topic, "partition" order by from_ms, to_ms, owner, from_seq
         rows between unbounded preceding and 1 preceding) as furthest
     from closed
-), told as (
+), listed as (
     select run_id, topic, partition_count, at_ms, event = 'topic_written' as outside,
         bool_or(event = 'topic_written') over (partition by run_id, topic) as known
     from events where event in ('topic_created', 'topic_grown', 'topic_written')
 ), logs as (
     select run_id, topic, "partition", min(at_ms) as since_ms
-    from (select *, unnest(range(partition_count)) as "partition" from told where outside or not known) group by all
+    from (select *, unnest(range(partition_count)) as "partition" from listed where outside or not known) group by all
 ), wanted as (
     select run_id, group_id, topic, "partition", greatest(wanted_ms, since_ms) as since_ms
     from (select run_id, group_id, topic, min(at_ms) as wanted_ms

@@ -81,7 +81,7 @@ def grown(spark: SparkSession, journals: Path, out: Path, wanted: int) -> int:
 
 
 def must_be_the_same(events: DataFrame) -> None:
-    """Whoever gives other rows does other work, and there is nothing to compare."""
+    """A side with other rows does other work, and there is nothing to compare."""
     connection = duckdb.connect()
     connection.register("events", events.toArrow())
     for name, (make, query) in MADE.items():

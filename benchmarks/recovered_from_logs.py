@@ -99,7 +99,7 @@ def run(name: str, scenario: Scenario, seed: int | None = None, *, requests: boo
             emitted.append(EmittedEvent(int(actor.name.rpartition("-")[2]), event, BASE_MS + now))
 
     lab = Lab(scenario, seed, listeners=[on_event])
-    # Nobody asks for them, and they would pile up.
+    # They are not needed, and they would pile up.
     lab.world.listeners.append(lambda *_: lab.ownership.closed_gaps.clear())
     recorder = _Recorder()
     for node in lab.cluster.nodes if requests else ():

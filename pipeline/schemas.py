@@ -2,7 +2,7 @@
 
 A column's comment is in its metadata, so it travels into Parquet. Instants end in ``_at_ms`` (``at_ms`` itself, too):
 ms since 1970, or since the start of a simulation; only those of one run can be compared. Lengths end in ``_ms``. An
-interval is half open: from its first instant up to, and not including, its last one. Whatever a source cannot tell is
+interval is half open: from its first instant up to, and not including, its last one. What a source does not contain is
 null. Words are Kafka's: states are ``Empty``, ``PreparingRebalance``, ``CompletingRebalance``, ``Stable``, ``Dead``,
 errors are names such as ``ILLEGAL_GENERATION``, requests are ``JOIN_GROUP`` and so on, as in Kafka's request log.
 """
@@ -25,7 +25,7 @@ EXACT: Final = "exact"
 INFERRED: Final = "inferred"
 """Confidence: concluded from other rows; likely, and perhaps some ms off."""
 UNKNOWN: Final = "unknown"
-"""Confidence: the source is known not to tell what this row would need."""
+"""Confidence: the source lacks what this row would need."""
 
 BROKER_LOG: Final = "broker-log"
 REQUEST_LOG: Final = "request-log"

@@ -61,7 +61,7 @@ class Problem:
         return names
 
     def fresh(self) -> dict[str, MemberSubscription]:
-        """Everybody joins and nobody held anything."""
+        """All members join, and none owned a partition before."""
         return {m: _through_the_wire(self.wanted(number), None, (), -1) for number, m in enumerate(self.member_ids)}
 
     def after_leaving(self, assignor: str, before: Assignments) -> dict[str, MemberSubscription]:

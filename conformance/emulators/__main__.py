@@ -208,7 +208,7 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="Play the scripts against other emulators.")
     parser.add_argument("--only", default="", help="only scripts whose subject and name contain this")
-    parser.add_argument("--verbose", action="store_true", help="tell the first difference of each script")
+    parser.add_argument("--verbose", action="store_true", help="print the first difference of each script")
     given = parser.parse_args()
     asyncio.run(run(given.only, given.verbose))
 

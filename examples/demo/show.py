@@ -34,7 +34,7 @@ STATE_COLOURS = {
     "Empty": "dim",
 }
 SMALL_FACTS = (GroupCreated, GroupStateChanged, LeaderChanged, MemberIdHandedOut, OffsetsCommitted)
-"""Events that would drown the others; the picture below shows them anyway."""
+"""Events that would drown the others; the table below shows them anyway."""
 
 UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 SAME_TWICE = re.compile(r"\b([a-z]+-\d+) \(\1\)")
@@ -63,7 +63,7 @@ def in_short(event: Event) -> str:
 
 
 class Screen:
-    """Prints events, and on a terminal keeps a picture of the groups below them."""
+    """Prints events, and on a terminal keeps a table of the groups below them."""
 
     def __init__(self, console: Console, partitions: int) -> None:
         self.console = console
@@ -119,7 +119,7 @@ class Screen:
     def colour(self, name: str) -> str:
         return self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
 
-    # --- the picture
+    # --- the table of groups
 
     def draw(self, groups: list[dict[str, Any]]) -> None:
         """Show how the groups stand."""
@@ -128,7 +128,7 @@ class Screen:
             self._live.update(self._draw())
 
     def settle(self) -> None:
-        """Print the picture for good, at the end of a scene."""
+        """Print the table for good at the end of a scene."""
         self.console.print(self._draw())
 
     def _draw(self) -> RenderableType:

@@ -36,7 +36,7 @@ def _check_folder(given: Path, folder: Path) -> None:
     if not there.is_dir():
         raise BadOption(f"--out {given}: {there} is not a folder; give another one")
     try:
-        # Rights do not tell all: a file system may be full, or read-only, or none for files at all.
+        # Permissions are not everything: a file system may be full, or read-only, or none for files at all.
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as problem:

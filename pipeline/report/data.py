@@ -128,7 +128,7 @@ class GroupReport:
     pauses: Sequence[Row] = ()
     """By consumer: ``owner, pauses, stopped_ms, longest_ms, incremental``; the longest sum first."""
     lag: Sequence[tuple[int, int]] = ()
-    """Instant, lag of all partitions as far as commits tell."""
+    """Instant, lag of all partitions as far as commits show it."""
     balance: Sequence[Row] = ()
     requests: Sequence[Row] = ()
     counts: Row = field(default_factory=dict)

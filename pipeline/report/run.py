@@ -60,7 +60,7 @@ def make_report(
     title: str = TITLE,
     on_step: OnStep = lambda _: None,
 ) -> Report:
-    """Everything: tables and page below ``out``. ``tell`` is called with each step.
+    """Everything: tables and page below ``out``. ``on_step`` is called with the name of each step.
 
     Raises :class:`rejoin.pipeline.reading.inputs.NoInput` where there is nothing to read or nothing about groups in it.
     """

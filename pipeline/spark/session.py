@@ -142,7 +142,7 @@ def log_file() -> Path:
 
 
 def trouble(what: str, problem: BaseException) -> SparkTrouble:
-    """What to tell a user of an error of Spark's: its first line, and where the rest is. The log file is kept."""
+    """The message for an error of Spark: its first line, and where the rest is. The log file is kept."""
     global _folder  # noqa: PLW0602
     log = log_file()
     assert _folder is not None

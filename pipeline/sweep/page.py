@@ -129,7 +129,7 @@ def chart(axis: Axis, column: str, chosen: list[list[float]], top: float) -> str
 def _value(column: str, values: list[float], middle: float, y: Any, name: str) -> str:
     spread = spread_of(values)
     every = -(-len(values) // DOTS)
-    # Side by side in the order of the runs: the same picture each time, and equal values do not hide one another.
+    # Side by side in the order of the runs: the same plot each time, and equal values do not hide one another.
     dots = "".join(
         f"M{round(middle - 24 + 48 * ((n * 0.618034) % 1), 1)} {y(value)}h0" for n, value in enumerate(values[::every])
     )

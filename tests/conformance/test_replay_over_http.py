@@ -15,7 +15,7 @@ logs.configure("critical")
 
 EVERY: Final = 6
 NAMES_ITS_PORT: Final = {"FindCoordinator", "Metadata"}
-"""Answers that tell the port, which is another one each time."""
+"""Answers with the port, which differs each time."""
 
 
 def fit(path: Path) -> bool:

@@ -30,7 +30,7 @@ UUID: Final = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 class Membership:
-    """Who belongs to a group and who leads it, as far as lines tell, and the events that tell of it."""
+    """The members and the leader of a group, as far as the lines show them, and the events of both."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id

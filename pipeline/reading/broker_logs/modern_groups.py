@@ -14,7 +14,7 @@ from rejoin.pipeline.reading.broker_logs.statements import Statement
 
 
 class ModernGroups(Membership):
-    """What lines about consumer, share and streams groups tell of their members and epochs."""
+    """Members and epochs of consumer, share and streams groups, from the lines about them."""
 
     _generation: int | None
     _trigger: dict[str, Any] | None

@@ -12,7 +12,7 @@ from typing import Final
 from rejoin.journal.kafka_logs.reasons import CLIENT_REASON, NOT_PROVIDED, REASONS
 
 UNKNOWN: Final = "unknown"
-"""The class of a cause that a log does not tell."""
+"""The class of a cause that the log does not have."""
 
 _NO_REASONS: Final = (NOT_PROVIDED, "null", "")
 

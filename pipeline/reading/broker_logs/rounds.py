@@ -1,4 +1,4 @@
-"""The generations of a group as its requests tell them: who joined, who synced, who was given what."""
+"""The generations of a group, from its requests: the members, their SyncGroups and their assignments."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SourcedExchange(NamedTuple):
 
 @dataclass(slots=True)
 class Round:
-    """One generation, as far as requests tell it."""
+    """One generation, as far as its requests show it."""
 
     generation: int
     joins: dict[str, tuple[LoggedMember, SourcedExchange]] = field(default_factory=dict)
@@ -210,7 +210,7 @@ def _sync(rounds: list[Round], asked: SourcedExchange) -> None:
         current.assigned = asked
         current.given = {each: given.get(each, ()) for each in current.members}
     elif current.assigned is None:
-        # The leader's own request is in no file that was read: followers tell at least their part.
+        # The leader's own request is in none of the files; the followers' requests have at least their own parts.
         current.given.setdefault(member, decoded_assignment(exchange.response.get("assignment")))
 
 

@@ -13,7 +13,7 @@ from rejoin.protocol.types import Bytes, GroupId, GroupInstanceId, In, Int32, Me
 
 
 class JoinGroupRequestProtocol(Struct):
-    """An assignor the member could use, with what it would tell the leader."""
+    """An assignor that the member supports, with its metadata for the leader."""
 
     name: str
     metadata: SubscriptionBytes

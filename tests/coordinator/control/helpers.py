@@ -1,4 +1,4 @@
-"""Someone who talks to a controlled node as a consumer does, and as a test does."""
+"""A client of a controlled node, with the requests of consumers and those of tests."""
 
 from __future__ import annotations
 

@@ -113,9 +113,9 @@ class Scene:
     """A group in some state, of a leader, a follower and a static member, and what requests need to know of them."""
 
     driven: DrivenNode
-    leader: str = "nobody-1"
-    follower: str = "nobody-2"
-    static: str = "nobody-3"
+    leader: str = "unknown-1"
+    follower: str = "unknown-2"
+    static: str = "unknown-3"
     pending: str = ""
 
     @property
@@ -124,7 +124,7 @@ class Scene:
         return self.driven.group.generation
 
     def join_again(self, member_ids: list[str]) -> None:
-        """The first comes with another subscription, so that there is a rebalance whoever it is."""
+        """The first comes with another subscription, so that there is a rebalance for each member."""
         for number, member_id in enumerate(member_ids):
             listed = protocols("range") if number else CHANGED
             self.driven.send(join(member_id=member_id, protocols=listed), 9)
@@ -343,7 +343,7 @@ def test_a_static_member_of_a_group_without_members_is_an_error() -> None:
 # --- what comes before a group is looked at
 
 ADMISSION = """
-request        versions | inactive nobody's loading elsewhere denied
+request        versions | inactive no-group loading elsewhere denied
 
 join             0 9    | 15       24       14      16        30
 join, bad session 0 9   | 15       24       26      26        30
@@ -360,7 +360,7 @@ describe         0 5    | 15       0        14      16        30
 delete group     0 2    | 15       69       14      16        30
 list             0 5    | 15       0        14      0         0
 """
-"""``nobody's``: the empty group id. ``inactive``: the node knows no cluster yet. It has no topics then, so a commit is
+"""``no-group``: the empty group id. ``inactive``: the node knows no cluster yet. It has no topics then, so a commit is
 not even asked of the coordinator."""
 
 OUTSIDE_REQUESTS: dict[str, Callable[[str, int], Request]] = {
@@ -399,7 +399,7 @@ def desk_that_is(state: str) -> DrivenNode:
 
 
 def admissions() -> Iterator[Any]:
-    states = ("inactive", "nobody's", "loading", "elsewhere", "denied")
+    states = ("inactive", "no-group", "loading", "elsewhere", "denied")
     for line in ADMISSION.strip().splitlines()[1:]:
         if line:
             asked, answers = line.split("|")
@@ -412,7 +412,7 @@ def admissions() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("name", "version", "state", "error"), list(admissions()))
 def test_a_request_that_is_not_let_in(name: str, version: int, state: str, error: int) -> None:
-    group_id = "" if state == "nobody's" else GROUP
+    group_id = "" if state == "no-group" else GROUP
     answer = desk_that_is(state).ask(OUTSIDE_REQUESTS[name](group_id, version), version)
     assert fetch_error(answer) == error
 
@@ -437,9 +437,9 @@ def test_an_inactive_coordinator_refuses_commits() -> None:
 @pytest.mark.parametrize(
     ("checks", "error"),
     [
-        ("denied inactive nobody's session loading", ErrorCode.GROUP_AUTHORIZATION_FAILED),
-        ("inactive nobody's session", ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        ("nobody's session loading", ErrorCode.INVALID_GROUP_ID),
+        ("denied inactive no-group session loading", ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        ("inactive no-group session", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        ("no-group session loading", ErrorCode.INVALID_GROUP_ID),
         ("session loading", ErrorCode.INVALID_SESSION_TIMEOUT),
         ("loading", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
         ("", ErrorCode.UNKNOWN_MEMBER_ID),
@@ -454,7 +454,7 @@ def test_the_checks_of_a_join_have_an_order(checks: str, error: ErrorCode) -> No
         driven.logs.holds_reads = True
         driven.elect()
     request = join(
-        group_id="" if "nobody's" in checks else GROUP,
+        group_id="" if "no-group" in checks else GROUP,
         member_id="m-1",
         session_timeout_ms=1 if "session" in checks else 10_000,
     )
@@ -464,7 +464,7 @@ def test_the_checks_of_a_join_have_an_order(checks: str, error: ErrorCode) -> No
 # --- the answers of a JoinGroup that fails
 
 ECHOES = """
-the request's own id    | inactive nobody's session
+the request's own id    | inactive no-group session
 an empty id             | loading elsewhere denied
 """
 
@@ -477,7 +477,7 @@ an empty id             | loading elsewhere denied
 def test_a_join_that_is_not_let_in_says_nothing_of_a_generation(state: str, echoed: bool, version: int) -> None:
     request = join(
         version,
-        group_id="" if state == "nobody's" else GROUP,
+        group_id="" if state == "no-group" else GROUP,
         member_id="m-1",
         session_timeout_ms=1 if state == "session" else 10_000,
     )

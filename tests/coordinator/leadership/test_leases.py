@@ -390,6 +390,6 @@ def test_what_was_seen_of_others_runs_out_unless_it_is_seen_again() -> None:
     assert [node.is_alive for node in leases.view_at(2_000).nodes] == [True, False]
     known = leases.cluster(mine, view, leases.view_age_ms(2_000))
     assert known.leaders == {}
-    assert [broker.node_id for broker in known.brokers] == [1, 2], "it may be there, with nobody to say so"
+    assert [broker.node_id for broker in known.brokers] == [1, 2], "it may be alive, with no way to show it"
     assert leases.next_expiry(2_000) is None
     assert leases.view_at(9_000).leases[1].ms_left is None, "a released lease does not expire"

@@ -84,7 +84,7 @@ class HttpAnswer:
 
 
 class Harness:
-    """A running node and someone who talks to it."""
+    """A running node and its client."""
 
     def __init__(self, app: App, clock: ManualClock, log: FaultyLog, session: aiohttp.ClientSession) -> None:
         self.app = app

@@ -263,7 +263,7 @@ async def test_a_log_that_is_closed_while_the_server_is_down_does_not_wait_for_i
     log = one.log
     assert isinstance(log, PostgresLog)
     await log.close(patience_s=0.1)
-    assert not end.done(), "nobody knows"
+    assert not end.done(), "its end is unknown"
 
 
 async def test_a_server_that_takes_no_writes_fails_appends_until_it_does(one: Postgres) -> None:

@@ -1,4 +1,4 @@
-"""Findings from brokers' logs against those from the journal of the same run: a log tells less, and never the contrary.
+"""Findings from brokers' logs against those from the journal of the same run: a log shows less, and never the contrary.
 
 Scenarios of the gallery are played, and what their coordinators did is written down as brokers of four versions log it.
 """

@@ -22,7 +22,7 @@ logs.configure("critical")
 
 
 class RunningService:
-    """A running service. Its clock stands still, so it has nothing to tell but what it is given."""
+    """A running service. Its clock stands still, so it emits only the events that it is given."""
 
     def __init__(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         self.app = app
@@ -41,7 +41,7 @@ class RunningService:
         return str(self.app.publisher.stream["run_id"])
 
     def publish(self, events: Iterable[tuple[Event, int]]) -> None:
-        """Tell events, each with its instant."""
+        """Emit events, each with its instant."""
         emitted = list(events)
 
         def close_feed() -> None:

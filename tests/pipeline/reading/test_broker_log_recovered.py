@@ -1,4 +1,4 @@
-"""How much of what really happened comes back from the logs of each version: simulated runs tell the truth."""
+"""How much of a simulated run can be recovered from the logs of each version."""
 
 from __future__ import annotations
 

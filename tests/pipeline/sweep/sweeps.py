@@ -36,7 +36,7 @@ parameters:
 seeds: 4
 """
 SAME = ("runs.csv", "runs.json", "settings.csv")
-"""Files that do not tell where and how long a run was played."""
+"""Files that do not depend on where and how long a run was played."""
 
 
 def grid(text: str = GRID) -> Grid:

@@ -314,7 +314,7 @@ SCENES["died"] = [
     coordinator(30_000, "member_removed", member_id="a-id", cause="session-expiry", state="Stable"),
     consumer("a", 40_000, "join_sent", member_id="", owned=[]),
     consumer("a", 41_000, "partitions_assigned", 0, member_id="a-id-2"),
-    # This one was never missed by a coordinator that anybody heard of.
+    # No coordinator in the input missed this one.
     consumer("b", 100, "partitions_assigned", 2, group_id="unheard"),
     consumer("b", 9_000, "join_sent", member_id="", owned=[], group_id="unheard"),
 ]

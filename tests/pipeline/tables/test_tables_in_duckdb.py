@@ -203,19 +203,19 @@ def test_records(scenes: Any, duck: duckdb.DuckDBPyConnection) -> None:
 def journals(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DataFrame:
     """Simulations; and the same as a service's journals without any of its consumers', and as those of real consumers.
 
-    Real ones have a process each, and many of them do not get to tell how they ended.
+    Real ones have a process each, and many of them end without an event.
     """
     folder = tmp_path_factory.mktemp("journals")
     for seed in range(4, 14):
         play_one(folder, seed)
     simulated = sort_out(parse(read_lines(spark, find([str(folder)])))).events.persist()
 
-    def told_by(source: str | Column, name: str) -> DataFrame:
+    def known_from(source: str | Column, name: str) -> DataFrame:
         return simulated.withColumn("source", fn.lit(source)).withColumn("run_id", fn.concat(fn.lit(name), "run_id"))
 
     consumers = fn.col("event").isin(*INCARNATION_EVENTS)
-    without = told_by("coordinator", "without-").where(~consumers)
-    real = told_by(fn.when(consumers, "client").otherwise("coordinator"), "real-")
+    without = known_from("coordinator", "without-").where(~consumers)
+    real = known_from(fn.when(consumers, "client").otherwise("coordinator"), "real-")
     # One process has one stream; a simulation writes starts and crashes into another one.
     one_stream = fn.col("at_ms") * 100_000 + fn.col("seq") * 2 + fn.col("event").startswith("consumer_").cast("long")
     real = real.withColumn("seq", one_stream).withColumn(

@@ -109,7 +109,7 @@ class JoinRequests:
                 self._add(group, join, new_id)
 
     def _hand_out_id(self, group: ClassicGroup, join: JoinAttempt, new_id: str) -> None:
-        """Have a dynamic member come back with its id. One that never does leaves no ghost (KIP-394)."""
+        """Have a dynamic member come back with its id. A client that never does leaves no member behind (KIP-394)."""
         request = join.request
         group.pending_join[new_id] = None
         key = session_timer(group.partition, group.group_id, new_id)
@@ -127,7 +127,7 @@ class JoinRequests:
         self._refuse(join, ErrorCode.MEMBER_ID_REQUIRED, new_id)
 
     def _join_new_static(self, group: ClassicGroup, join: JoinAttempt, new_id: str, instance_id: str) -> None:
-        # Kafka: no MEMBER_ID_REQUIRED for static members; their instance id tells a retry from a newcomer.
+        # Kafka: no MEMBER_ID_REQUIRED for static members; their instance id identifies a retry.
         old_id = group.static_members.get(instance_id)
         if old_id is None:
             self._add(group, join, new_id)
