@@ -111,7 +111,9 @@ class Settings(BaseModel):
 DEFAULTS: Final = Settings()
 
 VARIABLE_PREFIX: Final = "REJOIN_"
-_OTHER_VARIABLES: Final = frozenset({"REJOIN_STORE", "REJOIN_RUN_ID", "REJOIN_SPARK_MASTER", "REJOIN_SPARK_MEMORY"})
+_OTHER_VARIABLES: Final = frozenset(
+    {"REJOIN_STORE", "REJOIN_CONTROL_TOKEN", "REJOIN_RUN_ID", "REJOIN_SPARK_MASTER", "REJOIN_SPARK_MEMORY"}
+)
 """Variables that are not settings, so that none of them is reported as misspelt."""
 _MISSPELT: Final = 0.85
 """How similar a variable must be to a setting's to be reported as misspelt. Others are ignored."""

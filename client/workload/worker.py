@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import structlog
 
@@ -31,12 +31,11 @@ from rejoin.client.driver import ConsumerRuntime
 from rejoin.client.logs import log_event
 from rejoin.client.records import Records
 from rejoin.client.transports.http import HttpTransport
+from rejoin.client.workload.commit_mode import CommitMode
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.base import Event
 from rejoin.journal.writer import JournalWriter
 from rejoin.protocol.types import TopicPartition
-
-CommitMode: TypeAlias = Literal["auto", "sync", "async", "none"]
 
 POLL_MS: Final = 500
 PAUSE_MS: Final = 10_000

@@ -7,7 +7,7 @@ what is misspelt or of the wrong type, and what begins with a dash.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
@@ -15,12 +15,9 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
-def plain_options(
-    function: Callable[..., int], given: Sequence[str], short: Mapping[str, str]
-) -> dict[str, Any] | None:
-    """The keyword arguments for ``function``, or None where a parser must read the options. ``short`` has aliases."""
-    types = get_type_hints(function)
-    del types["return"]
+def plain_options(options: type, given: Sequence[str], short: Mapping[str, str]) -> dict[str, Any] | None:
+    """The fields that ``options`` is made with, or None where a parser must read the options. ``short`` has aliases."""
+    types = get_type_hints(options)
     found: dict[str, Any] = {}
     rest = iter(given)
     for option in rest:

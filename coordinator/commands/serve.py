@@ -1,4 +1,4 @@
-"""The command ``rejoin serve``: its options, and the process that runs a node."""
+"""The process that ``rejoin serve`` is: it checks the options, and runs a node."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-import orjson
 import structlog
 
+from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import WrongSetting, settings_from
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import (
-    HOST,
-    PORT,
     App,
     ControlOptions,
     InitialTopic,
@@ -28,8 +26,6 @@ from rejoin.coordinator.service.app import (
     calm_collector,
 )
 from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
-from rejoin.coordinator.service.http.server import MAX_BODY_BYTES
-from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.journal.segments import JournalError
 from rejoin.protocol.units import size_bytes
@@ -38,9 +34,8 @@ _SETTLED_SECONDS: Final = 1.0
 
 HIGHEST_PORT: Final = 65_535
 STORE_VARIABLE: Final = "REJOIN_STORE"
-
-SHORT: Final = {"-c": "config"}
-"""Short names of options."""
+TOKEN_VARIABLE: Final = "REJOIN_CONTROL_TOKEN"
+_LONGEST_TOKEN: Final = 4_096
 
 
 def topic_from(text: str) -> InitialTopic:
@@ -69,110 +64,78 @@ def _most_bytes(text: str) -> int:
     return size
 
 
-def _control_from(control: bool, token: str | None, clock: str) -> ControlOptions | None:
-    if control:
-        return ControlOptions(token, clock)
-    if token is not None:
-        raise WrongSetting("--control-token: there is nothing to protect without --control")
-    if clock != "real":
-        raise WrongSetting(f"--clock {clock}: expected --control too, as nothing else can drive it")
+def _control_from(given: ServeOptions) -> ControlOptions | None:
+    if given.control:
+        return ControlOptions(_token_from(given), given.clock)
+    for name, value in (("--control-token", given.control_token), ("--control-token-file", given.control_token_file)):
+        if value is not None:
+            raise WrongSetting(f"{name}: there is nothing to protect without --control")
+    if given.clock != "real":
+        raise WrongSetting(f"--clock {given.clock}: expected --control too, as nothing else can drive it")
     return None
 
 
-def run(
-    *,
-    host: str = HOST,
-    port: int = PORT,
-    advertised_host: str | None = None,
-    journal: str | None = None,
-    data: str | None = None,
-    store: str | None = None,
-    config: tuple[str, ...] = (),
-    topic: tuple[str, ...] = (),
-    log_level: Literal["debug", "info", "warning", "error", "critical"] = "info",
-    port_file: Path | None = None,
-    max_body_bytes: str = str(MAX_BODY_BYTES),
-    control: bool = False,
-    control_token: str | None = None,
-    clock: str = "real",
-) -> int:
-    """Run a coordinator node until SIGTERM or SIGINT.
-
-    Parameters
-    ----------
-    host
-        Address to listen on.
-    port
-        Port to listen on; 0 picks a free one.
-    advertised_host
-        Host that clients connect to. The default is --host, or this machine's name if that is every address.
-    journal
-        Directory for the journal: every event, one line of JSON each.
-    data
-        Directory for groups, offsets and topics. Without it they are lost when the process ends.
-    store
-        Database that several nodes share, as postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Each node leads some of
-        the groups and needs its own id: -c broker.id=NUMBER. The variable REJOIN_STORE does the same and keeps the
-        password off the command line.
-    config
-        A setting by Kafka's name, as NAME=VALUE; may be given several times. Wins over the environment, where
-        group.max.size is REJOIN_GROUP_MAX_SIZE.
-    topic
-        A topic to create at startup, as NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND; may be given several
-        times.
-    log_level
-        The least severe level to log. At debug, each request is one line.
-    port_file
-        File to write the port to once the service listens.
-    max_body_bytes
-        Largest request body to accept, in bytes or as 64MiB.
-    control
-        Serve the control API under /control, for tests: faults, waiting, the clock, recordings.
-    control_token
-        Token that the control API requires as Authorization: Bearer TOKEN. Required unless --host is loopback.
-    clock
-        With --control: real; virtual, which moves only on request; or fast:SPEED, as in fast:60.
-    """
-    logs.configure(log_level)
+def _token_from(given: ServeOptions) -> str | None:
+    """The token of the control API. Options win over the environment."""
+    if given.control_token_file is None:
+        return os.environ.get(TOKEN_VARIABLE) if given.control_token is None else given.control_token
+    if given.control_token is not None:
+        raise WrongSetting("--control-token-file: expected that or --control-token, not both")
     try:
-        if not 0 <= port <= HIGHEST_PORT:
-            raise WrongSetting(f"--port {port}: expected 0 to {HIGHEST_PORT}")
-        for name, folder in (("--journal", journal), ("--data", data)):
-            # As a path it would be this directory, and a variable that is not set is not meant so.
-            if folder == "":
-                raise WrongSetting(f"{name} '': expected the name of a directory, as . for this one")
-        if store == "":
-            raise WrongSetting("--store '': expected the address of a database, as postgresql://HOST/DATABASE")
-        if port_file is not None:
-            check_writable("--port-file", port_file)
-        other = "--store" if store else f"{STORE_VARIABLE} in the environment"
-        store = store or os.environ.get(STORE_VARIABLE)
-        if store is not None and data is not None:
-            raise WrongSetting(f"--data {data}: expected that or {other}, not both")
-        options = Options(
-            settings=settings_from(config, os.environ),
-            host=host,
-            port=port,
-            advertised_host=advertised_host,
-            journal=None if journal is None else Path(journal),
-            data=None if data is None else Path(data),
-            store=store,
-            topics=tuple(topic_from(text) for text in topic),
-            max_body_bytes=_most_bytes(max_body_bytes),
-            control=_control_from(control, control_token, clock),
-        )
+        with given.control_token_file.open(encoding="utf-8") as file:
+            return file.readline(_LONGEST_TOKEN).strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise WrongSetting(
+            f"--control-token-file {given.control_token_file}: {getattr(problem, 'strerror', None) or 'not text'}; "
+            "expected a file with the token on its first line"
+        ) from None
+
+
+def run(given: ServeOptions) -> int:
+    """Run a node until SIGTERM or SIGINT, and return the exit code."""
+    logs.configure(given.log_level)
+    try:
+        options = options_from(given)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(options, port_file))
+            runner.run(_serve(options, given.port_file))
     except (WrongSetting, StartFailed, StoreProblem, JournalError, FileNotWritten, OSError) as problem:
         print(f"rejoin: {problem}", file=sys.stderr)
         return 2
     return 0
 
 
-def print_journal_schema() -> int:
-    """Print the JSON Schema of the journal's rows."""
-    sys.stdout.buffer.write(orjson.dumps(journal_schema().json_schema(), option=orjson.OPT_INDENT_2) + b"\n")
-    return 0
+def options_from(given: ServeOptions) -> Options:
+    """How the node runs, by command line and environment. Raises :class:`WrongSetting`."""
+    if not 0 <= given.port <= HIGHEST_PORT:
+        raise WrongSetting(f"--port {given.port}: expected 0 to {HIGHEST_PORT}")
+    for name, folder in (("--journal", given.journal), ("--data", given.data)):
+        # As a path it would be this directory, and a variable that is not set is not meant so.
+        if folder == "":
+            raise WrongSetting(f"{name} '': expected the name of a directory, as . for this one")
+    if given.port_file is not None:
+        check_writable("--port-file", given.port_file)
+    return Options(
+        settings=settings_from(given.config, os.environ),
+        host=given.host,
+        port=given.port,
+        advertised_host=given.advertised_host,
+        journal=None if given.journal is None else Path(given.journal),
+        data=None if given.data is None else Path(given.data),
+        store=_store_from(given),
+        topics=tuple(topic_from(text) for text in given.topic),
+        max_body_bytes=_most_bytes(given.max_body_bytes),
+        control=_control_from(given),
+    )
+
+
+def _store_from(given: ServeOptions) -> str | None:
+    if given.store == "":
+        raise WrongSetting("--store '': expected the address of a database, as postgresql://HOST/DATABASE")
+    store = given.store or os.environ.get(STORE_VARIABLE)
+    if store is not None and given.data is not None:
+        other = "--store" if given.store else f"{STORE_VARIABLE} in the environment"
+        raise WrongSetting(f"--data {given.data}: expected that or {other}, not both")
+    return store
 
 
 async def _serve(options: Options, port_file: Path | None) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
@@ -19,8 +19,9 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.service.clock import Clock, SystemClock
+from rejoin.coordinator.service.defaults import BODY_SECONDS, HOST, MAX_BODY_BYTES, PORT
 from rejoin.coordinator.service.driver import Runtime
-from rejoin.coordinator.service.http.server import BODY_SECONDS, MAX_BODY_BYTES, Service
+from rejoin.coordinator.service.http.server import Service
 from rejoin.coordinator.service.http.views import Views
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
@@ -40,9 +41,6 @@ from rejoin.protocol.registry import CREATE_TOPICS
 if TYPE_CHECKING:
     from rejoin.coordinator.control.control import Control
     from rejoin.coordinator.service.http.control import ControlRoutes
-
-HOST: Final = "127.0.0.1"
-PORT: Final = 9095
 
 
 class StartFailed(Exception):

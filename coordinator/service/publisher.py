@@ -16,18 +16,11 @@ from rejoin.coordinator.service.logs import LEVELS, level_of, shortened
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.storage.log_throttle import LogThrottle, counted
 from rejoin.journal.envelope import RowEncoder
-from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
-from rejoin.journal.schema import JournalSchema, events_in
 from rejoin.journal.writer import JournalWriter
 
 FLUSH_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 1.0
-
-
-def journal_schema() -> JournalSchema:
-    """The rows that a coordinator writes."""
-    return JournalSchema(events_in(events))
 
 
 class Publisher:

@@ -68,7 +68,9 @@ COMMANDS: Final = {
     ),
     "transcript": Command("transcript.commands:app", "Play transcripts against a fresh node.", "Inspect"),
     "journal-schema": Command(
-        "coordinator.commands.serve:print_journal_schema", "Print the JSON Schema of the journal's rows.", "Inspect"
+        "coordinator.commands.journal_schema:print_journal_schema",
+        "Print the JSON Schema of the journal's rows.",
+        "Inspect",
     ),
 }
 """Each subcommand, in the order in which the help shows them."""
@@ -133,9 +135,13 @@ def _serve(given: Sequence[str]) -> int | None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     with _loading("rich"):
         from rejoin.coordinator.commands.plain_options import plain_options  # noqa: PLC0415
-        from rejoin.coordinator.commands.serve import SHORT, run  # noqa: PLC0415
-    options = plain_options(run, given, SHORT)
-    return None if options is None else run(**options)
+        from rejoin.coordinator.commands.serve_options import SHORT, ServeOptions  # noqa: PLC0415
+
+        options = plain_options(ServeOptions, given, SHORT)
+        if options is None:
+            return None
+        from rejoin.coordinator.commands.serve import run  # noqa: PLC0415
+    return run(ServeOptions(**options))
 
 
 @contextmanager
@@ -153,6 +159,9 @@ def _loading(*hidden: str) -> Iterator[None]:
     finally:
         for name in absent:
             del modules[name]
+        # Makes all that was imported old, so that the next young collection does not look through it.
+        gc.freeze()
+        gc.unfreeze()
         gc.enable()
 
 

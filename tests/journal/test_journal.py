@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rejoin.coordinator.service.publisher import journal_schema
+from rejoin.coordinator.commands.journal_schema import journal_schema
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import (

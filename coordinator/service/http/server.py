@@ -21,6 +21,7 @@ from aiohttp import web
 
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending_reply import NoReply, PendingReply
+from rejoin.coordinator.service.defaults import BODY_SECONDS, MAX_BODY_BYTES
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.cluster_views import resign
 from rejoin.coordinator.service.http.problems import Problem, one_error
@@ -42,10 +43,6 @@ from rejoin.coordinator.service.metrics import Metrics
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
 
-MAX_BODY_BYTES: Final = 104_857_600
-"""Largest body taken, Kafka's ``socket.request.max.bytes``."""
-
-BODY_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 600.0
 _LINGER_SECONDS: Final = 2.0
 _BACKLOG: Final = 4_096

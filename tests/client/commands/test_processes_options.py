@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.client.commands.consume import _without_processes
+from rejoin.client.commands.consumer_processes import _without_processes
 from rejoin.journal.writer import JournalWriter
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from cyclopts import App
 
 from rejoin.coordinator.commands.plain_options import plain_options
-from rejoin.coordinator.commands.serve import SHORT
+from rejoin.coordinator.commands.serve_options import SHORT, ServeOptions
 from rejoin.coordinator.commands.serve_parser import run
 
 PLAIN = [
@@ -24,6 +24,7 @@ PLAIN = [
     "--log-level debug",
     "--port-file /tmp/port --max-body-bytes 12",
     "--control --control-token secret --clock fast:60",
+    "--control --control-token-file secret",
 ]
 OTHERS = [
     "--help",
@@ -45,28 +46,36 @@ OTHERS = [
 ]
 
 
-def parsed(given: list[str]) -> dict[str, Any]:
+def parsed(given: list[str]) -> ServeOptions:
     app = App()
     app.default(run)
     _, bound, _ = app.parse_args(given, exit_on_error=False)
-    return dict(bound.arguments)
+    options = bound.arguments.get("options", ServeOptions())
+    assert isinstance(options, ServeOptions)
+    return options
+
+
+def plain(line: str) -> dict[str, Any] | None:
+    return plain_options(ServeOptions, line.split(), SHORT)
 
 
 @pytest.mark.parametrize("line", PLAIN)
 def test_plain_options_are_read_as_the_parser_reads_them(line: str) -> None:
-    assert plain_options(run, line.split(), SHORT) == parsed(line.split())
+    options = plain(line)
+    assert options is not None
+    assert ServeOptions(**options) == parsed(line.split())
 
 
 def test_every_option_is_read() -> None:
-    tried = {name for line in PLAIN for name in plain_options(run, line.split(), SHORT) or ()}
-    assert tried == inspect.signature(run).parameters.keys()
+    tried = {name for line in PLAIN for name in plain(line) or ()}
+    assert tried == {field.name for field in fields(ServeOptions)}
 
 
-def test_types_are_those_of_the_signature() -> None:
-    options = plain_options(run, ["--port", "7", "--port-file", "p", "--topic", "t:1"], SHORT)
+def test_types_are_those_of_the_fields() -> None:
+    options = plain("--port 7 --port-file p --topic t:1")
     assert options == {"port": 7, "port_file": Path("p"), "topic": ("t:1",)}
 
 
 @pytest.mark.parametrize("line", OTHERS)
 def test_the_parser_reads_everything_else(line: str) -> None:
-    assert plain_options(run, line.split(), SHORT) is None
+    assert plain(line) is None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rejoin.__main__ import main
+from rejoin.coordinator.commands.serve import options_from
+from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App, ControlOptions, Options, StartFailed
 from tests.coordinator.control.conftest import Start
@@ -115,6 +118,10 @@ async def test_a_body_that_is_no_json_object_is_refused(
     [
         (["--clock", "virtual"], "--clock virtual: expected --control too"),
         (["--control-token", "x"], "--control-token: there is nothing to protect without --control"),
+        (["--control-token-file", "x"], "--control-token-file: there is nothing to protect without --control"),
+        (["--control", "--control-token-file", "/nope"], "/nope: No such file or directory; expected a file with the"),
+        (["--control", "--control-token-file", "/dev/null"], "--control-token: expected printable ASCII characters"),
+        (["--control", "--control-token", "x", "--control-token-file", "x"], "expected that or --control-token"),
         (["--control", "--clock", "slow"], "--clock slow: expected real, virtual, or fast:SPEED"),
         (["--control", "--host", "0.0.0.0"], "expected a --control-token too"),
     ],
@@ -127,6 +134,18 @@ def test_a_command_line_that_makes_no_sense_is_reported(
         main()
     assert ended.value.code == 2
     assert words in capfd.readouterr().err
+
+
+def test_the_token_can_come_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "token"
+    file.write_text("from-a-file\n")
+    monkeypatch.setenv("REJOIN_CONTROL_TOKEN", "from-the-environment")
+    tokens = [
+        options_from(ServeOptions(control=True, control_token=token, control_token_file=path)).control
+        for token, path in ((None, None), ("given", None), (None, file))
+    ]
+    assert [each and each.token for each in tokens] == ["from-the-environment", "given", "from-a-file"]
+    assert options_from(ServeOptions()).control is None
 
 
 async def test_snapshots_need_a_log_in_memory(serve: Serve) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from rejoin.coordinator.commands.journal_schema import journal_schema
 from rejoin.coordinator.service.feed import Feed, RowsNotRetained
-from rejoin.coordinator.service.publisher import journal_schema
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.coordinator import GroupCreated
 from rejoin.journal.reader import read_journal

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.service.publisher import journal_schema
+from rejoin.coordinator.commands.journal_schema import journal_schema
 from rejoin.journal.reader import read_journal
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition

@@ -1,0 +1,253 @@
+"""The processes of `rejoin consume`: a group's consumers as real processes, each with one or many of them.
+
+The first process starts the others, prints their process ids, and waits for them. A child whose parent dies leaves the
+group and ends: it reads its standard input, and the parent holds the other end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Final
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from rejoin.client.assignors import assignor_named
+from rejoin.client.commands.consume import ConsumeOptions
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.logs import LEVELS, configure
+from rejoin.client.transports.http import base_url
+from rejoin.client.workload.processing_time import parse_processing_time
+from rejoin.client.workload.worker import Work, run_worker
+from rejoin.journal.segments import JournalError
+from rejoin.journal.writer import check_directory
+from rejoin.protocol.units import duration_ms
+
+_GRACE_SECONDS: Final = 40.0
+
+
+class WrongOption(Exception):
+    """An option has a value that makes no sense; the text is for the user."""
+
+
+def run(given: ConsumeOptions) -> int:
+    """Run the consumers, and return the exit code."""
+    if given.log_level not in LEVELS:
+        return _refuse(f"--log-level {given.log_level}: expected one of {', '.join(LEVELS)}")
+    try:
+        _check(given)
+        seconds = None if given.duration is None else _seconds(given.duration)
+        work = _work(given)
+    except (WrongOption, JournalError, ValueError) as problem:
+        return _refuse(str(problem))
+    configure(given.log_level)
+    if given.processes == 1:
+        try:
+            return asyncio.run(_alone(work, seconds, given.child))
+        except JournalError as problem:
+            return _refuse(str(problem))
+    return asyncio.run(_together(work.run_id, given.first, given.consumers, given.processes, seconds))
+
+
+def _work(given: ConsumeOptions) -> Work:
+    """What this process does. Raises WrongOption, or ValueError, for options that make no sense."""
+    settings = settings_from(given.setting or (), _settings_given(given))
+    for server in settings["bootstrap_servers"]:
+        base_url(server)
+    prefix = given.client_id or given.group
+    instance_prefix = given.instance_id_prefix or (f"{prefix}-" if given.static else None)
+    numbers = range(given.first, given.first + given.consumers)
+    return Work(
+        topics=_split(given.topic),
+        pattern=given.pattern,
+        client_ids=tuple(f"{prefix}-{number}" for number in numbers),
+        instance_ids=tuple(f"{instance_prefix}{number}" for number in numbers) if instance_prefix else (),
+        assignors=_split(given.assignor),
+        settings=settings,
+        commit=given.commit,
+        processing_time=parse_processing_time(given.processing_time),
+        seed=given.seed,
+        node=f"{prefix}-{given.first}",
+        run_id=given.run_id or os.environ.get("REJOIN_RUN_ID") or uuid4().hex,
+        journal=given.journal,
+        leave=given.leave,
+        racks=_split(given.rack),
+    )
+
+
+def _settings_given(given: ConsumeOptions) -> dict[str, Any]:
+    """The settings that have options of their own."""
+    settings = {
+        "bootstrap_servers": given.bootstrap,
+        "group_id": given.group,
+        "session_timeout_ms": given.session_timeout_ms,
+        "heartbeat_interval_ms": given.heartbeat_interval_ms,
+        "max_poll_interval_ms": given.max_poll_interval_ms,
+        "max_poll_records": given.max_poll_records,
+        "auto_offset_reset": given.auto_offset_reset,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _check(given: ConsumeOptions) -> None:
+    """Raises WrongOption, or ValueError, for options that make no sense."""
+    if not given.topic and given.pattern is None:
+        raise WrongOption("expected --topic or --pattern")
+    if given.consumers < 1 or given.processes < 1:
+        raise WrongOption("--consumers and --processes: expected at least 1")
+    for name in _split(given.assignor):
+        assignor_named(name)
+    if given.pattern is not None:
+        try:
+            re.compile(given.pattern)
+        except re.error as problem:
+            raise WrongOption(f"--pattern {given.pattern}: not a regular expression: {problem}") from None
+    if given.journal is not None:
+        check_directory(given.journal)
+
+
+def _seconds(duration: str) -> float:
+    try:
+        return duration_ms(duration, bare="s") / 1_000
+    except ValueError as problem:
+        raise WrongOption(f"--duration {duration}: {problem}") from None
+
+
+def settings_from(pairs: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Checked settings by their Python names, from options and from ``NAME=VALUE``; the latter win.
+
+    Raises WrongOption naming the setting.
+    """
+    names = {info.alias or name: name for name, info in ConsumerConfig.model_fields.items()}
+    found = dict(given)
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise WrongOption(f"-c {pair}: expected NAME=VALUE")
+        if name.strip() not in names:
+            near = get_close_matches(name, names, n=1)
+            raise WrongOption(f"-c {pair}: there is no setting {name}" + (f"; is it {near[0]}?" if near else ""))
+        found[names[name.strip()]] = value.strip()
+    try:
+        checked = ConsumerConfig(**found)
+    except ValidationError as problem:
+        error = problem.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in error["loc"]) or "settings"
+        raise WrongOption(f"{where}: {error['msg'].removeprefix('Value error, ')}") from None
+    return {name: getattr(checked, name) for name in found}
+
+
+def _split(given: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(part.strip() for text in given or () for part in text.split(",") if part.strip())
+
+
+def _refuse(problem: str) -> int:
+    print(f"error: {problem}", file=sys.stderr)
+    return 2
+
+
+# -- one process
+
+
+async def _alone(work: Work, duration: float | None, child: bool) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    if child:
+        await _watch_parent(stop)
+    if duration is not None:
+        loop.call_later(duration, stop.set)
+    return await run_worker(work, until=stop)
+
+
+async def _watch_parent(stop: asyncio.Event) -> None:
+    """Stop when the parent is gone: its end of our standard input closes."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+
+    async def until_closed() -> None:
+        await reader.read()
+        stop.set()
+
+    _TASKS.append(asyncio.create_task(until_closed()))
+
+
+_TASKS: list[asyncio.Task[None]] = []
+
+
+# -- several processes
+
+
+async def _together(run_id: str, first: int, consumers: int, processes: int, duration: float | None) -> int:
+    """Start a process for each batch of consumers, pass signals on, and wait for all of them."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if duration is not None:
+        loop.call_later(duration, stop.set)
+    children = [await _start(run_id, first + index * consumers) for index in range(processes)]
+    for index, process in enumerate(children):
+        start = first + index * consumers
+        _print_event("process_started", process=index + 1, pid=process.pid, consumers=[start, start + consumers - 1])
+    ends = [asyncio.create_task(_wait(index + 1, process)) for index, process in enumerate(children)]
+    stopped = asyncio.create_task(stop.wait())
+    all_ended = asyncio.gather(*ends)
+    either: list[asyncio.Future[Any]] = [all_ended, stopped]
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not all_ended.done():
+        for process in children:
+            if process.returncode is None:
+                process.terminate()
+        await asyncio.wait([all_ended], timeout=_GRACE_SECONDS)
+        for process in children:
+            if process.returncode is None:
+                process.kill()
+    codes = await all_ended
+    return 0 if all(code == 0 for code in codes) else 1
+
+
+async def _start(run_id: str, first: int) -> asyncio.subprocess.Process:
+    arguments = [*_without_processes(sys.argv[1:]), "--processes", "1", "--first", str(first), "--child"]
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "rejoin",
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        env={**os.environ, "REJOIN_RUN_ID": run_id},
+        start_new_session=True,  # Ctrl-C reaches the parent alone, which then stops each child once.
+    )
+
+
+def _without_processes(arguments: Sequence[str]) -> list[str]:
+    """The arguments without the number of processes, in any of its forms: a child is one process."""
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif argument in {"--processes", "-p"}:
+            skip = True
+        elif not re.match(r"--processes=|-p=?\d", argument):
+            kept.append(argument)
+    return kept
+
+
+async def _wait(number: int, process: asyncio.subprocess.Process) -> int:
+    code = await process.wait()
+    result = {"code": code} if code >= 0 else {"signal": signal.Signals(-code).name}
+    _print_event("process_ended", process=number, pid=process.pid, **result)
+    return code
+
+
+def _print_event(event: str, **fields: Any) -> None:
+    """A line about processes on standard output, JSON like the rest of what machines read."""
+    print(json.dumps({"event": event, **fields}), flush=True)

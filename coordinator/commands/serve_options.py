@@ -1,0 +1,53 @@
+"""The options of ``rejoin serve``. Showing them must not import the service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from rejoin.coordinator.service.defaults import HOST, MAX_BODY_BYTES, PORT
+
+SHORT: Final = {"-c": "config"}
+"""Short names of options."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What can be given on the command line. The texts are those of ``--help``."""
+
+    host: str = HOST
+    """Address to listen on."""
+    port: int = PORT
+    """Port to listen on; 0 picks a free one."""
+    advertised_host: str | None = None
+    """Host that clients connect to. The default is --host, or this machine's name if that is every address."""
+    journal: str | None = None
+    """Directory for the journal: every event, one line of JSON each."""
+    data: str | None = None
+    """Directory for groups, offsets and topics. Without it they are lost when the process ends."""
+    store: str | None = None
+    """Database that several nodes share, as postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Each node leads some of
+    the groups and needs its own id: -c broker.id=NUMBER. The variable REJOIN_STORE does the same and keeps the
+    password off the command line."""
+    config: tuple[str, ...] = ()
+    """A setting by Kafka's name, as NAME=VALUE; may be given several times. Wins over the environment, where
+    group.max.size is REJOIN_GROUP_MAX_SIZE."""
+    topic: tuple[str, ...] = ()
+    """A topic to create at startup, as NAME:PARTITIONS or NAME:PARTITIONS:RECORDS_PER_SECOND; may be given several
+    times."""
+    log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
+    """The least severe level to log. At debug, each request is one line."""
+    port_file: Path | None = None
+    """File to write the port to once the service listens."""
+    max_body_bytes: str = str(MAX_BODY_BYTES)
+    """Largest request body to accept, in bytes or as 64MiB."""
+    control: bool = False
+    """Serve the control API under /control, for tests: faults, waiting, the clock, recordings."""
+    control_token: str | None = None
+    """Token that the control API requires as Authorization: Bearer TOKEN. Required unless --host is loopback. The
+    variable REJOIN_CONTROL_TOKEN does the same and keeps it off the command line."""
+    control_token_file: Path | None = None
+    """File with the token of the control API, on its first line."""
+    clock: str = "real"
+    """With --control: real; virtual, which moves only on request; or fast:SPEED, as in fast:60."""

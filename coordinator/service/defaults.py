@@ -1,0 +1,14 @@
+"""What holds for a node unless its options say otherwise. Imported by what only shows the options, too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 9095
+
+MAX_BODY_BYTES: Final = 104_857_600
+"""Largest body taken, Kafka's ``socket.request.max.bytes``."""
+
+BODY_SECONDS: Final = 30.0
+"""How long a body may take to arrive."""
