@@ -126,6 +126,7 @@ MAY_IMPORT = {
     # The service knows the control only where it puts it together and where it serves it.
     "coordinator.service.app": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
+    "coordinator.service.http.control_operations": (*SERVICE, "coordinator.control"),
     "coordinator.commands": (
         "protocol",
         "journal",

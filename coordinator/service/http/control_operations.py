@@ -1,0 +1,257 @@
+"""What the control API can do: one entry for each operation, from which it is served and described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from pydantic import Field
+
+from rejoin.coordinator.control.admin_actions import MemberKey, NewRecords, PartitionKey, SnapshotKey, TopicTarget
+from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.control.fault_rules import Body, FaultRule
+from rejoin.coordinator.control.timing import Advance
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, Timeout
+from rejoin.coordinator.service.http.server import CONTROL
+
+
+class HitCount(Body):
+    """How many hits a fault shall have."""
+
+    hits: int = Field(default=1, ge=0, description="so many requests, or more")
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
+
+
+class NoFields(Body):
+    """No fields."""
+
+
+class RecordingQuery(Body):
+    """Which part of the recording."""
+
+    since: int = Field(default=0, ge=0, description="a mark: what came behind it; all of it unless given")
+    group: str | None = Field(default=None, description="what is about this group only")
+
+
+class TranscriptQuery(RecordingQuery):
+    """Which part of the recording, and what it shows."""
+
+    claim: str = Field(default="", description="the transcript's first line: what it shows")
+
+
+class LogQuery(RecordingQuery):
+    """Which part of the recording, and in whose form."""
+
+    kafka: str = Field(default="3.9", description="the Kafka version whose form it shall have")
+
+
+class TextAnswer(NamedTuple):
+    """An answer that is not JSON."""
+
+    text: str
+
+
+class ControlOperation(NamedTuple):
+    """One method on one path. ``{id}`` stands for a part of the path, which ``call`` gets behind control and body."""
+
+    method: str
+    path: str
+    does: str
+    body: type[Body]
+    call: Callable[[Control, Any, str], Any]
+    in_query: bool = False
+
+    def described(self) -> dict[str, Any]:
+        """The operation with the schema of its arguments."""
+        schema = self.body.model_json_schema() if self.body.model_fields else None
+        arguments = "query" if self.in_query else "body"
+        return {"method": self.method, "path": self.path, "does": self.does, arguments: schema}
+
+
+def _describe(control: Control, _: NoFields, __: str) -> dict[str, Any]:
+    """Every operation with the schema of its arguments, and where everything stands."""
+    return {**control.status(), "operations": [each.described() for each in OPERATIONS]}
+
+
+def _clear_faults(control: Control, _: NoFields, __: str) -> dict[str, Any]:
+    removed = [fault.shown() for fault in control.faults.all()]
+    control.faults.clear()
+    return {"removed": removed}
+
+
+def _remove_fault(control: Control, _: NoFields, fault_id: str) -> dict[str, Any]:
+    found = control.fault(fault_id)
+    control.faults.remove(found)
+    return found.shown()
+
+
+def _release(control: Control, _: NoFields, fault_id: str) -> dict[str, Any]:
+    found = control.fault(fault_id)
+    let_go = found.release()
+    return {**found.shown(), "let_go": let_go}
+
+
+async def _wait_for_fault(control: Control, wanted: HitCount, fault_id: str) -> dict[str, Any]:
+    found = control.fault(fault_id)
+    await control.wait_for_fault(found, wanted.hits, wanted.timeout_ms)
+    return found.shown()
+
+
+async def _wait_for_group(control: Control, wanted: GroupCondition, _: str) -> dict[str, Any]:
+    view = await control.groups.wait(wanted)
+    return {"group": None if view is None else view.model_dump(mode="json")}
+
+
+def _transcript(control: Control, wanted: TranscriptQuery, _: str) -> TextAnswer:
+    return TextAnswer(control.evidence.transcript(wanted.since, wanted.group, wanted.claim))
+
+
+def _broker_log(control: Control, wanted: LogQuery, _: str) -> TextAnswer:
+    return TextAnswer(control.evidence.broker_log(wanted.kafka, wanted.since, wanted.group))
+
+
+def _request_log(control: Control, wanted: LogQuery, _: str) -> TextAnswer:
+    return TextAnswer(control.evidence.request_log(wanted.kafka, wanted.since, wanted.group))
+
+
+OPERATIONS: Final = (
+    ControlOperation("GET", CONTROL, "this description, and where everything stands", NoFields, _describe),
+    ControlOperation(
+        "GET",
+        CONTROL + "/clock",
+        "what time it is, and when something is due",
+        NoFields,
+        lambda control, *_: control.clock_driver.shown(),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/clock",
+        "let time pass; answers what fired",
+        Advance,
+        lambda control, how, _: control.clock_driver.advance(how),
+    ),
+    ControlOperation(
+        "GET",
+        CONTROL + "/faults",
+        "every rule with its hits",
+        NoFields,
+        lambda control, *_: {"faults": [fault.shown() for fault in control.faults.all()]},
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/faults",
+        "make a rule, behind those that are there",
+        FaultRule,
+        lambda control, rule, _: control.add_fault(rule).shown(),
+    ),
+    ControlOperation(
+        "DELETE", CONTROL + "/faults", "remove every rule, and let go of what they hold", NoFields, _clear_faults
+    ),
+    ControlOperation(
+        "GET",
+        CONTROL + "/faults/{id}",
+        "one rule with its hits",
+        NoFields,
+        lambda control, _, fault_id: control.fault(fault_id).shown(),
+    ),
+    ControlOperation(
+        "DELETE", CONTROL + "/faults/{id}", "remove a rule, and let go of what it holds", NoFields, _remove_fault
+    ),
+    ControlOperation(
+        "POST", CONTROL + "/faults/{id}/release", "open the barrier of a rule with pause", NoFields, _release
+    ),
+    ControlOperation(
+        "POST", CONTROL + "/faults/{id}/wait", "wait until a rule has been applied", HitCount, _wait_for_fault
+    ),
+    ControlOperation("POST", CONTROL + "/groups/wait", "wait until a group is so", GroupCondition, _wait_for_group),
+    ControlOperation(
+        "POST",
+        CONTROL + "/groups/expire",
+        "let a member's session run out now",
+        MemberKey,
+        lambda control, which, _: control.actions.expire(which),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/groups/kick",
+        "remove a member, as an administrator does",
+        MemberKey,
+        lambda control, which, _: control.actions.kick(which),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/partitions/resign",
+        "lose an offsets partition",
+        PartitionKey,
+        lambda control, which, _: control.actions.resign(which),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/partitions/elect",
+        "lead an offsets partition, loaded anew",
+        PartitionKey,
+        lambda control, which, _: control.actions.elect(which),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/topics",
+        "create a topic, or let it grow",
+        TopicTarget,
+        lambda control, wanted, _: control.actions.set_topic(wanted),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/topics/produce",
+        "move end offsets on",
+        NewRecords,
+        lambda control, records, _: control.actions.produce(records),
+    ),
+    ControlOperation(
+        "POST", CONTROL + "/snapshot", "keep the whole state", NoFields, lambda control, *_: control.actions.snapshot()
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/restore",
+        "go back to a snapshot, in time too",
+        SnapshotKey,
+        lambda control, which, _: control.actions.restore(which),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/reset",
+        "begin anew, without groups, offsets and rules",
+        NoFields,
+        lambda control, *_: control.actions.reset(),
+    ),
+    ControlOperation(
+        "GET",
+        CONTROL + "/mark",
+        "the mark of this moment, for since",
+        NoFields,
+        lambda control, *_: {"mark": control.recorder.mark},
+    ),
+    ControlOperation(
+        "GET",
+        CONTROL + "/transcript",
+        "what happened, as a transcript that can be played",
+        TranscriptQuery,
+        _transcript,
+        in_query=True,
+    ),
+    ControlOperation(
+        "GET",
+        CONTROL + "/broker-log",
+        "what happened, as lines of a broker's server.log",
+        LogQuery,
+        _broker_log,
+        in_query=True,
+    ),
+    ControlOperation(
+        "GET",
+        CONTROL + "/request-log",
+        "what was asked, as lines of a kafka-request.log",
+        LogQuery,
+        _request_log,
+        in_query=True,
+    ),
+)
