@@ -10,7 +10,8 @@ from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord, Record
+from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.kernel import Millis, Order, World
 

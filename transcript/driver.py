@@ -32,7 +32,8 @@ from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.base import Event
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
-from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 START: Final = 1_700_000_000_000

@@ -26,7 +26,8 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, WrongVersion
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.driver import START, HeldLogs, NodeDriver

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.views import GroupView
-from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord, Record, TransactionMarker
+from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.transcript.responses import show_assignment
 
 

@@ -18,9 +18,9 @@ from rejoin.coordinator.core.views import GroupView, MemberView, NodeView, Offse
 def of_node(node_id: int, cluster: ClusterMetadata, shards: GroupShards) -> NodeView:
     """The node in short. Costs O(groups and members)."""
     groups = shards.groups()
-    by_state = dict.fromkeys((state.value for state in GroupState), 0)
+    by_state: dict[str, int] = dict.fromkeys((state.value for state in GroupState), 0)
     for group in groups:
-        by_state[group.state] += 1
+        by_state[group.state] = by_state.get(group.state, 0) + 1
     return NodeView(
         node_id=node_id,
         partitions=[
@@ -37,10 +37,10 @@ def of_node(node_id: int, cluster: ClusterMetadata, shards: GroupShards) -> Node
         ],
         groups_by_state=by_state,
         groups=len(groups),
-        members=sum(len(group.members) for group in groups),
+        members=sum(group.member_count for group in groups),
         offsets=sum(machine.offsets.count() for machine in shards.machines()),
-        parked_joins=sum(group.awaiting_join for group in groups),
-        parked_syncs=sum(1 for group in groups for member in group.members.values() if member.parked_sync is not None),
+        parked_joins=sum(len(group.parked_joins) for group in groups),
+        parked_syncs=sum(len(group.parked_syncs) for group in groups),
         brokers=list(cluster.brokers),
     )
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from rejoin.coordinator.core.inputs import Token, TopicsRecords
 from rejoin.journal.events.base import Event
 from rejoin.protocol.message import Response
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
 from rejoin.protocol.types import TopicPartition
 

@@ -47,6 +47,7 @@ from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.traits import traits_of
 from rejoin.protocol.types import TopicPartition
 
 
@@ -67,7 +68,7 @@ class Node:
         self._topics = Topics(settings, new_id, self._ctx.emit)
         rules = {request: served.rule for request, served in SERVED.items()}
         admission = Admission(rules, settings, self._cluster, Authorizer(settings.emulator_deny))
-        groups = GroupRequests(self._ctx, self._groups, self._cluster, admission)
+        groups = GroupRequests(self._ctx, self._groups, admission)
         offsets = OffsetRequests(self._ctx, self._groups, self._topics, admission)
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, logged=topics_logged)
         topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
@@ -118,12 +119,11 @@ class Node:
 
     def _recover(self, what: Received, problem: Exception) -> None:
         """A request whose handler failed is answered all the same."""
-        group_id = getattr(what.request, "group_id", None)
-        shard = None
-        if isinstance(group_id, str):
-            shard = self._groups.shard_of(group_id)
-        self._reload(shard, BY_REQUEST[type(what.request)].name, problem)
         ctx = self._ctx
+        named = sorted(traits_of(what.request, what.context.api_version).groups)
+        shards = {shard.partition: shard for shard in map(self._groups.shard_of, named) if shard is not None}
+        for shard in shards.values() or (None,):
+            self._reload(shard, BY_REQUEST[type(what.request)].name, problem)
         answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in ctx.effects)
         if not answered:
             response = what.request.error_response(what.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -203,7 +203,7 @@ class Node:
     def describe_group(self, group_id: str) -> GroupView | None:
         """One group, or none where this node has no such group."""
         shard = self._groups.machine_of(group_id)
-        group = None if shard is None else shard.groups.get(group_id)
+        group = None if shard is None else shard.classic_group(group_id)
         if shard is None or group is None:
             return None
         return describe.of_group(group, shard.statistics.of(group_id), self._ctx.deadlines)
@@ -248,14 +248,14 @@ class Node:
 
     def group(self, group_id: str) -> snapshots.GroupSnapshot | None:
         """A group as it is in memory, loaded or not."""
-        group = self._groups.group(group_id)
+        group = self._groups.classic_group(group_id)
         return None if group is None else snapshots.of_group(group, self._groups.offsets(group_id))
 
     def quiet_session(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> quiescence.QuietSession | None:
         """The session of a member whose heartbeats only restart it, or none."""
-        group = self._groups.group(group_id)
+        group = self._groups.classic_group(group_id)
         return quiescence.quiet_session(group, self._ctx.deadlines, member_id, group_instance_id, generation_id)
 
     def suspend_session(self, session: quiescence.QuietSession) -> None:

@@ -39,7 +39,7 @@ from rejoin.coordinator.storage.topics.sync import TopicsSync
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 DRAIN_SECONDS: Final = 5.0

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 Stored: TypeAlias = Callable[[ErrorCode], None]

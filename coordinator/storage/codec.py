@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import orjson
 from pydantic import ValidationError
 
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, TransactionMarker
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.protocol.records.table import RECORD_TYPES
 from rejoin.protocol.types import TopicPartition
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from rejoin.protocol.records.consumer_offsets import Record, TransactionMarker
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 
 _DOOMED_PLAIN: Final = """
 SELECT position FROM (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rejoin.coordinator.storage.base import Piece, SoleLog, Stored
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from rejoin.coordinator.storage.base import Piece, Stored
 from rejoin.coordinator.storage.compaction import compacted as compacted
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 _COMPACT_FROM: Final = 1_000

@@ -6,7 +6,7 @@ own, which differ from the requests' (``sessionTimeout``, not ``sessionTimeoutMs
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from rejoin.protocol.message import Struct
 from rejoin.protocol.records.keyed import KeyedRecord, Versioned
@@ -15,12 +15,10 @@ from rejoin.protocol.types import (
     GroupId,
     GroupInstanceId,
     In,
-    Int16,
     Int32,
     Int64,
     MemberId,
     PartitionIndex,
-    ProducerId,
     TopicName,
     TopicPartition,
 )
@@ -92,18 +90,6 @@ class OffsetRecord(KeyedRecord[OffsetCommitKey, OffsetCommitValue]):
 
 class GroupRecord(KeyedRecord[GroupMetadataKey, GroupMetadataValue]):
     """A group, or its end."""
-
-
-class TransactionMarker(Struct):
-    """The end of a producer's transaction in this offsets partition. Kafka keeps it as a control batch."""
-
-    producer_id: ProducerId
-    producer_epoch: Int16
-    committed: bool
-
-
-Record: TypeAlias = KeyedRecord[Any, Any] | TransactionMarker
-"""One entry of an offsets partition: a record of a type in the table, or the end of a transaction."""
 
 
 def offsets_partition(index: int) -> TopicPartition:

@@ -1,14 +1,15 @@
-"""A record with a key: both sides are structs with the version they are written in; without a value, a tombstone.
+"""What a compacted log holds: records with a key, and the ends of transactions.
 
-Its JSON is what Kafka's console formatter prints: ``{"version": 1, "data": {...}}`` for the key and for the value.
+Both sides of a record are structs with the version they are written in; without a value it is a tombstone. Its JSON
+is what Kafka's console formatter prints: ``{"version": 1, "data": {...}}`` for the key and for the value.
 """
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from rejoin.protocol.message import Struct
-from rejoin.protocol.types import Int16, Int64
+from rejoin.protocol.types import Int16, Int64, ProducerId
 
 Data = TypeVar("Data", bound=Struct)
 Key = TypeVar("Key", bound=Struct)
@@ -32,3 +33,15 @@ class KeyedRecord(Struct, Generic[Key, Value]):
     key: Versioned[Key]
     value: Versioned[Value] | None = None
     producer_id: Int64 = -1
+
+
+class TransactionMarker(Struct):
+    """The end of a producer's transaction in this partition. Kafka keeps it as a control batch."""
+
+    producer_id: ProducerId
+    producer_epoch: Int16
+    committed: bool
+
+
+Record: TypeAlias = KeyedRecord[Any, Any] | TransactionMarker
+"""One entry of a compacted log: a record of a type in the table, or the end of a transaction."""

@@ -33,7 +33,8 @@ from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataR
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.core_timer import CoreTimer
 from rejoin.simulation.disk import Disk

@@ -11,8 +11,9 @@ import pytest
 
 from rejoin.coordinator.core.groups import loading, shard
 from rejoin.coordinator.core.groups.classic import group as classic_group
+from rejoin.coordinator.core.groups.classic import groups as classic_groups
 from rejoin.coordinator.core.groups.classic import joining, member_operations, member_requests, rebalance
-from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, ON_HEARTBEAT, PREPARING_REBALANCE
+from rejoin.coordinator.core.groups.classic.state import EMPTY, ON_HEARTBEAT, PREPARING_REBALANCE
 from rejoin.coordinator.core.offsets import commits as committing
 from rejoin.coordinator.core.runtime import shard as runtime_shard
 from rejoin.protocol.errors import ErrorCode
@@ -211,9 +212,9 @@ def a_first_rebalance_does_not_wait(patch: pytest.MonkeyPatch) -> None:
 @caught_by("a_request_is_never_answered", schedule="failovers")
 def parked_requests_are_forgotten_when_a_node_resigns(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, group: Any, error: ErrorCode) -> None:
-        self.members.enter(group, DEAD)
+        self.deleted(group)
 
-    patch.setattr(shard.GroupsShard, "_close", wrong)
+    patch.setattr(classic_groups.ClassicGroups, "close", wrong)
 
 
 @caught_by("a_request_is_never_answered", schedule="rebalances")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from rejoin.coordinator.storage.codec import PLAIN, Entry, Unreadable, checksum, decode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 

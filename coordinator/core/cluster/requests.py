@@ -9,7 +9,7 @@ from typing import Final
 
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.admission import UNAUTHORIZED, Admission
+from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
@@ -74,10 +74,10 @@ class ClusterRequests:
 
     def find_coordinator(self, token: Token, request: FindCoordinatorRequest, context: Context) -> None:
         if context.api_version >= FIRST_BATCHED_LOOKUP:
-            found = tuple(self._find(key, request.key_type, context) for key in request.coordinator_keys)
+            found = tuple(self._find(key, request, context) for key in request.coordinator_keys)
             self._ctx.reply(token, FindCoordinatorResponse(coordinators=found))
             return
-        one = self._find(request.key, request.key_type, context)
+        one = self._find(request.key, request, context)
         self._ctx.reply(
             token,
             FindCoordinatorResponse(
@@ -89,19 +89,17 @@ class ClusterRequests:
             ),
         )
 
-    def _find(self, key: str, key_type: int, context: Context) -> Coordinator:
+    def _find(self, key: str, request: FindCoordinatorRequest, context: Context) -> Coordinator:
         """The coordinator of one key. The key itself may be anything, even empty."""
-        resource = KEY_TYPES.get(key_type)
+        resource = KEY_TYPES.get(request.key_type)
         if resource is None:
             # Differs: there is no share coordinator here, so key type 2 is unknown in v6 as well.
             # Kafka: the one error that has a text in v4 and later as well.
             refused = no_coordinator(key, ErrorCode.INVALID_REQUEST)
             return refused.model_copy(update={"error_message": refused.error_code.name})
-        if not self._admission.allows(FindCoordinatorRequest, context, resource, key):
-            return no_coordinator(key, UNAUTHORIZED[resource])
-        broker = self._cluster.leader_of(self._shards.partition_of(key))
-        if broker is None:
-            return no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        broker = self._admission.locate(self._shards, request, context, resource, key)
+        if isinstance(broker, ErrorCode):
+            return no_coordinator(key, broker)
         return Coordinator(key=key, node_id=broker.node_id, host=broker.host, port=broker.port)
 
     def api_versions(self, token: Token, request: ApiVersionsRequest, context: Context) -> None:

@@ -1,15 +1,25 @@
-"""What any kind of group answers: all that commits, fetches, expiry, deletion and listing need to know of one."""
+"""Groups of any kind: what every group answers, and what every kind of groups does.
+
+Commits, fetches, expiry, deletion and listing know no more of a group than :class:`Group`. What depends on the protocol
+of the members goes to the :class:`GroupKind` of the group.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.inputs import Context, Millis, Token
+from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import MemberFenced
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 
 RetentionStart: TypeAlias = Callable[[OffsetCommitValue], Millis]
@@ -39,11 +49,24 @@ class Group(Protocol):
     """A group of any kind. ``persisted``: whether the log knows it, so that it is listed and needs a tombstone."""
 
     group_id: str
+    protocol_type: str | None
     persisted: bool
 
     @property
     def kind(self) -> str:
         """Which protocol its members speak, as ListGroups names it."""
+
+    @property
+    def member_count(self) -> int:
+        """How many members it has."""
+
+    @property
+    def parked_joins(self) -> list[Token]:
+        """Who waits for the join phase to end, by member."""
+
+    @property
+    def parked_syncs(self) -> list[Token]:
+        """Who waits for an assignment, by member."""
 
     @property
     def state(self) -> str:
@@ -73,6 +96,53 @@ class Group(Protocol):
 
     def offsets_retained_from(self) -> RetentionStart | None:
         """From when the retention of its offsets counts, or none while they do not expire."""
+
+
+G = TypeVar("G", bound=Group)
+
+
+class GroupKind(ABC, Generic[G]):
+    """One kind of groups on one shard. Kafka: requests of the classic protocol may come to groups of any kind."""
+
+    @abstractmethod
+    def join(self, group: G, token: Token, request: JoinGroupRequest, context: Context) -> None:
+        """JoinGroup; the answer may come later."""
+
+    @abstractmethod
+    def sync(self, group: G, token: Token, request: SyncGroupRequest) -> None:
+        """SyncGroup; the answer may come later."""
+
+    @abstractmethod
+    def heartbeat(self, group: G, request: HeartbeatRequest) -> HeartbeatResponse:
+        """Heartbeat."""
+
+    @abstractmethod
+    def leave(self, group: G, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
+        """LeaveGroup."""
+
+    @abstractmethod
+    def committed(self, group: G, member_id: str) -> None:
+        """A commit of this member was accepted: it counts as a heartbeat."""
+
+    @abstractmethod
+    def timer_fired(self, group: G, key: TimerKey) -> None:
+        """A timer of this group is due."""
+
+    @abstractmethod
+    def loaded(self, group: G, offset_count: int) -> None:
+        """The log is read: every member's session starts now."""
+
+    @abstractmethod
+    def enforce_max_size(self, group: G) -> None:
+        """Start a rebalance where a loaded group has more members than it may have."""
+
+    @abstractmethod
+    def close(self, group: G, error: ErrorCode) -> None:
+        """Answer every parked request with this error; the group is Dead."""
+
+    @abstractmethod
+    def deleted(self, group: G) -> None:
+        """The group is no longer in the log: it is Dead."""
 
 
 def emit_fenced(

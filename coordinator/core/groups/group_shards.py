@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
+from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Token
@@ -23,25 +24,25 @@ class GroupShards(Shards[GroupsShard]):
         shard = self.shard_of(group_id)
         return None if shard is None else shard.machine
 
-    def group(self, group_id: str) -> ClassicGroup | None:
-        """A group of this node."""
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        """A group of this node, if it is there and of this kind."""
         machine = self.machine_of(group_id)
-        return None if machine is None else machine.groups.get(group_id)
+        return None if machine is None else machine.classic_group(group_id)
 
     def offsets(self, group_id: str) -> GroupOffsets | None:
         """The offsets of a group of this node."""
         machine = self.machine_of(group_id)
         return None if machine is None else machine.offsets.get(group_id)
 
-    def groups(self) -> list[ClassicGroup]:
+    def groups(self) -> list[Group]:
         """Every group of this node, by partition."""
         return [group for machine in self.machines() for group in machine.groups.values()]
 
     def parked_tokens(self) -> list[Token]:
         """Every token that is parked with a member."""
-        members = [member for group in self.groups() for member in group.members.values()]
-        joins = [member.parked_join.token for member in members if member.parked_join is not None]
-        return joins + [member.parked_sync for member in members if member.parked_sync is not None]
+        groups = self.groups()
+        joins = [token for group in groups for token in group.parked_joins]
+        return joins + [token for group in groups for token in group.parked_syncs]
 
     def lose_session(self, group_id: str, member_id: str) -> None:
         """Fire a member's session timer now. Parked requests stand in for heartbeats here as ever."""

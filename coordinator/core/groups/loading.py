@@ -8,17 +8,13 @@ from typing import Any
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, Protocols
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
+from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.offsets.store import OffsetStore
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol
-from rejoin.protocol.records.consumer_offsets import (
-    GroupRecord,
-    MemberMetadata,
-    OffsetRecord,
-    Record,
-    TransactionMarker,
-)
+from rejoin.protocol.records.consumer_offsets import GroupRecord, MemberMetadata, OffsetRecord
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.protocol.records.table import BY_RECORD, Owner
 from rejoin.protocol.types import TopicPartition
 
@@ -30,7 +26,7 @@ class Replay:
         self,
         ctx: StepContext,
         partition: TopicPartition,
-        groups: dict[str, ClassicGroup],
+        groups: dict[str, Group],
         offsets: OffsetStore,
         statistics: StatisticsStore,
     ) -> None:

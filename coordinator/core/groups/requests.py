@@ -17,7 +17,6 @@ from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.delete_groups import (
@@ -50,10 +49,9 @@ ECHOED_MEMBER_ID: Final = (
 class GroupRequests:
     """Routes requests about groups to their shards."""
 
-    def __init__(self, ctx: StepContext, shards: GroupShards, cluster: ClusterMetadata, admission: Admission) -> None:
+    def __init__(self, ctx: StepContext, shards: GroupShards, admission: Admission) -> None:
         self._ctx = ctx
         self._shards = shards
-        self._cluster = cluster
         self._admission = admission
 
     # --- members
@@ -79,7 +77,7 @@ class GroupRequests:
         if group is None:
             self._ctx.reply(token, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
         else:
-            shard.member_requests.sync(group, token, request)
+            shard.kind_of(group).sync(group, token, request)
 
     def heartbeat(self, token: Token, request: HeartbeatRequest, context: Context) -> None:
         shard = self._admission.admit(self._shards, request, context, request.group_id)
@@ -90,7 +88,7 @@ class GroupRequests:
         if group is None:
             self._ctx.reply(token, HEARTBEAT_RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID])
         else:
-            self._ctx.reply(token, shard.member_requests.heartbeat(group, request))
+            self._ctx.reply(token, shard.kind_of(group).heartbeat(group, request))
 
     def leave(self, token: Token, request: LeaveGroupRequest, context: Context) -> None:
         shard = self._admission.admit(self._shards, request, context, request.group_id)
@@ -103,25 +101,23 @@ class GroupRequests:
             return
         # The response comes first: what leaving does to the others is its consequence.
         at = len(self._ctx.effects)
-        response = shard.member_requests.leave(group, request, context.api_version)
+        response = shard.kind_of(group).leave(group, request, context.api_version)
         self._ctx.reply(token, response)
         self._ctx.effects.insert(at, self._ctx.effects.pop())
 
     # --- administration
 
     def list_groups(self, token: Token, request: ListGroupsRequest, context: Context) -> None:
-        if not self._cluster.is_known:
-            self._ctx.reply(token, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
-            return
-        if self._shards.is_loading:
-            self._ctx.reply(token, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        shards = self._admission.admit_to_all(self._shards, request, context)
+        if isinstance(shards, ErrorCode):
+            self._ctx.reply(token, ListGroupsResponse(error_code=shards))
             return
         states = {state.strip().lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}  # Kafka: spaces count here, unlike around a state.
         sees_all = self._admission.allows(ListGroupsRequest, context, Resource.CLUSTER)
         groups = [
             group
-            for shard in self._shards.active()
+            for shard in shards
             for group in shard.groups.values()
             if group.persisted  # only those that the log knows
             and (not states or group.state.lower() in states)
@@ -149,7 +145,7 @@ class GroupRequests:
         shard = self._admission.admit(self._shards, request, context, group_id)
         if isinstance(shard, ErrorCode):
             return DescribedGroup(group_id=group_id, error_code=shard)
-        group = shard.groups.get(group_id)
+        group = shard.classic_group(group_id)
         if group is not None and not group.persisted:
             group = None
         # Kafka: a group that does not exist is Dead; from DescribeGroups v6 on that is an error, without operations.

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.classic.joining import JoinRequests
+from rejoin.coordinator.core.groups.classic.group import CLASSIC, ClassicGroup
+from rejoin.coordinator.core.groups.classic.groups import ClassicGroups
 from rejoin.coordinator.core.groups.classic.member import ParkedJoin
-from rejoin.coordinator.core.groups.classic.member_operations import MemberOperations
-from rejoin.coordinator.core.groups.classic.member_requests import MemberRequests
-from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
-from rejoin.coordinator.core.groups.classic.responses import join_refused, sync_refused
-from rejoin.coordinator.core.groups.classic.state import DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from rejoin.coordinator.core.groups.group import Group
+from rejoin.coordinator.core.groups.classic.responses import join_refused
+from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.loading import Replay
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.groups.timers import GroupTimer
@@ -28,10 +24,11 @@ from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, 
 from rejoin.coordinator.core.runtime.state_machine import StateMachine
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.journal.events.coordinator import Cause, GroupCreated, GroupDeleted, GroupLoaded
+from rejoin.journal.events.coordinator import GroupCreated, GroupDeleted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
-from rejoin.protocol.records.consumer_offsets import Record, TransactionMarker, group_record, offset_record
+from rejoin.protocol.records.consumer_offsets import group_record, offset_record
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 
 OnDeleted: TypeAlias = Callable[[str, ErrorCode], None]
 """Called with a group id when the group is gone, or could not be deleted."""
@@ -44,17 +41,24 @@ class GroupsShard(StateMachine):
         self._ctx = ctx
         self.log = log
         self.partition = log.partition
-        self.groups: dict[str, ClassicGroup] = {}
+        self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self.statistics = StatisticsStore()
-        self.members = MemberOperations(ctx, self.statistics)
-        self.rebalancer = Rebalancer(ctx, log, self.members, self.statistics)
-        self.join_requests = JoinRequests(ctx, log, self.members, self.rebalancer)
-        self.member_requests = MemberRequests(ctx, self.members, self.rebalancer)
+        self._classic = ClassicGroups(ctx, log, self.statistics)
+        self._kinds: dict[str, GroupKind[Any]] = {CLASSIC: self._classic}
         self.commits = OffsetCommits(ctx, log, self.offsets, self)
         self.deletions = OffsetDeletions(ctx, log, self.offsets)
         self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics)
         self._expiry_key = TimerKey(GroupTimer.EXPIRY, log.partition)
+
+    def kind_of(self, group: Group) -> GroupKind[Any]:
+        """What serves a group."""
+        return self._kinds[group.kind]
+
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        """A group, if it is there and of this kind."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
 
     # --- what the runtime calls
 
@@ -63,44 +67,24 @@ class GroupsShard(StateMachine):
 
     def on_loaded(self) -> None:
         """Every member's session starts now."""
-        ctx = self._ctx
         for group in self.groups.values():
-            for member in group.members.values():
-                self.members.restart_session(member)
             offsets = self.offsets.get(group.group_id)
-            ctx.emit(
-                GroupLoaded(
-                    group_id=group.group_id,
-                    offsets_partition=self.partition.partition,
-                    state=group.state,
-                    generation=group.generation,
-                    members=list(group.members),
-                    offset_count=len(offsets.stored) if offsets else 0,
-                )
-            )
+            self.kind_of(group).loaded(group, len(offsets.stored) if offsets else 0)
         for group in self.groups.values():
-            if len(group.members) > ctx.settings.group_max_size:
-                self.rebalancer.start(group, Cause(cause="over-capacity"))
+            self.kind_of(group).enforce_max_size(group)
         self._schedule_expiry()
 
     def on_resigned(self) -> None:
         for group in self.groups.values():
-            self._close(group, ErrorCode.NOT_COORDINATOR)
+            self.kind_of(group).close(group, ErrorCode.NOT_COORDINATOR)
 
     def timer_fired(self, key: TimerKey) -> None:
         if key.kind is GroupTimer.EXPIRY:
             self._expire_all()
             return
         group = self.groups.get(key.scope)
-        if group is None:
-            return
-        match key.kind:
-            case GroupTimer.SESSION:
-                self.rebalancer.session_expired(group, key.name)
-            case GroupTimer.JOIN:
-                self.rebalancer.join_timer_fired(group)
-            case GroupTimer.SYNC:
-                self.rebalancer.sync_timer_fired(group)
+        if group is not None:
+            self.kind_of(group).timer_fired(group, key)
 
     def size(self) -> int:
         return len(self.groups)
@@ -108,28 +92,27 @@ class GroupsShard(StateMachine):
     # --- creating groups
 
     def create_group(self, group_id: str, *, simple: bool) -> ClassicGroup:
-        """A new group, Empty and of generation 0."""
-        ctx = self._ctx
-        group = ClassicGroup(group_id, self.partition, ctx.now, ctx.settings.emulator_member_order)
+        """A new classic group; a simple one has offsets and no members."""
+        group = self._classic.new_group(group_id)
         self.groups[group_id] = group
         self.statistics.start(group_id)
-        ctx.emit(GroupCreated(group_id=group_id, offsets_partition=self.partition.partition, simple=simple))
+        self._ctx.emit(GroupCreated(group_id=group_id, offsets_partition=self.partition.partition, simple=simple))
         return group
 
     def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
         """JoinGroup: creates the group for a member without an id."""
         group = self.groups.get(request.group_id)
         if group is not None:
-            self.join_requests.join(group, token, request, context)
+            self.kind_of(group).join(group, token, request, context)
         elif request.member_id:
             parked = ParkedJoin(token, context.api_version)
             self._ctx.reply(token, join_refused(parked, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
         else:
-            group = self.create_group(request.group_id, simple=False)
-            as_created = group_record(group.group_id, group.metadata({}))
-            self.join_requests.join(group, token, request, context)
+            created = self.create_group(request.group_id, simple=False)
+            as_created = group_record(created.group_id, created.metadata({}))
+            self._classic.join(created, token, request, context)
             # Kafka: the new coordinator writes the group down at once, so that it is listed while it has no member.
-            self.log.append((as_created,), GroupCreationCompletion(self, group))
+            self.log.append((as_created,), GroupCreationCompletion(self, created))
 
     def undo_creation(self, group: ClassicGroup, error: ErrorCode) -> None:
         """Remove a group whose first record could not be written, unless something later is in the log."""
@@ -139,22 +122,11 @@ class GroupsShard(StateMachine):
         if self.groups.get(group.group_id) is not group or not (offsets is None or offsets.is_empty):
             return
         # Differs: Kafka answers only the JoinGroup that made the group; those that came after it wait on.
-        self._close(group, error)
+        self._classic.close(group, error)
         self._remove(group)
         self._ctx.deadlines.cancel_scope(self.partition, group.group_id)
 
-    def _close(self, group: ClassicGroup, error: ErrorCode) -> None:
-        """Answer every parked request of a group, and let it be Dead."""
-        for member in group.members.values():
-            if member.parked_join is not None:
-                # Kafka: GroupMetadataManager.onUnloaded gives the id back; a group that could not be stored does not.
-                member_id = member.member_id if error is ErrorCode.NOT_COORDINATOR else ""
-                self.members.answer_join(group, member, join_refused(member.parked_join, error, member_id))
-            if member.parked_sync is not None:
-                self.members.answer_sync(member, sync_refused(error))
-        self.members.enter(group, DEAD)
-
-    def _remove(self, group: ClassicGroup) -> None:
+    def _remove(self, group: Group) -> None:
         """Remove a group that the log does not know."""
         del self.groups[group.group_id]
         self.offsets.take_out(group.group_id)
@@ -171,7 +143,7 @@ class GroupsShard(StateMachine):
         self._delete(group, "requested", on_deleted)
         return None
 
-    def _delete(self, group: ClassicGroup, why: Literal["requested", "expired"], on_deleted: OnDeleted | None) -> None:
+    def _delete(self, group: Group, why: Literal["requested", "expired"], on_deleted: OnDeleted | None) -> None:
         """Take a group out and write tombstones for it and all its offsets; it comes back if that fails."""
         del self.groups[group.group_id]
         offsets = self.offsets.take_out(group.group_id)
@@ -180,15 +152,15 @@ class GroupsShard(StateMachine):
         records += (group_record(group.group_id, None),)
         self.log.append(records, GroupDeletionCompletion(self, group, offsets, len(partitions), why, on_deleted))
 
-    def undo_deletion(self, group: ClassicGroup, offsets: GroupOffsets) -> None:
+    def undo_deletion(self, group: Group, offsets: GroupOffsets) -> None:
         """Put back a group whose tombstones could not be written, unless there is a new group of this name."""
         if group.group_id not in self.groups:
             self.groups[group.group_id] = group
             self.offsets.put_back(group.group_id, offsets)
 
-    def finish_deletion(self, group: ClassicGroup, why: Literal["requested", "expired"], offsets: int) -> None:
+    def finish_deletion(self, group: Group, why: Literal["requested", "expired"], offsets: int) -> None:
         """A group's tombstones are durable."""
-        self.members.enter(group, DEAD)
+        self.kind_of(group).deleted(group)
         if group.group_id not in self.groups:
             self.statistics.drop(group.group_id)
         self._ctx.emit(GroupDeleted(group_id=group.group_id, reason=why, offset_count=offsets))
@@ -197,9 +169,7 @@ class GroupsShard(StateMachine):
 
     def restart_after_commit(self, group: Group, member_id: str) -> None:
         """An accepted commit counts as a heartbeat of its member."""
-        classic = self.groups[group.group_id]
-        if classic.state in (STABLE, PREPARING_REBALANCE):
-            self.members.restart_session(classic.members[member_id])
+        self.kind_of(group).committed(group, member_id)
 
     def end_transaction(self, marker: TransactionMarker) -> None:
         """A transaction marker is durable."""
@@ -214,7 +184,7 @@ class GroupsShard(StateMachine):
         interval_ms = self._ctx.settings.offsets_retention_check_interval_ms
         self._ctx.deadlines.set(self._expiry_key, self._ctx.now + interval_ms)
 
-    def _expire(self, group: ClassicGroup) -> None:
+    def _expire(self, group: Group) -> None:
         """Drop offsets that have outlived their retention, and an Empty group that has nothing left.
 
         Kafka: OffsetMetadataManager.cleanupExpiredOffsets, GroupMetadataManager.maybeDeleteGroup.
@@ -224,9 +194,9 @@ class GroupsShard(StateMachine):
         if expired is None:
             return
         nothing_left = len(expired) == len(offsets.stored) and not offsets.pending and not offsets.in_flight
-        if group.state is EMPTY and nothing_left and group.persisted:
+        if group.is_empty and nothing_left and group.persisted:
             self._delete(group, "expired", None)
-        elif group.state is EMPTY and nothing_left and not self.log.is_writing:
+        elif group.is_empty and nothing_left and not self.log.is_writing:
             self._remove(group)  # The record that made this group could not be written.
         elif expired:
             self.deletions.delete_expired(group.group_id, expired)
@@ -251,7 +221,7 @@ class GroupDeletionCompletion(AppendCompletion):
     """A group's tombstones being written."""
 
     shard: GroupsShard
-    group: ClassicGroup
+    group: Group
     offsets: GroupOffsets
     tombstones: int
     why: Literal["requested", "expired"]

@@ -9,12 +9,12 @@ from rejoin.protocol.types import TopicPartition
 
 
 class GroupTimer(IntEnum):
-    """What is due. Of several at one instant, lower numbers come first; 4 is the shard's own, for appends."""
+    """What is due. Of several at one instant, lower numbers come first."""
 
     SESSION = 1
     JOIN = 2
     SYNC = 3
-    EXPIRY = 5
+    EXPIRY = 4
 
 
 def session_timer(partition: TopicPartition, group_id: str, member_id: str) -> TimerKey:

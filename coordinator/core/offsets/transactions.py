@@ -23,7 +23,7 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from rejoin.protocol.records.consumer_offsets import TransactionMarker
+from rejoin.protocol.records.keyed import TransactionMarker
 
 
 class MarkerPartition(NamedTuple):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.core.inputs import Broker, Context
 from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
 from rejoin.coordinator.core.runtime.shard import M, ShardState
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
@@ -108,6 +108,23 @@ class Admission:
         if shard.state is ShardState.LOADING:
             return rule.while_loading(request, context, self._settings)
         return shard.machine
+
+    def admit_to_all(self, shards: Shards[M], request: Request, context: Context) -> list[M] | ErrorCode:
+        """Every state machine of this node, or why they cannot be asked: one that still loads holds up all."""
+        if not self._cluster.is_known:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if shards.is_loading:
+            return self._rules[type(request)].while_loading(request, context, self._settings)
+        return shards.active()
+
+    def locate(
+        self, shards: Shards[Any], request: Request, context: Context, resource: Resource, key: str
+    ) -> Broker | ErrorCode:
+        """The node that leads the partition of a key, or why there is none to name."""
+        error = self.authorize(request, context, resource, key)
+        if error is not ErrorCode.NONE:
+            return error
+        return self._cluster.leader_of(shards.partition_of(key)) or ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def authorize(self, request: Request, context: Context, resource: Resource, name: str) -> ErrorCode:
         """NONE, or the error of a resource on which this API's operation is denied."""

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 

@@ -17,7 +17,7 @@ from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import AppendFailed, PartitionElected, PartitionLoaded, PartitionResigned
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 M = TypeVar("M", bound=StateMachine)
@@ -27,9 +27,9 @@ MakeMachine: TypeAlias = Callable[[StepContext, ShardLog], M]
 
 
 class ShardTimer(IntEnum):
-    """The shard's own timer. State machines number theirs around it."""
+    """The shard's own timer. At one instant it comes after those of the state machine, whose numbers are smaller."""
 
-    APPEND = 4
+    APPEND = 1_000
 
 
 class ShardState(StrEnum):

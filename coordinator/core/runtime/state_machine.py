@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from rejoin.coordinator.core.runtime.timers import TimerKey
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 
 
 class StateMachine(ABC):

@@ -27,7 +27,7 @@ from rejoin.coordinator.storage.compaction import doomed_query, doomed_with_tran
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.postgres.database import LOST, Connection, Database, PostgresError
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 PIECE_RECORDS: Final = 1_000

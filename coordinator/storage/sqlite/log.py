@@ -26,7 +26,7 @@ from rejoin.coordinator.storage.sqlite.compaction import Compactor
 from rejoin.coordinator.storage.sqlite.database import Bulk, SqliteDatabase
 from rejoin.coordinator.storage.sqlite.partition_index import PartitionIndex
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
 PIECE_RECORDS: Final = 1_000

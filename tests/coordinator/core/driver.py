@@ -21,7 +21,8 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
-from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.driver import START, HeldLogs, NodeDriver
 
@@ -112,7 +113,7 @@ class DrivenNode(Driver):
 
     @property
     def group(self) -> ClassicGroup | None:
-        return self.node._groups.group(GROUP)
+        return self.node._groups.classic_group(GROUP)
 
     @property
     def offsets(self) -> GroupOffsets:

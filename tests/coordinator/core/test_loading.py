@@ -17,11 +17,10 @@ from rejoin.protocol.records.consumer_offsets import (
     MemberMetadata,
     OffsetCommitValue,
     OffsetRecord,
-    Record,
-    TransactionMarker,
     group_record,
     offset_record,
 )
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.transcript.driver import START
 from tests.coordinator.core.driver import GROUP, PARTITION, DrivenNode, commit, join, protocols
 

@@ -14,7 +14,7 @@ from rejoin.coordinator.core.runtime.state_machine import StateMachine
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record, TransactionMarker
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.protocol.types import TopicPartition
 
 TOPIC = "__transaction_state"
@@ -22,7 +22,7 @@ MARKER = TransactionMarker(producer_id=7, producer_epoch=0, committed=True)
 
 
 class Timer(IntEnum):
-    ABORT = 1
+    ABORT = 4
 
 
 @dataclass

@@ -20,12 +20,11 @@ from rejoin.protocol.records.consumer_offsets import (
     MemberMetadata,
     OffsetCommitValue,
     OffsetRecord,
-    Record,
-    TransactionMarker,
     group_record,
     offset_record,
     offsets_partition,
 )
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.protocol.types import TopicPartition
 
 PATIENCE = 120.0

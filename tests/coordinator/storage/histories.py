@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.node import Node
-from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.keyed import Record
 from tests.coordinator.core.driver import Driver
 from tests.coordinator.storage.helpers import gone, group, marker, offset
 
@@ -50,7 +51,9 @@ def replayed(records: Sequence[Record]) -> dict[str, object]:
     driver.elect(offsets_partition(0))
     shard = driver.shard()
     found: dict[str, object] = {}
-    for name, each in sorted(shard.groups.items()):
+    for name in sorted(shard.groups):
+        each = shard.classic_group(name)
+        assert each is not None
         offsets = shard.offsets.of(name)
         pending = {
             producer: {partition: held.value for partition, held in of_producer.items()}

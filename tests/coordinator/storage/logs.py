@@ -10,7 +10,7 @@ import asyncpg
 
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from tests.coordinator.storage.helpers import Store, gone, group, marker, offset
 from tests.coordinator.storage.histories import history
 

@@ -25,7 +25,8 @@ from rejoin.coordinator.storage.sqlite.check import findings
 from rejoin.coordinator.storage.sqlite.database import migrate
 from rejoin.coordinator.storage.sqlite.partition_index import PartitionIndex
 from rejoin.coordinator.storage.sqlite.schema import STEPS
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, TransactionMarker, offsets_partition
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
+from rejoin.protocol.records.keyed import Record, TransactionMarker
 from tests.coordinator.storage.helpers import gone, group, marker, offset
 from tests.coordinator.storage.histories import history, replayed
 

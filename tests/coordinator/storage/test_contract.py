@@ -7,7 +7,8 @@ from functools import partial
 
 from rejoin.coordinator.storage.memory import compacted
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.keyed import Record
 from tests.coordinator.storage.helpers import PATIENCE, Store, gone, group, marker, offset
 
 PARTITION = offsets_partition(0)

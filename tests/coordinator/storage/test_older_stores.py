@@ -19,7 +19,7 @@ from rejoin.coordinator.storage.sqlite.schema import STEPS as SQLITE_STEPS
 from rejoin.coordinator.storage.topics.postgres import PostgresTopicsLog
 from rejoin.coordinator.storage.topics.sqlite import SqliteTopicsLog
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 from tests.coordinator.storage.helpers import Postgres, Sqlite, Store, gone, group, marker, offset
 from tests.paths import ROOT

@@ -22,7 +22,8 @@ from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
 from rejoin.coordinator.storage.postgres.schema import STEPS
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, Record, offsets_partition
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
+from rejoin.protocol.records.keyed import Record
 from tests.coordinator.storage.helpers import PATIENCE, Postgres, offset
 from tests.coordinator.storage.histories import history
 from tests.coordinator.storage.proxy import Cut, Wire

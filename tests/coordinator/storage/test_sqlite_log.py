@@ -17,7 +17,7 @@ from rejoin.coordinator.storage.sqlite.database import Done, Work
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import Record
+from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 from tests.coordinator.storage.directories import BROKEN, NONE, RECORDS, UNKNOWN, copied, fill, refused
 from tests.coordinator.storage.helpers import PATIENCE, Sqlite, gone, group, marker, offset

@@ -9,7 +9,7 @@ Kafka: ClassicGroup.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from rejoin.coordinator.core.groups.classic.member import (
     CONSUMER_PROTOCOL_TYPE,
@@ -33,7 +33,7 @@ from rejoin.coordinator.core.groups.classic.state import (
 from rejoin.coordinator.core.groups.group import Committer, RetentionStart
 from rejoin.coordinator.core.groups.statistics import owned_partitions
 from rejoin.coordinator.core.groups.timers import join_timer, sync_timer
-from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.journal.events.coordinator import Ownership
 from rejoin.protocol.errors import ErrorCode
@@ -43,6 +43,9 @@ from rejoin.protocol.records.consumer_offsets import GroupMetadataValue
 from rejoin.protocol.types import TopicPartition
 
 K = TypeVar("K")
+
+CLASSIC: Final = "classic"
+"""The kind of these groups, as ListGroups names it."""
 
 
 @dataclass(slots=True)
@@ -158,7 +161,21 @@ class ClassicGroup:
     @property
     def kind(self) -> str:
         """Which protocol its members speak, as ListGroups names it."""
-        return "classic"
+        return CLASSIC
+
+    @property
+    def member_count(self) -> int:
+        return len(self.members)
+
+    @property
+    def parked_joins(self) -> list[Token]:
+        """Who waits for the join phase to end, by member."""
+        return [member.parked_join.token for member in self.members.values() if member.parked_join is not None]
+
+    @property
+    def parked_syncs(self) -> list[Token]:
+        """Who waits for the leader's assignment, by member."""
+        return [member.parked_sync for member in self.members.values() if member.parked_sync is not None]
 
     @property
     def is_empty(self) -> bool:
