@@ -132,7 +132,7 @@ def _ask_to_sync(members: list[_Member], joined: list[dict[str, Any]]) -> list[a
     return [member.ask("/v1/sync-group", body) for member, body in zip(members, bodies, strict=True)]
 
 
-async def _form(server: ServerProcess, members: list[_Member]) -> list[dict[str, Any]]:
+async def _form(members: list[_Member]) -> list[dict[str, Any]]:
     """Bring the group to Stable; the members' JoinGroup answers."""
     given = await _all([member.ask("/v1/join-group", _join("")) for member in members])
     pairs = zip(members, given, strict=True)
@@ -144,7 +144,7 @@ async def _form(server: ServerProcess, members: list[_Member]) -> list[dict[str,
 async def _release(server: ServerProcess, count: int) -> ReleaseTimes:
     empty = server.resident_bytes()
     members = await _connect(server.port, count)
-    formed = await _form(server, members)
+    formed = await _form(members)
     # The leader first: its JoinGroup is what makes a Stable group rebalance.
     order = sorted(range(count), key=lambda index: formed[index]["memberId"] != formed[index]["leader"])
     members, ids = [members[index] for index in order], [formed[index]["memberId"] for index in order]

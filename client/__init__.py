@@ -5,8 +5,9 @@ Names are imported when they are used, so that a command without a consumer star
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
     from rejoin.client.config import ConsumerConfig
@@ -87,7 +88,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return load(__name__, _HOMES, name)

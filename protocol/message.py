@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cache
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple, Self, cast
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -26,20 +26,23 @@ class WrongVersion(ValueError):
         self.problem = problem
 
 
+CAMEL_CASE: Final = ConfigDict(
+    frozen=True,
+    extra="forbid",
+    alias_generator=to_camel,
+    validate_by_name=True,
+    validate_by_alias=True,
+    serialize_by_alias=True,
+    # Building a model costs ten times as much as declaring it, and a process needs few of them.
+    defer_build=True,
+)
+"""A model that is frozen and takes no unknown fields; Python names are snake_case, JSON names camelCase."""
+
+
 class Struct(BaseModel):
     """A part of a message or of a record. Frozen; Python names are snake_case, JSON names Kafka's camelCase."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        strict=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        serialize_by_alias=True,
-        # Building a model costs ten times as much as declaring it, and a process needs few of them.
-        defer_build=True,
-    )
+    model_config = ConfigDict(**CAMEL_CASE, strict=True)
 
     def to_json(self, version: int) -> bytes:
         """The struct as ``version`` of it is written: compact JSON, only the fields that this version carries."""

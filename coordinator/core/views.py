@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel
 
 from rejoin.coordinator.core.inputs import Broker
+from rejoin.protocol.message import CAMEL_CASE
 
 
 class View(BaseModel):
     """Something as it is at one instant; camelCase in JSON."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        serialize_by_alias=True,
-        defer_build=True,
-    )
+    model_config = CAMEL_CASE
 
 
 class MemberView(View):

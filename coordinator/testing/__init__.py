@@ -14,8 +14,9 @@ blocks can use it through :class:`BlockingGroupCoordinator`. For pytest there is
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
     from rejoin.coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
@@ -45,15 +46,16 @@ __all__ = [
 ]
 
 # Every pytest run imports this package with the plugin, so its parts are imported when they are first used.
-_PARTS: Final = {
-    "blocking": ("BlockingFault", "BlockingGroupCoordinator", "running_in_thread"),
-    "coordinator": ("FaultHandle", "GroupCoordinator", "running"),
-    "results": ("ClockAdvance", "EmittedEvent", "FiredTimer", "NoAnswer", "NotReached", "OperationRefused"),
+_HOMES: Final = {
+    name: f"{__name__}.{part}"
+    for part, names in {
+        "blocking": ("BlockingFault", "BlockingGroupCoordinator", "running_in_thread"),
+        "coordinator": ("FaultHandle", "GroupCoordinator", "running"),
+        "results": ("ClockAdvance", "EmittedEvent", "FiredTimer", "NoAnswer", "NotReached", "OperationRefused"),
+    }.items()
+    for name in names
 }
 
 
-def __getattr__(name: str) -> object:
-    for part, names in _PARTS.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{part}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    return load(__name__, _HOMES, name)

@@ -7,8 +7,9 @@ programs need can be imported from here; it is loaded when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
     from rejoin.client import Consumer as Consumer
@@ -31,7 +32,4 @@ __all__ = ["Consumer", "ConsumerRecord", "GroupCoordinator", "TopicPartition", "
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return load(__name__, _HOMES, name)

@@ -19,6 +19,7 @@ from rejoin.protocol.messages.offsets.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from rejoin.protocol.partition_results import results_of
 from rejoin.protocol.records.consumer_offsets import offset_record
 from rejoin.protocol.types import TopicPartition
 
@@ -27,21 +28,10 @@ Why: TypeAlias = Literal["requested", "expired", "topic-deleted"]
 
 def delete_response(request: OffsetDeleteRequest, results: PartitionErrors) -> OffsetDeleteResponse:
     """The response to OffsetDelete: no error where ``results`` has none."""
-    return OffsetDeleteResponse(
-        topics=tuple(
-            OffsetDeleteResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    OffsetDeleteResponsePartition(
-                        partition_index=partition.partition_index,
-                        error_code=results.get(TopicPartition(topic.name, partition.partition_index), ErrorCode.NONE),
-                    )
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
+    topics = results_of(
+        request.topics, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition, results, ErrorCode.NONE
     )
+    return OffsetDeleteResponse(topics=topics)
 
 
 class OffsetDeletions:

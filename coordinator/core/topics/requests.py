@@ -5,7 +5,10 @@ Kafka: ControllerApis, ReplicationControlManager.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections import Counter
 from dataclasses import replace
+from typing import Any, Generic, TypeVar
 
 from rejoin.coordinator.core.inputs import Context, RecordsWritten, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
@@ -15,6 +18,7 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.topics.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -34,6 +38,10 @@ from rejoin.protocol.messages.topics.delete_topics import (
     DeleteTopicState,
 )
 from rejoin.protocol.types import ZERO_UUID
+
+Wanted = TypeVar("Wanted", CreatableTopic, CreatePartitionsTopic, DeleteTopicState)
+Named = TypeVar("Named", CreatableTopic, CreatePartitionsTopic)
+Result = TypeVar("Result", CreatableTopicResult, CreatePartitionsTopicResult, DeletableTopicResult)
 
 NOT_STORED = "the change could not be stored; it may have been all the same: look before asking again"
 
@@ -78,46 +86,26 @@ class TopicRequests:
         self, topic: CreatableTopic, repeated: bool, context: Context, validate_only: bool
     ) -> tuple[CreatableTopicResult, TopicsRecords]:
         """What becomes of one topic of a CreateTopics."""
-        if repeated:
-            refused = CreatableTopicResult(
-                name=topic.name,
-                error_code=ErrorCode.INVALID_REQUEST,
-                error_message=f"topic {topic.name!r} stands in the request more than once",
-            )
-            return refused, ()
         allows = self._admission.allows
         allowed = allows(CreateTopicsRequest, context, Resource.CLUSTER) and allows(
             CreateTopicsRequest, context, Resource.TOPIC, topic.name
         )
-        if not allowed:
-            refused = CreatableTopicResult(
-                name=topic.name,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message=f"{context.principal} may not create topic {topic.name!r}",
-            )
-            return refused, ()
+        refused = _refusal(topic.name, repeated, allowed, f"{context.principal} may not create")
+        if refused is not None:
+            return CreatableTopicResult(name=topic.name, **refused), ()
         result, records = self.topics.create(topic, len(self._cluster.brokers), self.ctx.now)
         return result, () if validate_only else records
 
     def grow(
-        self, topic: CreatePartitionsTopic, repeated: bool, context: Context
+        self, topic: CreatePartitionsTopic, repeated: bool, context: Context, validate_only: bool
     ) -> tuple[CreatePartitionsTopicResult, TopicsRecords]:
         """What becomes of one topic of a CreatePartitions."""
-        if repeated:
-            refused = CreatePartitionsTopicResult(
-                name=topic.name,
-                error_code=ErrorCode.INVALID_REQUEST,
-                error_message=f"topic {topic.name!r} stands in the request more than once",
-            )
-            return refused, ()
-        if not self._admission.allows(CreatePartitionsRequest, context, Resource.TOPIC, topic.name):
-            refused = CreatePartitionsTopicResult(
-                name=topic.name,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message=f"{context.principal} may not alter topic {topic.name!r}",
-            )
-            return refused, ()
-        return self.topics.grow(topic, self.ctx.now)
+        allowed = self._admission.allows(CreatePartitionsRequest, context, Resource.TOPIC, topic.name)
+        refused = _refusal(topic.name, repeated, allowed, f"{context.principal} may not alter")
+        if refused is not None:
+            return CreatePartitionsTopicResult(name=topic.name, **refused), ()
+        result, records = self.topics.grow(topic, self.ctx.now)
+        return result, () if validate_only else records
 
     def delete(
         self, wanted: DeleteTopicState, context: Context, gone: dict[str, TopicsRecords]
@@ -135,99 +123,107 @@ class TopicRequests:
         return DeletableTopicResult(name=name, topic_id=topic.topic_id)
 
 
-class _TopicCreation(TopicChange):
-    """A CreateTopics under way."""
+def _refusal(name: str, repeated: bool, allowed: bool, denied: str) -> dict[str, Any] | None:
+    """Error and message for a topic that is not looked at any further, or none."""
+    if repeated:
+        message = f"topic {name!r} stands in the request more than once"
+        return {"error_code": ErrorCode.INVALID_REQUEST, "error_message": message}
+    if not allowed:
+        return {"error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "error_message": f"{denied} topic {name!r}"}
+    return None
 
-    def __init__(self, made_by: TopicRequests, token: Token, request: CreateTopicsRequest, context: Context) -> None:
+
+class _RequestedChange(TopicChange, Generic[Wanted, Result]):
+    """What a request asks for, topic by topic; the request is answered when all of it is stored."""
+
+    def __init__(self, made_by: TopicRequests, token: Token, topics: tuple[Wanted, ...], context: Context) -> None:
         self._requests = made_by
         self._token = token
-        self._request = request
+        self._topics: tuple[Wanted, ...] = topics
         self._context = context
-        self._results: list[CreatableTopicResult] = []
+        self._results: list[Result] = []
 
-    def decide(self) -> TopicsRecords:
-        request = self._request
-        names = [topic.name for topic in request.topics]
-        decided = [
-            self._requests.create(topic, names.count(topic.name) > 1, self._context, request.validate_only)
-            for topic in {topic.name: topic for topic in request.topics}.values()
-        ]
-        self._results = [result for result, _ in decided]
-        return tuple(record for _, records in decided for record in records)
+    @abstractmethod
+    def _respond(self, results: tuple[Result, ...]) -> Response:
+        """The response with these results."""
+
+    def _failed(self, result: Result, error: ErrorCode) -> Result:
+        """The result of a topic that could not be stored."""
+        return result.model_copy(update={"error_code": error, "error_message": NOT_STORED})
 
     def ended(self, error: ErrorCode) -> None:
         results = self._results
         if error is not ErrorCode.NONE:
-            results = [
-                CreatableTopicResult(name=each.name, error_code=error, error_message=NOT_STORED)
-                if each.error_code is ErrorCode.NONE
-                else each
-                for each in results
-            ]
-        self._requests.ctx.reply(self._token, CreateTopicsResponse(topics=tuple(results)))
+            results = [self._failed(each, error) if each.error_code is ErrorCode.NONE else each for each in results]
+        self._requests.ctx.reply(self._token, self._respond(tuple(results)))
 
 
-class _TopicGrowth(TopicChange):
+class _NamedChange(_RequestedChange[Named, Result]):
+    """A change of topics that are named; a name that stands there twice is refused."""
+
+    @abstractmethod
+    def _decide_one(self, topic: Named, repeated: bool) -> tuple[Result, TopicsRecords]:
+        """What becomes of one topic, and what it takes."""
+
+    def decide(self) -> TopicsRecords:
+        times = Counter(topic.name for topic in self._topics)
+        topics = {topic.name: topic for topic in self._topics}
+        decided = [self._decide_one(topic, times[name] > 1) for name, topic in topics.items()]
+        self._results = [result for result, _ in decided]
+        return tuple(record for _, records in decided for record in records)
+
+
+class _TopicCreation(_NamedChange[CreatableTopic, CreatableTopicResult]):
+    """A CreateTopics under way."""
+
+    def __init__(self, made_by: TopicRequests, token: Token, request: CreateTopicsRequest, context: Context) -> None:
+        super().__init__(made_by, token, request.topics, context)
+        self._validate_only = request.validate_only
+
+    def _decide_one(self, topic: CreatableTopic, repeated: bool) -> tuple[CreatableTopicResult, TopicsRecords]:
+        return self._requests.create(topic, repeated, self._context, self._validate_only)
+
+    def _failed(self, result: CreatableTopicResult, error: ErrorCode) -> CreatableTopicResult:
+        return CreatableTopicResult(name=result.name, error_code=error, error_message=NOT_STORED)
+
+    def _respond(self, results: tuple[CreatableTopicResult, ...]) -> Response:
+        return CreateTopicsResponse(topics=results)
+
+
+class _TopicGrowth(_NamedChange[CreatePartitionsTopic, CreatePartitionsTopicResult]):
     """A CreatePartitions under way."""
 
     def __init__(
         self, made_by: TopicRequests, token: Token, request: CreatePartitionsRequest, context: Context
     ) -> None:
-        self._requests = made_by
-        self._token = token
-        self._request = request
-        self._context = context
-        self._results: list[CreatePartitionsTopicResult] = []
+        super().__init__(made_by, token, request.topics, context)
+        self._validate_only = request.validate_only
 
-    def decide(self) -> TopicsRecords:
-        request = self._request
-        names = [topic.name for topic in request.topics]
-        decided = [
-            self._requests.grow(topic, names.count(topic.name) > 1, self._context)
-            for topic in {topic.name: topic for topic in request.topics}.values()
-        ]
-        self._results = [result for result, _ in decided]
-        return () if request.validate_only else tuple(record for _, records in decided for record in records)
+    def _decide_one(
+        self, topic: CreatePartitionsTopic, repeated: bool
+    ) -> tuple[CreatePartitionsTopicResult, TopicsRecords]:
+        return self._requests.grow(topic, repeated, self._context, self._validate_only)
 
-    def ended(self, error: ErrorCode) -> None:
-        results = self._results
-        if error is not ErrorCode.NONE:
-            results = [
-                CreatePartitionsTopicResult(name=each.name, error_code=error, error_message=NOT_STORED)
-                if each.error_code is ErrorCode.NONE
-                else each
-                for each in results
-            ]
-        self._requests.ctx.reply(self._token, CreatePartitionsResponse(results=tuple(results)))
+    def _respond(self, results: tuple[CreatePartitionsTopicResult, ...]) -> Response:
+        return CreatePartitionsResponse(results=results)
 
 
-class _TopicDeletion(TopicChange):
+class _TopicDeletion(_RequestedChange[DeleteTopicState, DeletableTopicResult]):
     """A DeleteTopics under way."""
 
     def __init__(self, made_by: TopicRequests, token: Token, request: DeleteTopicsRequest, context: Context) -> None:
-        self._requests = made_by
-        self._token = token
-        self._context = context
-        self._wanted = request.topics or tuple(
+        topics = request.topics or tuple(
             DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names
         )
-        self._results: list[DeletableTopicResult] = []
+        super().__init__(made_by, token, topics, context)
 
     def decide(self) -> TopicsRecords:
         gone: dict[str, TopicsRecords] = {}
-        self._results = [self._requests.delete(topic, self._context, gone) for topic in self._wanted]
+        self._results = [self._requests.delete(topic, self._context, gone) for topic in self._topics]
         return tuple(record for records in gone.values() for record in records)
 
-    def ended(self, error: ErrorCode) -> None:
-        results = self._results
-        if error is not ErrorCode.NONE:
-            results = [
-                each.model_copy(update={"error_code": error, "error_message": NOT_STORED})
-                if each.error_code is ErrorCode.NONE
-                else each
-                for each in results
-            ]
-        self._requests.ctx.reply(self._token, DeleteTopicsResponse(responses=tuple(results)))
+    def _respond(self, results: tuple[DeletableTopicResult, ...]) -> Response:
+        return DeleteTopicsResponse(responses=results)
 
 
 class _AutomaticCreation(TopicChange):

@@ -403,26 +403,24 @@ class PostgresLog:
 
         def begin(error: ErrorCode) -> None:
             if error is ErrorCode.NONE:
-                self._spawn(self._read(partition, epoch, piece, began))
+                self._spawn(self._read(partition, piece, began))
 
         # After all earlier appends, so that each is either read or refused.
         self.append(partition, epoch, (), begin)
 
-    async def _read(self, partition: TopicPartition, epoch: int, piece: Piece, began: float) -> None:
+    async def _read(self, partition: TopicPartition, piece: Piece, began: float) -> None:
         led = self._led[partition]
         led.readers += 1
         try:
             async with self._reading:
-                await self._read_pieces(partition, epoch, piece, began, led)
+                await self._read_pieces(partition, piece, began, led)
         except Unreadable as problem:
             self._logger.error("partition_damaged", partition=partition, problem=str(problem))
             self.observer.damaged(partition, str(problem))
         finally:
             led.readers -= 1
 
-    async def _read_pieces(
-        self, partition: TopicPartition, epoch: int, piece: Piece, began: float, led: _Leader
-    ) -> None:
+    async def _read_pieces(self, partition: TopicPartition, piece: Piece, began: float, led: _Leader) -> None:
         after = records = 0
         pause = _FIRST_PAUSE
         alive: int | None = None

@@ -132,7 +132,7 @@ class LogHistory(ModernGroups):
         if "reason" not in values:
             confidence = self._guess_cause(statement, cause, before)
         self._node = statement.node
-        self._attach_static(statement, cause)
+        self._attach_static(cause)
         self._take_in(statement, cause, before)
         if cause["cause"] == "rejoin-metadata" and values.get("state_before") is None:
             # Kafka: before 2.8 a leader that rejoins is said to update its metadata, whether they changed or not.

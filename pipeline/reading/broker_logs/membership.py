@@ -282,7 +282,7 @@ class Membership:
         if self._settled_leader == old:
             self._settled_leader = new
 
-    def _attach_static(self, statement: Statement, cause: dict[str, Any]) -> None:
+    def _attach_static(self, cause: dict[str, Any]) -> None:
         """A rebalance caused by a static member's restart has its new id."""
         replaced, self._replaced = self._replaced, None
         if replaced is None:

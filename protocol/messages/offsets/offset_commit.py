@@ -11,6 +11,7 @@ from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.partition_results import results_of
 from rejoin.protocol.types import (
     GroupId,
     GroupInstanceId,
@@ -56,23 +57,8 @@ class OffsetCommitRequest(Request):
 
     def response(self, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> OffsetCommitResponse:
         """A result for each partition asked for: ``others`` where ``errors`` has none."""
-        return OffsetCommitResponse(
-            topics=tuple(
-                OffsetCommitResponseTopic(
-                    name=topic.name,
-                    partitions=tuple(
-                        OffsetCommitResponsePartition(
-                            partition_index=partition.partition_index,
-                            error_code=errors.get(TopicPartition(topic.name, partition.partition_index), others)
-                            if errors
-                            else others,
-                        )
-                        for partition in topic.partitions
-                    ),
-                )
-                for topic in self.topics
-            )
-        )
+        topic, partition = OffsetCommitResponseTopic, OffsetCommitResponsePartition
+        return OffsetCommitResponse(topics=results_of(self.topics, topic, partition, errors, others))
 
 
 class OffsetCommitResponsePartition(Struct):

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
+from rejoin.protocol.partition_results import results_of
 from rejoin.protocol.types import (
     GroupId,
     GroupInstanceId,
@@ -59,23 +60,8 @@ class TxnOffsetCommitRequest(Request):
 
     def response(self, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> TxnOffsetCommitResponse:
         """A result for each partition asked for: ``others`` where ``errors`` has none."""
-        return TxnOffsetCommitResponse(
-            topics=tuple(
-                TxnOffsetCommitResponseTopic(
-                    name=topic.name,
-                    partitions=tuple(
-                        TxnOffsetCommitResponsePartition(
-                            partition_index=partition.partition_index,
-                            error_code=errors.get(TopicPartition(topic.name, partition.partition_index), others)
-                            if errors
-                            else others,
-                        )
-                        for partition in topic.partitions
-                    ),
-                )
-                for topic in self.topics
-            )
-        )
+        topic, partition = TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition
+        return TxnOffsetCommitResponse(topics=results_of(self.topics, topic, partition, errors, others))
 
 
 class TxnOffsetCommitResponsePartition(Struct):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
 from rejoin.coordinator.core.inputs import Elected, LogRead, Resigned, Stored
-from rejoin.journal.events.coordinator import GroupLoaded, PartitionLoaded
+from rejoin.coordinator.core.offsets import requests
+from rejoin.journal.events.coordinator import CoreFailed, GroupLoaded, PartitionLoaded
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
+from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from rejoin.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     GroupRecord,
@@ -222,3 +226,19 @@ def test_resigning_twice_is_no_news() -> None:
     driven = DrivenNode()
     driven.resign()
     assert driven.effects_of(Resigned(PARTITION)) == []
+
+
+def test_a_failure_inside_costs_the_shard_of_a_group_that_a_batch_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fetch of several groups has no group id of its own: each of its groups says which shard is read again."""
+    node = DrivenNode()
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(requests, "fetch_offsets", fail)
+    fetch = OffsetFetchRequest(groups=tuple(OffsetFetchRequestGroup(group_id=name, topics=None) for name in "gh"))
+    answer = node.ask(fetch, 8)
+    assert [group.error_code for group in answer.groups] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    failed = node.emitted(CoreFailed)
+    assert [(each.partition, each.doing) for each in failed] == [(PARTITION.partition, "OffsetFetch")]
+    assert len(node.emitted(PartitionLoaded)) == 2
