@@ -139,6 +139,7 @@ MAY_IMPORT = {
         "protocol",
         "journal.file_lock",
         "coordinator.commands.log",
+        "coordinator.core.topics.topics",
         "coordinator.service.stores",
         "coordinator.service.atomic_file",
         "coordinator.storage",

@@ -75,6 +75,11 @@ def decode(topic: str, entries: Iterable[tuple[int, str | None, str | None]]) ->
     return tuple(found)
 
 
+def is_entry(producer_id: object, key: object, value: object) -> bool:
+    """Whether these are of the types that an entry has. In a damaged file a column may hold anything."""
+    return isinstance(producer_id, int) and isinstance(key, str | None) and isinstance(value, str | None)
+
+
 def checksum(partition: TopicPartition, position: int, entry: Sequence[Any]) -> int:
     """The CRC-32 of an entry with its partition and position.
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import cyclopts
 from cyclopts import Parameter
 
-from rejoin.coordinator.commands.log import files
+from rejoin.coordinator.commands.log import committed, files
 from rejoin.coordinator.commands.log.contents import LogProblem
 from rejoin.coordinator.commands.log.directory import SqliteSource
 from rejoin.coordinator.commands.log.files import TextLog
@@ -163,7 +163,14 @@ def export(
 
 
 @app.command(name="import")
-def import_(file: _File, *, data: Path | None = None, store: str | None = None, partitions: int = _PARTITIONS) -> int:
+def import_(
+    file: _File,
+    *,
+    data: Path | None = None,
+    store: str | None = None,
+    partitions: int = _PARTITIONS,
+    create_topics: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
     """Fill an empty store from a log export or from the output of Kafka's console consumer.
 
     Parameters
@@ -176,19 +183,32 @@ def import_(file: _File, *, data: Path | None = None, store: str | None = None, 
         The --store database of a cluster. The default is REJOIN_STORE from the environment.
     partitions
         Number of offsets partitions, for lines that name none.
+    create_topics
+        Create the topics that committed offsets name and the file does not. Without them a start deletes the offsets.
     """
 
     def run() -> int:
         url = _url(data, store)
         source = TextLog(file, partitions)
+        missing = committed.without_topic(source.contents, committed.ends_of_topics(source.records()))
+        if create_topics:
+            committed.create_topics(source.contents, missing)
         if data is not None:
-            filled = fill_directory(data, source.contents, source.records())
+            count, cleared = fill_directory(data, source.contents, source.records()), 0
         else:
-            filled = fill_database(url, source.contents, source.records())
-        skipped = f", {source.skipped} of kinds that are not known here left out" if source.skipped else ""
-        if filled.superseded:
-            skipped += f", {filled.superseded} of them removed at once: later ones replace them"
-        print(f"{_counted(filled.records, 'record')} from {source.name}{skipped}")
+            count, cleared = fill_database(url, source.contents, source.records())
+        said = f", {source.skipped} of kinds that are not known here left out" if source.skipped else ""
+        if replaced := committed.replaced(source.records()):
+            said += f", {replaced} of them replaced by later ones"
+        if cleared:
+            said += f"; {_counted(cleared, 'lease')} of earlier nodes cleared"
+        print(f"{_counted(count, 'record')} from {source.name}{said}")
+        if missing:
+            topics = ", ".join(sorted(missing))
+            print(
+                f"topics created: {topics}" if create_topics else f"rejoin: {committed.would_be_deleted(missing)}",
+                file=sys.stdout if create_topics else sys.stderr,
+            )
         return 0
 
     return _reported(run)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from rejoin.coordinator.storage.codec import PLAIN, Entry, Unreadable, checksum, decode
+from rejoin.coordinator.storage.codec import PLAIN, Entry, Unreadable, checksum, decode, is_entry
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 
@@ -79,11 +79,9 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 
 def is_whole(partition: TopicPartition, position: int, row: Sequence[Any]) -> bool:
-    """Whether the checksum of a row is right. In a damaged file a column may hold any type."""
+    """Whether the checksum of a row is right."""
     producer_id, kept, key, value = row
-    if not isinstance(producer_id, int) or not isinstance(kept, int):
-        return False
-    if not isinstance(key, str | None) or not isinstance(value, str | None):
+    if not is_entry(producer_id, key, value) or not isinstance(kept, int):
         return False
     return checksum(partition, position, (producer_id, key, value)) == kept
 

@@ -21,6 +21,7 @@ from rejoin.coordinator.commands.log.contents import (
     unreadable,
 )
 from rejoin.coordinator.storage.base import StoreProblem
+from rejoin.coordinator.storage.codec import Entry, is_entry
 from rejoin.coordinator.storage.sqlite.check import (
     DatabaseLost,
     ahead_of,
@@ -188,31 +189,36 @@ class SqliteSource:
         columns = "topic, partition, epoch" if has_topics(self._connection) else f"'{OFFSETS_TOPIC}', partition, epoch"
         try:
             for topic, partition, epoch in self._connection.execute(f"SELECT {columns} FROM partitions ORDER BY 1, 2"):
+                if not isinstance(topic, str) or not isinstance(partition, int) or not isinstance(epoch, int):
+                    raise ValueError(f"expected a topic and two numbers, found {topic!r}, {partition!r} and {epoch!r}")
                 epochs[TopicPartition(topic, partition)] = epoch
-        except sqlite3.Error as problem:
-            text = f"{self.path}: the epochs cannot be read: {problem}"
-            if not self._salvage:
-                raise LogProblem(f"{text}; expected a whole file, or --salvage") from None
-            self.notes.append(text)
+        except (sqlite3.Error, ValueError) as problem:
+            self._unreadable("the epochs", problem)
         topics: list[StoredTopicChange] = []
         try:
             found = self._connection.execute("SELECT version, record FROM topics_log ORDER BY version")
             topics = [StoredTopicChange(version, compact(record)) for version, record in found]
         except sqlite3.OperationalError:
             pass  # versions without topics
-        except sqlite3.Error as problem:
-            text = f"{self.path}: the topics cannot be read: {problem}"
-            if not self._salvage:
-                raise LogProblem(f"{text}; expected a whole file, or --salvage") from None
-            self.notes.append(text)
+        except (sqlite3.Error, ValueError) as problem:
+            self._unreadable("the topics", problem)
         return LogSummary(epochs, topics)
+
+    def _unreadable(self, what: str, problem: Exception) -> None:
+        """A note when what is left is to be saved; else the end."""
+        text = f"{self.path}: {what} cannot be read: {problem}"
+        if not self._salvage:
+            raise LogProblem(f"{text}; expected a whole file, or --salvage") from None
+        self.notes.append(text)
 
     def records(self, wanted: frozenset[TopicPartition] | None = None) -> Iterator[LogRecord]:
         """The records by partition, in order."""
         try:
-            for partition, _, epoch, *row in self._select("1, 2", wanted):
-                yield LogRecord(partition, epoch, entry_of(row))
-        except sqlite3.Error as problem:
+            for partition, position, epoch, producer_id, _, key, value in self._select("1, 2", wanted):
+                if not isinstance(epoch, int) or not is_entry(producer_id, key, value):
+                    raise ValueError(f"position {position} holds no record")
+                yield LogRecord(partition, epoch, Entry(producer_id, key, value))
+        except (sqlite3.Error, ValueError) as problem:
             raise LogProblem(
                 f"{self.path} cannot be read further: {problem}; expected a whole file, or --salvage"
             ) from None

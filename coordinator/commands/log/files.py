@@ -19,6 +19,7 @@ import orjson
 
 from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, StoredTopicChange, problem_of
 from rejoin.coordinator.storage.codec import PLAIN, Entry
+from rejoin.coordinator.storage.topics.base import changed
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.records.table import RECORD_TYPES
@@ -27,6 +28,9 @@ from rejoin.protocol.types import TopicPartition
 FORMAT: Final = "rejoin-offsets-log"
 VERSION: Final = 2
 """Version 1 had no topics: every record belonged to the offsets topic."""
+_INT32: Final = 2**31 - 1
+_INT64: Final = 2**63 - 1
+_SHOWN: Final = 60
 
 
 def write(out: TextIO, contents: LogSummary, records: Iterable[LogRecord]) -> int:
@@ -96,25 +100,58 @@ class TextLog:
                 if fields.get("version") not in range(1, VERSION + 1):
                     raise self._wrong(number, f"expected version {VERSION} or older, found {fields.get('version')}")
             elif "newestEpoch" in fields:
-                self.contents.epochs[_partition(fields)] = fields["newestEpoch"]
+                self.contents.epochs[self._partition(fields, number)] = self._number(
+                    fields, "newestEpoch", number, _INT32
+                )
             elif "topics" in fields:
-                self.contents.topics.append(StoredTopicChange(fields["topicsVersion"], _dumped(fields["topics"])))
+                self.contents.topics.append(self._topics(fields, number))
             else:
                 count += 1
                 yield self._kept(fields, number)
         if not ended:
             raise LogProblem(f"{self.name} is cut off: its last line is missing; expected a whole file of log export")
 
+    def _topics(self, fields: dict[str, Any], number: int) -> StoredTopicChange:
+        change = StoredTopicChange(self._number(fields, "topicsVersion", number, _INT64), _dumped(fields["topics"]))
+        newest = self.contents.topics[-1].version if self.contents.topics else 0
+        if change.version <= newest:
+            raise self._wrong(number, f"expected a version of the topics after {newest}, found {change.version}")
+        try:
+            changed(0, [(change.version, change.record)])
+        except (ValueError, KeyError) as problem:
+            raise self._wrong(number, f"these are no topics: {str(problem).splitlines()[0]}") from None
+        return change
+
     def _kept(self, fields: dict[str, Any], number: int) -> LogRecord:
         try:
             key, value = (None if fields[name] is None else _dumped(fields[name]) for name in ("key", "value"))
-            kept = LogRecord(_partition(fields), fields["epoch"], Entry(fields.get("producerId", PLAIN), key, value))
         except KeyError as problem:
             raise self._wrong(number, f"{problem} is missing") from None
+        except TypeError as problem:
+            raise self._wrong(number, f"it is no record: {problem}") from None
+        producer_id = self._number({"producerId": PLAIN, **fields}, "producerId", number, _INT64)
+        epoch = self._number(fields, "epoch", number, _INT32)
+        kept = LogRecord(self._partition(fields, number), epoch, Entry(producer_id, key, value))
         found = problem_of(kept)
         if found is not None:
             raise self._wrong(number, found)
         return kept
+
+    def _partition(self, fields: dict[str, Any], number: int) -> TopicPartition:
+        topic = fields.get("topic", OFFSETS_TOPIC)
+        if topic not in RECORD_TYPES:
+            raise self._wrong(number, f"expected topic {' or '.join(RECORD_TYPES)}, found {_shown(topic)}")
+        return TopicPartition(topic, self._number(fields, "partition", number, _INT32))
+
+    def _number(self, fields: dict[str, Any], name: str, number: int, most: int) -> int:
+        try:
+            found = fields[name]
+        except KeyError:
+            raise self._wrong(number, f"{name!r} is missing") from None
+        least = PLAIN if name == "producerId" else 0
+        if type(found) is not int or not least <= found <= most:
+            raise self._wrong(number, f"expected a whole number up to {most} as {name}, found {_shown(found)}")
+        return found
 
     def _printed(self, text: str, partitions: int) -> Iterator[LogRecord]:
         # The output does not have the number of partitions, and a cluster refuses to start with fewer than configured.
@@ -125,7 +162,7 @@ class TextLog:
             number = text.count("\n", 0, at) + 1
             try:
                 fields, at = decoder.raw_decode(text, at)
-            except ValueError as problem:
+            except (ValueError, RecursionError) as problem:
                 raise self._wrong(number, f"this is not JSON: {problem}") from None
             if not isinstance(fields, dict) or "key" not in fields or "value" not in fields:
                 raise self._wrong(number, "expected an object with key and value, as Kafka's formatters print them")
@@ -133,11 +170,14 @@ class TextLog:
             if (
                 not isinstance(key, dict)
                 or not isinstance(key.get("data"), dict)
-                or key.get("version") not in RECORD_TYPES[OFFSETS_TOPIC]
+                or not isinstance(key.get("version"), int)
+                or key["version"] not in RECORD_TYPES[OFFSETS_TOPIC]
             ):
                 self.skipped += 1  # a record of another kind of group
                 continue
             group = key["data"].get("group", "")
+            if not isinstance(group, str):
+                raise self._wrong(number, f"expected the name of a group, found {_shown(group)}")
             placed = {"partition": partition_for(group, partitions), "epoch": 0, **fields}
             yield self._kept(placed, number)
 
@@ -154,10 +194,6 @@ class TextLog:
         return LogProblem(f"{self.name}, line {number}: {text}")
 
 
-def _partition(fields: dict[str, Any]) -> TopicPartition:
-    return TopicPartition(fields.get("topic", OFFSETS_TOPIC), fields["partition"])
-
-
 def _next(text: str, at: int) -> int:
     while at < len(text) and text[at].isspace():
         at += 1
@@ -166,3 +202,8 @@ def _next(text: str, at: int) -> int:
 
 def _dumped(fields: Any) -> str:
     return orjson.dumps(fields).decode()
+
+
+def _shown(value: Any) -> str:
+    """A value for a message, cut short."""
+    return repr(value)[:_SHOWN]

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rejoin.coordinator.commands.log.contents import LogProblem, LogRecord, LogSummary, problem_text
 from rejoin.coordinator.storage.codec import Entry, checksum
@@ -22,17 +22,10 @@ WHERE expires_at > clock_timestamp() ORDER BY node_id
 """
 
 
-class FillResult(NamedTuple):
-    """How many records were written, and how many of them later records replaced at once."""
+def fill_directory(folder: Path, contents: LogSummary, records: Iterable[LogRecord]) -> int:
+    """Write a log into an empty data directory: all of its records, or none. Returns how many."""
 
-    records: int
-    superseded: int = 0
-
-
-def fill_directory(folder: Path, contents: LogSummary, records: Iterable[LogRecord]) -> FillResult:
-    """Write a log into an empty data directory: all of its records, or none."""
-
-    async def fill() -> FillResult:
+    async def fill() -> int:
         log = SqliteLog(SqliteDatabase(folder))
         await log.start()
         try:
@@ -56,17 +49,17 @@ def fill_directory(folder: Path, contents: LogSummary, records: Iterable[LogReco
                 ) from written
             if isinstance(written, BaseException):
                 raise written
-            return FillResult(written, log.take_superseded())
+            return int(written)
         finally:
             await log.close()
 
     return asyncio.run(fill())
 
 
-def fill_database(url: str, contents: LogSummary, records: Iterable[LogRecord]) -> FillResult:
-    """Write a log into the empty tables of a cluster."""
+def fill_database(url: str, contents: LogSummary, records: Iterable[LogRecord]) -> tuple[int, int]:
+    """Write a log into the empty tables of a cluster. Returns how many records, and how many leases were cleared."""
 
-    async def fill() -> FillResult:
+    async def fill() -> tuple[int, int]:
         database = Database(url)
         await database.start()
         try:
@@ -76,13 +69,14 @@ def fill_database(url: str, contents: LogSummary, records: Iterable[LogRecord]) 
                 await connection.execute("LOCK TABLE nodes, leases IN EXCLUSIVE MODE")
                 await _refuse_used(connection, database.shown)
                 there = await connection.fetchval("SELECT count(*) FROM leases")
+                held = await connection.fetchval("SELECT count(*) FROM leases WHERE node_id IS NOT NULL")
                 count, partitions = await _copy(connection, contents, records)
                 if there not in (0, partitions):
                     raise LogProblem(
                         f"{database.shown} was made for {there} offsets partitions, and this log has {partitions}: "
                         "expected as many, or another search_path, whose tables are made"
                     )
-                return FillResult(count)
+                return count, int(held)
         except (*LOST, PostgresError) as problem:
             raise LogProblem(
                 f"{database.shown} cannot be filled: {problem_text(problem)}; nothing of the log is in it, "

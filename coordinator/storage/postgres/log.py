@@ -474,10 +474,10 @@ class PostgresLog:
                     if led.readers or not await connection.fetchval(_REMOVE, *partition, *leads, some):
                         return
                     led.records -= len(some)
+                    self.observer.compacted(partition, len(some))
                 alive = max(0, records - len(doomed))
                 await connection.execute(_LEFT, *partition, alive)
             led.compact_at = max(_COMPACT_FROM, 2 * alive)
-            self.observer.compacted(partition, len(doomed))
         except (*LOST, PostgresError) as problem:
             self._log_failure("compaction_failed", problem)
         finally:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.storage.base import StoreProblem
-from rejoin.coordinator.storage.codec import Row, checksum
+from rejoin.coordinator.storage.codec import Row, checksum, is_entry
 from rejoin.coordinator.storage.sqlite.progress_file import Progress, advice
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.types import TopicPartition
@@ -27,6 +27,11 @@ PARTITION_LOG: Final = "partition_log"
 _HAS_PARTITION_LOG: Final = f"SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '{PARTITION_LOG}')"
 _HAS_TAIL: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('store') WHERE name = 'tail_checksums')"
 _HAS_TOPICS: Final = "SELECT EXISTS (SELECT 1 FROM pragma_table_info('partitions') WHERE name = 'topic')"
+_NUMBERS: Final = " OR ".join(f"typeof({name}) != 'integer'" for name in ("epoch", "records", "checksums", "alive"))
+_MISTYPED: Final = f"SELECT partition FROM partitions WHERE {_NUMBERS}"
+_MISTYPED_TOPICS: Final = (
+    f"SELECT id FROM partitions WHERE {_NUMBERS} OR typeof(partition) != 'integer' OR typeof(topic) != 'text'"
+)
 _SHOWN: Final = 3
 _NO_DATABASE: Final = 1
 """Up to so many bytes SQLite takes a file for one that is still to be filled."""
@@ -126,6 +131,9 @@ def has_topics(connection: sqlite3.Connection) -> bool:
 def findings(connection: sqlite3.Connection) -> Iterator[LogDefect]:
     """All that is wrong with the records."""
     with_topics = has_topics(connection)
+    for (number,) in connection.execute(_MISTYPED_TOPICS if with_topics else _MISTYPED):
+        yield LogDefect(None, f"the table partitions, id {number}: expected numbers and a topic's name")
+        return
     names, expected = expected_records(connection)
     tail = _tail(connection)
     if not all(isinstance(each, int) for each in tail):
@@ -136,9 +144,9 @@ def findings(connection: sqlite3.Connection) -> Iterator[LogDefect]:
     sums: Counter[int] = Counter()
     in_tail: Counter[int] = Counter()
     number_column = "partition_id" if with_topics else "partition"
-    query = f"SELECT {number_column}, position, producer_id, checksum, key, value FROM log ORDER BY position"
-    for number, position, producer_id, kept, key, value in connection.execute(query):
-        if not isinstance(number, int) or not isinstance(kept, int):
+    query = f"SELECT {number_column}, position, epoch, producer_id, checksum, key, value FROM log ORDER BY position"
+    for number, position, epoch, producer_id, kept, key, value in connection.execute(query):
+        if not isinstance(number, int) or not isinstance(kept, int) or not isinstance(epoch, int):
             yield LogDefect(None, f"position {position}: there is no record in its place")
             continue
         if with_topics and number not in names:
@@ -199,11 +207,8 @@ def _tail(connection: sqlite3.Connection) -> tuple[int, int, int]:
 
 
 def _fits(partition: TopicPartition, position: int, entry: tuple[Any, Any, Any], kept: int) -> bool:
-    """Whether an entry has its checksum. In a damaged file a column may hold anything."""
-    producer_id, key, value = entry
-    if not isinstance(producer_id, int) or not isinstance(key, str | None) or not isinstance(value, str | None):
-        return False
-    return checksum(partition, position, entry) == kept
+    """Whether an entry has its checksum."""
+    return is_entry(*entry) and checksum(partition, position, entry) == kept
 
 
 def rows(connection: sqlite3.Connection, number: int, after: int, until: int, limit: int) -> list[Row]:

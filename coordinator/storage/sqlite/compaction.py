@@ -37,7 +37,7 @@ _COLUMNS: Final = "position, partition_id, checksum"
 class _Run:
     """Partitions that are compacted together, by id, with the records that each will have about.
 
-    ``doomed`` has the others.
+    ``doomed`` has the others, ``removed`` how many the slice at work takes out.
     """
 
     alive: dict[int, int]
@@ -111,6 +111,7 @@ class Compactor:
         if isinstance(outcome, BaseException):
             self._failed(run, outcome)
             return
+        self._report(run)
         for number in [each for each in run.alive if self._is_read(self._index.by_id[each])]:
             del run.alive[number]
         if self._stopped:
@@ -134,10 +135,15 @@ class Compactor:
         if isinstance(outcome, BaseException):
             self._failed(run, outcome)
             return
+        self._report(run)
         self.is_busy = False
-        for number in run.alive.keys() | run.removed.keys():
-            self._observer.compacted(self._index.by_id[number], run.removed[number])
         self.look_after()
+
+    def _report(self, run: _Run) -> None:
+        """A slice is removed: it counts, whatever stops the rest."""
+        for number, removed in run.removed.items():
+            self._observer.compacted(self._index.by_id[number], removed)
+        run.removed.clear()
 
     def _failed(self, run: _Run, problem: BaseException) -> None:
         self.is_busy = False

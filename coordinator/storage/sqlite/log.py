@@ -170,12 +170,6 @@ class SqliteLog:
         """Whether there is a record, or ever was a leader, of any partition."""
         return bool(self.index.durable)
 
-    def take_superseded(self) -> int:
-        """How many records were written over, and removed, before they were counted; asked for once."""
-        count = sum(sum(removed.values()) for removed in self.index.removed)
-        self.index.removed.clear()
-        return count
-
     def fill(self, entries: Iterable[tuple[TopicPartition, int, Entry | None]], connection: sqlite3.Connection) -> int:
         """Put partition, epoch and entry of another log's records into an empty one; without an entry, the epoch alone.
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.codec import PLAIN, Entry, checksum
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import TopicPartition
@@ -91,6 +92,7 @@ class PartitionIndex:
         self._rows: list[_Written] = []
         self._newest: dict[tuple[int, str | None], int] = {}
         self._superseded: dict[int, int] = {}
+        self._tail_removed = 0
         self._taken_out: Counter[int] = Counter()
         self._indexed = 0
         self._tail_checksums = 0
@@ -184,11 +186,15 @@ class PartitionIndex:
     def catch_up(self, connection: sqlite3.Connection) -> int:
         """Index the tail of the log: the partition of each record, and the totals of each partition.
 
-        Returns the last position that is indexed.
+        Returns the last position that is indexed. Raises :class:`StoreProblem` when a record of the tail is missing.
         """
         self._flush(connection)
         if self.next_position - 1 > self._indexed:
-            connection.execute(_INDEX, (self._indexed,))
+            expected = self.next_position - 1 - self._indexed - self._tail_removed
+            found = connection.execute(_INDEX, (self._indexed,)).rowcount
+            if found != expected:
+                # To count what is left would be to accept the loss. Appends fail, and the next start says the same.
+                raise StoreProblem(f"after position {self._indexed}: expected {expected} records, found {found}")
             connection.execute(_COUNT, (self._indexed,))
             self._indexed = self.next_position - 1
             self._tail_checksums = 0
@@ -203,6 +209,7 @@ class PartitionIndex:
             ranges = [(positions[begin], positions[end - 1]) for begin, end in _without_gaps(positions)]
             connection.executemany(_DELETE, ranges)
             self._taken_out.update(self._superseded.values())
+            self._tail_removed = len(positions)
 
     def _flush(self, connection: sqlite3.Connection) -> None:
         connection.executemany(_INSERT, self._rows)
@@ -242,6 +249,7 @@ class PartitionIndex:
         """Forget the replaced records of the tail. Compaction removes those that are left."""
         self._newest.clear()
         self._superseded.clear()
+        self._tail_removed = 0
 
     def _forget_changes(self) -> None:
         self._changed = None

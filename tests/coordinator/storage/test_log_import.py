@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from rejoin.coordinator.commands.log.command import dump, export, import_, verify
+from rejoin.coordinator.core.runtime.shard import ShardState
+from rejoin.coordinator.service.app import App, Options
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
-from tests.coordinator.storage.helpers import Postgres, Sqlite, offset
+from tests.coordinator.storage.helpers import PATIENCE, Postgres, Sqlite, offset
 from tests.coordinator.storage.logs import RECORDS, Run, asked, filled, read
 
 # --- export and import
@@ -104,6 +106,13 @@ def test_an_import_that_is_refused_leaves_an_empty_store(data: Path, tmp_path: P
         ("".join(lines).replace('"offset":100', '"offset":"x"'), "it is no record"),
         ("".join(lines).replace('"version":2}', '"version":3}', 1), "expected version 2 or older, found 3"),
         ("nonsense", "line 1: this is not JSON"),
+        ("[" * 100_000, "line 1: this is not JSON"),
+        (lines[0] + '{"topic":"orders","partition":0,"newestEpoch":1}', "line 2: expected topic __consumer_offsets"),
+        (lines[0] + '{"partition":0,"newestEpoch":"1"}', "line 2: expected a whole number up to 2147483647 as newest"),
+        (lines[0] + '{"topicsVersion":1,"topics":[7]}', "line 2: these are no topics"),
+        ("".join(lines).replace('"epoch":', '"epoch":1e9,"was":'), "as epoch, found 1000000000.0"),
+        (json.dumps({"key": {"version": 1, "data": {"group": 1}}, "value": None}), "expected the name of a group"),
+        (json.dumps({"key": {"version": 1, "data": {"group": "\ud800"}}, "value": None}), "line 1: it is no record"),
     ):
         path.write_text(text)
         code, _, err = run(import_, str(path), data=tmp_path / "new")
@@ -119,8 +128,62 @@ def test_an_import_says_how_many_records_later_ones_replaced(tmp_path: Path, run
     (tmp_path / "printed").write_text("".join(json.dumps({"key": key, "value": value}) for value in values))
     code, out, _ = run(import_, str(tmp_path / "printed"), data=tmp_path / "new")
     assert code == 0
-    assert out.endswith(", 1999 of them removed at once: later ones replace them\n")
+    assert out.endswith(", 1999 of them replaced by later ones\n")
     assert run(verify, data=tmp_path / "new")[1].endswith(": 1 record in 1 partition, all as written\n")
+
+
+def printed_offsets(path: Path, *topics: str) -> str:
+    """Commits of one group to two partitions of each topic, as the console consumer prints them."""
+    lines = [
+        {
+            "key": {"version": 1, "data": {"group": "g", "topic": topic, "partition": partition}},
+            "value": {"version": 3, "data": {"offset": 40 + partition, "metadata": "", "leaderEpoch": -1,
+                                             "commitTimestamp": 1}},
+        }
+        for topic in topics
+        for partition in (0, 2)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) for line in lines))
+    return str(path)
+
+
+def test_an_import_without_topics_says_which_offsets_a_start_would_delete(tmp_path: Path, run: Run) -> None:
+    code, out, err = run(import_, printed_offsets(tmp_path / "printed", "refunds", "orders"), data=tmp_path / "new")
+    assert (code, out) == (0, f"4 records from {tmp_path / 'printed'}\n")
+    assert err == (
+        "rejoin: a coordinator that starts with this store deletes the committed offsets of topics that do not exist: "
+        "orders, refunds; import with --create-topics to keep them\n"
+    )
+
+
+async def test_topics_that_an_import_creates_keep_their_offsets(tmp_path: Path, run: Run) -> None:
+    file = printed_offsets(tmp_path / "printed", "orders")
+    code, out, err = await asyncio.to_thread(run, import_, file, data=tmp_path / "new", create_topics=True)
+    assert (code, err) == (0, "")
+    assert out.endswith("\ntopics created: orders\n")
+    async with App(Options(data=tmp_path / "new", listen=False)) as app:
+        node = app.runtime.node
+        async with asyncio.timeout(PATIENCE):
+            while not all(partition.state == ShardState.ACTIVE for partition in node.describe().partitions):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        ends = [(each.partition, each.offset, each.lag) for each in node.describe_offsets("g", 0)]
+    assert ends == [(0, 40, 0), (2, 42, 0)]
+    dumped = await asyncio.to_thread(run, dump, data=tmp_path / "new")
+    assert dumped[1].count("\n") == 2, "nothing was deleted"
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "said"),
+    [("a/b", 0, "'a/b' cannot be a topic's name"), ("orders", 2**31 - 1, "expected at most 100000 partitions")],
+)
+def test_a_topic_that_cannot_be_is_not_created(tmp_path: Path, run: Run, topic: str, partition: int, said: str) -> None:
+    file = tmp_path / "printed"
+    printed_offsets(file, topic)
+    file.write_text(file.read_text().replace('"partition": 2', f'"partition": {partition}'))
+    code, _, err = run(import_, str(file), data=tmp_path / "new", create_topics=True)
+    assert (code, err.count("\n")) == (2, 1)
+    assert said in err
+    assert not (tmp_path / "new").exists()
 
 
 def test_what_a_console_consumer_printed_can_be_imported(data: Path, tmp_path: Path, run: Run) -> None:

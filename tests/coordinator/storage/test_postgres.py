@@ -18,12 +18,14 @@ from rejoin.coordinator.storage.compaction import (
     doomed_with_transactions_query,
     has_transactions_query,
 )
+from rejoin.coordinator.storage.postgres import log as postgres_log
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
 from rejoin.coordinator.storage.postgres.schema import STEPS
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.records.keyed import Record
+from rejoin.protocol.types import TopicPartition
 from tests.coordinator.storage.helpers import PATIENCE, Postgres, offset
 from tests.coordinator.storage.histories import history
 from tests.coordinator.storage.proxy import Cut, Wire
@@ -363,6 +365,27 @@ async def test_what_it_removes_is_what_every_node_would(one: Postgres) -> None:
             query = doomed_with_transactions_query(of, "position") if has_transactions else doomed_query(of)
             found = await connection.fetch(query)
             assert [position - 1 for (position,) in found] == sorted(doomed(records))
+
+
+async def test_a_compaction_counts_what_it_removed_before_a_reader_stopped_it(
+    one: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_log, "_SLICE_RECORDS", 30)
+    epoch = await one.elect(0)
+    await one.append(0, epoch, *(offset(number) for number in range(100)))
+    log = one.log
+    assert isinstance(log, PostgresLog)
+    led = log._led[offsets_partition(0)]
+    removed: list[int] = []
+
+    def read_from_now_on(partition: TopicPartition, count: int) -> None:
+        removed.append(count)
+        led.readers += 1
+
+    monkeypatch.setattr(one.watching, "compacted", read_from_now_on)
+    log._compact(offsets_partition(0), led)
+    await one.settled(lambda: not log._compacting)
+    assert removed == [30]
 
 
 async def test_only_the_leader_removes(one: Postgres, two: Postgres) -> None:

@@ -119,6 +119,24 @@ async def test_an_older_directory_that_lost_something_is_refused_as_it_is(tmp_pa
     assert "__consumer_offsets-1: expected 150 records, found 149" in await refused(store)
 
 
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE store SET tail_checksums = 'text'", "the table store: expected numbers for where the log ends"),
+        ("UPDATE partitions SET epoch = 'text'", "the table partitions, id 0: expected numbers and a topic's name"),
+        ("UPDATE partitions SET topic = x'00ff'", "the table partitions, id 0: expected numbers and a topic's name"),
+        ("UPDATE log SET epoch = 'text' WHERE position = 299", "position 299: there is no record in its place"),
+    ],
+)
+async def test_a_column_of_the_wrong_type_is_refused_in_words(store: Sqlite, statement: str, said: str) -> None:
+    await fill(store)
+    await store.close()
+    with sqlite3.connect(store.folder / DATABASE) as connection:
+        connection.execute(statement)
+    connection.close()
+    assert said in await refused(store)
+
+
 async def test_a_newer_directory_is_refused(store: Sqlite) -> None:
     await store.close()
     connection = sqlite3.connect(store.folder / DATABASE)

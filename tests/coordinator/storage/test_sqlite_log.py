@@ -11,8 +11,8 @@ import pytest
 
 from rejoin.coordinator.storage.codec import Entry, encode
 from rejoin.coordinator.storage.memory import compacted
+from rejoin.coordinator.storage.sqlite import compaction, partition_index
 from rejoin.coordinator.storage.sqlite import log as sqlite
-from rejoin.coordinator.storage.sqlite import partition_index
 from rejoin.coordinator.storage.sqlite.database import Done, Work
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
@@ -174,6 +174,48 @@ async def test_an_index_that_misses_a_record_or_has_it_elsewhere_is_noticed(
         connection.commit()
         connection.close()
         assert said in await refused(copy)
+
+
+async def test_a_record_that_vanishes_from_a_running_log_is_noticed_when_the_index_catches_up(
+    log_lines: list[dict[str, object]], store: Sqlite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left must not be counted as all that there was: appends fail, and the next start is refused."""
+    monkeypatch.setattr(partition_index, "_CATCH_UP_RECORDS", 25)
+    epoch = await store.elect(0)
+    assert await store.append(0, epoch, *RECORDS[:10]) is NONE
+    with sqlite3.connect(store.folder / DATABASE) as connection:
+        connection.execute("DELETE FROM log WHERE position = 7")
+    connection.close()
+    assert await store.append(0, epoch, *RECORDS[10:20]) is NONE
+    assert await store.append(0, epoch, *RECORDS[20:30]) is BROKEN
+    assert [line["problem"] for line in log_lines if line["event"] == "append_failed"] == [
+        "StoreProblem: after position 0: expected 30 records, found 29"
+    ]
+    await store.close()
+    assert "after position 0: expected 20 records, found 19" in await refused(store)
+
+
+async def test_a_compaction_counts_what_it_removed_before_a_reader_stopped_it(
+    store: Sqlite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_index, "_COMPACT_FROM", 100)
+    monkeypatch.setattr(compaction, "_SLICE_RECORDS", 30)
+    log = store.log
+    assert isinstance(log, SqliteLog)
+    epoch = await store.elect(0)
+    removed: list[int] = []
+
+    def read_from_now_on(partition: TopicPartition, count: int) -> None:
+        removed.append(count)
+        log._reading[partition] += 1
+
+    monkeypatch.setattr(store.watching, "compacted", read_from_now_on)
+    monkeypatch.setattr(log.index, "_is_any_read", lambda: True)
+    for _ in range(2):
+        assert await store.append(0, epoch, *RECORDS[:100]) is NONE
+    log.database.submit(log.index.catch_up, lambda _: log.compactor.look_after())
+    await store.settled(lambda: bool(removed) and not log.compactor.is_busy)
+    assert removed == [30]
 
 
 async def test_partitions_are_compacted_together(store: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
