@@ -114,7 +114,8 @@ class RecordedNode(Node):
         super().__init__(settings, new_id, topics_logged=topics_logged)
         self._recorder = recorder
 
-    def step(self, what: Input, now: Millis) -> list[Effect]:
+    def step(self, what: Input, now: Millis, *, is_late: bool = False) -> list[Effect]:
+        assert not is_late, "a transcript has no late inputs: a driven clock is on time"
         began = perf_counter()
         effects = super().step(what, now)
         self._recorder.add(now, what, effects, (perf_counter() - began) * 1_000)

@@ -79,11 +79,12 @@ class Node:
 
     # --- the door
 
-    def step(self, what: Input, now: Millis) -> list[Effect]:
+    def step(self, what: Input, now: Millis, *, is_late: bool = False) -> list[Effect]:
         """Handle one input; with ``Elapsed``, fire what is due. Returns the effects, in order.
 
-        An input that arrives by a deadline wins over it; what was due before ``now`` fires first. A timer that is set
-        to fire at once does so with the next ``Elapsed``, so a driver looks at ``next_deadline`` after each step.
+        An input that arrives by a deadline wins over it; what was due before ``now`` fires first. An input that
+        ``is_late`` arrived at some time before ``now``: nothing fires before it. A timer that is set to fire at once
+        does so with the next ``Elapsed``, so a driver looks at ``next_deadline`` after each step.
         """
         ctx = self._ctx
         ctx.now = now
@@ -91,7 +92,7 @@ class Node:
         if isinstance(what, Elapsed):
             self._fire_until(now)
         else:
-            due = ctx.deadlines.next()
+            due = None if is_late else ctx.deadlines.next()
             if due is not None and due < now:
                 self._fire_until(now - 1)
             if isinstance(what, Received):

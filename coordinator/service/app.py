@@ -18,6 +18,7 @@ from rejoin.coordinator.config import DEFAULTS, Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
+from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Clock, SystemClock
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HOST, MAX_BODY_BYTES, PORT
 from rejoin.coordinator.service.driver import Runtime
@@ -122,7 +123,9 @@ class App:
         self.publisher = Publisher(run_id, node, self.metrics, journal)
         given = self.control.clock if self.control is not None else options.clock
         clock = given or SystemClock(asyncio.get_running_loop())
-        self.runtime = Runtime(core, clock, store.log, self.publisher, store.leadership, store.topics_log)
+        # A driven clock is never late, and its alarms ring at their instants.
+        arrivals = Arrivals() if given is None else None
+        self.runtime = Runtime(core, clock, store.log, self.publisher, store.leadership, store.topics_log, arrivals)
         store.attach(self.runtime)
         if self.control is not None:
             self.control.attach(self.runtime, self.publisher.feed, store.log, self._create_initial_topics)
@@ -133,6 +136,7 @@ class App:
             max_body_bytes=options.max_body_bytes,
             body_seconds=options.body_seconds,
             control=_control_routes(self.control, options.control),
+            arrivals=arrivals,
         )
         self._stopped = False
         self.host = options.host

@@ -31,6 +31,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.leadership.base import FOREVER, Leadership, steady_ms
 from rejoin.coordinator.leadership.sole_leader import SoleLeader
 from rejoin.coordinator.pending_reply import PendingReply
+from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.base import OffsetsLog, StoreProblem
@@ -44,6 +45,8 @@ from rejoin.protocol.types import TopicPartition
 
 DRAIN_SECONDS: Final = 5.0
 """How long a stopping node may take to hand over its partitions."""
+STALLED_MS: Final = 1_000
+"""An alarm that rings so late is worth a line in the log: a request took long, or the process was stopped."""
 
 
 class Runtime:
@@ -60,7 +63,9 @@ class Runtime:
         publisher: Publisher,
         leadership: Leadership,
         topics_log: TopicsLog | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
+        """With ``arrivals``, an input is handled before the timers that fell due while the loop was late."""
         self.node = node
         self.clock = clock
         self.broker = Broker(node.settings.broker_id, "127.0.0.1", 0)
@@ -79,6 +84,9 @@ class Runtime:
         self._settling: list[asyncio.Future[None]] = []
         self._alarm: Alarm | None = None
         self._alarm_at: Millis = 0
+        self._arrivals = arrivals
+        self._is_taking_arrivals = False
+        self._is_stopped = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
 
     async def start(self, host: str, port: int) -> None:
@@ -100,6 +108,7 @@ class Runtime:
     async def stop(self) -> None:
         """Resign, and close the log."""
         await self.drain()
+        self._is_stopped = True
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -199,7 +208,7 @@ class Runtime:
 
     def _step(self, what: Input, now: Millis) -> None:
         try:
-            effects = self.node.step(what, now)
+            effects = self.node.step(what, now, is_late=self._arrivals is not None)
         except Exception as problem:
             self._give_up(what, problem)
             return
@@ -249,7 +258,7 @@ class Runtime:
     def _set_alarm(self) -> None:
         """Keep one alarm for the next deadline. One that rings before a deadline that has moved is set again."""
         deadline = self.node.next_deadline()
-        if deadline is None:
+        if deadline is None or self._is_taking_arrivals:
             return
         if self._alarm is not None:
             if self._alarm_at <= deadline:
@@ -260,8 +269,18 @@ class Runtime:
 
     def _ring(self) -> None:
         self._alarm = None
-        deadline = self.node.next_deadline()
-        if deadline is not None and deadline <= self.clock.now():
+        deadline, now = self.node.next_deadline(), self.clock.now()
+        if deadline is None or deadline > now:
+            self._set_alarm()
+        elif self._arrivals is None:
             self._take_in(Elapsed())
         else:
-            self._set_alarm()
+            if now - self._alarm_at >= STALLED_MS:
+                self._logger.warning("event_loop_stalled", late_ms=now - self._alarm_at)
+            self._is_taking_arrivals = True
+            self._arrivals.then(self._fire)
+
+    def _fire(self) -> None:
+        self._is_taking_arrivals = False
+        if not self._is_stopped:
+            self._take_in(Elapsed())

@@ -72,10 +72,10 @@ class OverHttp:
         node = app.runtime.node
         step = node.step
 
-        def watched(what: Input, now: int) -> list[Effect]:
+        def watched(what: Input, now: int, **late: bool) -> list[Effect]:
             if isinstance(what, Received):
                 self._taken.set()
-            return step(what, now)
+            return step(what, now, **late)
 
         node.step = watched  # type: ignore[method-assign]
 

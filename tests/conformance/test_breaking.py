@@ -38,12 +38,12 @@ def breaking(of: type[Response], change: Change) -> Callable[..., Node]:
     """A node that changes each answer of one kind."""
 
     class Broken(Node):
-        def step(self, what: Input, now: int) -> list[Effect]:
+        def step(self, what: Input, now: int, **late: bool) -> list[Effect]:
             return [
                 Reply(effect.token, change(effect.response))
                 if isinstance(effect, Reply) and isinstance(effect.response, of)
                 else effect
-                for effect in super().step(what, now)
+                for effect in super().step(what, now, **late)
             ]
 
     return Broken
@@ -98,8 +98,8 @@ def test_a_wrong_answer_is_caught(name: str, of: type[Response], change: Change)
 
 def test_an_answer_that_never_comes_is_caught() -> None:
     class Silent(Node):
-        def step(self, what: Input, now: int) -> list[Effect]:
-            effects = super().step(what, now)
+        def step(self, what: Input, now: int, **late: bool) -> list[Effect]:
+            effects = super().step(what, now, **late)
             return [
                 one for one in effects if not (isinstance(one, Reply) and isinstance(one.response, SyncGroupResponse))
             ]

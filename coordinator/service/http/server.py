@@ -21,6 +21,7 @@ from aiohttp import web
 
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending_reply import NoReply, PendingReply
+from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.defaults import BODY_SECONDS, MAX_BODY_BYTES
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.cluster_views import resign
@@ -55,15 +56,17 @@ _RESIGN: Final = re.compile(r"/cluster/partitions/([0-9]{1,9})/resign")
 class Connection(web.RequestHandler):
     """One connection. Invalid HTTP is answered as a problem, without a traceback."""
 
-    __slots__ = ("_metrics", "client_host")
+    __slots__ = ("_arrivals", "_metrics", "client_host")
 
-    def __init__(self, manager: web.Server, metrics: Metrics, **settings: Any) -> None:
+    def __init__(self, manager: web.Server, metrics: Metrics, arrivals: Arrivals, **settings: Any) -> None:
         super().__init__(manager, **settings)
         self.client_host = "127.0.0.1"
         self._metrics = metrics
+        self._arrivals = arrivals
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self._arrivals.connections += 1
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.client_host = str(peer[0])
@@ -92,14 +95,16 @@ class Connection(web.RequestHandler):
 class _Server(web.Server):
     """Makes connections of ours."""
 
-    def __init__(self, handler: Any, metrics: Metrics) -> None:
+    def __init__(self, handler: Any, metrics: Metrics, arrivals: Arrivals) -> None:
         super().__init__(handler, handler_cancellation=True)
         self._metrics = metrics
+        self._arrivals = arrivals
 
     def __call__(self) -> Connection:
         return Connection(
             self,
             self._metrics,
+            self._arrivals,
             loop=asyncio.get_running_loop(),
             access_log=None,
             keepalive_timeout=IDLE_SECONDS,
@@ -129,6 +134,7 @@ class Service:
         max_body_bytes: int = MAX_BODY_BYTES,
         body_seconds: float = BODY_SECONDS,
         control: Controlling | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self.runtime = runtime
         self._submit = runtime.submit if control is None else control.submit
@@ -141,7 +147,7 @@ class Service:
         self._dates = Dates()
         self._serving = False
         self._stopping = False
-        self._server = _Server(self._handle, metrics)
+        self._server = _Server(self._handle, metrics, arrivals or Arrivals())
         self._listening: asyncio.Server | None = None
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log

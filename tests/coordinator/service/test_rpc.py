@@ -237,7 +237,7 @@ async def test_old_and_closing_connections_get_the_same_answer(node: Harness, li
 
 
 async def test_a_core_that_breaks_is_answered_too(node: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(what: object, now: int) -> None:
+    def broken(what: object, now: int, **late: bool) -> None:
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(node.app.runtime.node, "step", broken)

@@ -121,7 +121,7 @@ async def test_a_core_that_breaks_on_its_own_goes_on(node: Harness, monkeypatch:
     core = node.app.runtime.node
     step = core.step
 
-    def breaks_once(what: object, now: int) -> Any:
+    def breaks_once(what: object, now: int, **late: bool) -> Any:
         monkeypatch.setattr(core, "step", step)
         raise RuntimeError("a bug")
 
