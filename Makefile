@@ -34,9 +34,9 @@ lint: setup
 demo: setup
 	@$(RUN) -m examples.demo
 
-# Ratios taken in one run; machines differ, ratios travel.
+# Ratios taken in one run; machines differ, ratios travel. The whole takes less than fifteen minutes.
 bench: setup
-	$(RUN) -m benchmarks
+	$(RUN) -m benchmarks --quick
 
 # The benchmarks that take longer than a few minutes each.
 bench-long: setup

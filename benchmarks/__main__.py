@@ -1,4 +1,4 @@
-"""``python -m benchmarks [--long] [NAME ...]``: run the quick benchmarks, the long ones, or those named."""
+"""``python -m benchmarks [--long] [--quick] [NAME ...]``: run the short benchmarks, the long ones, or those named."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from time import perf_counter
 from typing import Final
 
-QUICK: Final = (
+SHORT: Final = (
     "node_step",
     "start_up",
     "simulation",
@@ -18,26 +18,31 @@ QUICK: Final = (
     "report_page",
     "assignors",
 )
-"""Modules of this package with a ``main()``, each done in minutes, quickest first."""
+"""Modules of this package with a ``main()``, each done in minutes with ``--quick``, quickest first."""
 
 LONG: Final = ("sweep", "recovered_from_logs", "load", "pipeline_tables")
 """Those that take longer. They run when they are named, and with ``--long``."""
 
 
-def main(names: list[str]) -> int:
+HAS_QUICK: Final = ("assignors",)
+"""Those whose ``main()`` leaves something out when it is called with ``quick``."""
+
+
+def main(arguments: list[str]) -> int:
     """Run benchmarks one after the other, and say how long each took."""
-    known = (*QUICK, *LONG)
-    chosen = [*(LONG if "--long" in names else ()), *(name for name in names if name != "--long")]
-    for name in chosen:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            print(
-                f"there is no benchmark {name}; " + (f"is it {near[0]}?" if near else f"there are {', '.join(known)}")
-            )
-            return 2
-    for name in chosen or QUICK:
+    known = (*SHORT, *LONG)
+    options, names = set(arguments) & {"--long", "--quick"}, [each for each in arguments if not each.startswith("--")]
+    for name in (each for each in arguments if each not in (*known, *options)):
+        near = get_close_matches(name, (*known, "--long", "--quick"), n=1)
+        print(f"there is no benchmark {name}; " + (f"is it {near[0]}?" if near else f"there are {', '.join(known)}"))
+        return 2
+    for name in [*(LONG if "--long" in options else ()), *names] or SHORT:
         began = perf_counter()
-        importlib.import_module(f"benchmarks.{name}").main()
+        run = importlib.import_module(f"benchmarks.{name}").main
+        if "--quick" in options and name in HAS_QUICK:
+            run(quick=True)
+        else:
+            run()
         print(f"{name}: {perf_counter() - began:.0f} s\n", file=sys.stderr)
     return 0
 

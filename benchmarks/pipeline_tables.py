@@ -53,6 +53,8 @@ RECORDS = 0.2
 EVENTS = 5 * MILLION
 WARM_UP = 4
 ROUNDS = 5
+EVERYTHING = True
+"""Whether every table is made, or only the two that DuckDB makes as well."""
 MADE = {"rebalances": (rebalances, REBALANCES), "ownership": (ownership, OWNERSHIP)}
 
 
@@ -217,7 +219,7 @@ def bench(*, events: int = EVENTS, records: float = RECORDS, grow: bool = False,
 
 def main() -> None:
     """For ``python -m benchmarks``."""
-    bench(events=EVENTS)
+    bench(events=EVENTS, everything=EVERYTHING)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ from rejoin.simulation.scenario.model import Scenario
 
 HOURS = (1, 24, 30 * 24)
 BARE_STEPS = 500_000
+CONSUMERS = 1_000
+PARTITIONS = 10_000
+GROUPS = (20, 1)
+"""Of the day: into how many groups its consumers are divided."""
 
 
 def quiet(hours: int) -> Scenario:
@@ -38,13 +42,13 @@ def quiet(hours: int) -> Scenario:
 
 
 def day(hours: int, groups: int, *, static: bool) -> Scenario:
-    """1,000 consumers and 10,000 partitions; every hour each group is deployed, a quarter at a time."""
+    """Many consumers and partitions; every hour each group is deployed, a quarter at a time."""
     names = [f"app{number}" for number in range(groups)]
-    size = 1_000 // groups
+    size = CONSUMERS // groups
     return Scenario.model_validate(
         {
             "horizon": f"{hours}h",
-            "topics": {f"t-{name}": {"partitions": 10_000 // groups} for name in names},
+            "topics": {f"t-{name}": {"partitions": PARTITIONS // groups} for name in names},
             "groups": {
                 name: {
                     "topics": [f"t-{name}"],
@@ -65,6 +69,11 @@ def day(hours: int, groups: int, *, static: bool) -> Scenario:
             ],
         }
     )
+
+
+def consumers(groups: int, *, static: bool) -> str:
+    """The consumers of a day, in words."""
+    return f"{CONSUMERS:,} {'static' if static else 'dynamic'} consumers in {groups} group{'s' if groups > 1 else ''}"
 
 
 def timed(scenario: Scenario, *, skip: bool = True) -> tuple[float, Any]:
@@ -100,12 +109,11 @@ def fingerprint(scenario: Scenario, *, skip: bool) -> tuple[str, int, Any]:
 
 def whole_day(hours: int) -> None:
     """Print what each kind of membership costs."""
-    for groups, static in ((20, True), (1, True), (20, False), (1, False)):
+    for groups, static in ((groups, static) for static in (True, False) for groups in GROUPS):
         seconds, lab = timed(day(hours, groups, static=static))
-        kind = "static" if static else "dynamic"
         aim = f", aim < 60: {'met' if seconds < 60 else 'missed'}" if hours >= 24 else ""
         print(
-            f"{hours} h of 1,000 {kind} consumers and 10,000 partitions in {groups} group{'s' if groups > 1 else ''}: "
+            f"{hours} h of {consumers(groups, static=static)} and {PARTITIONS:,} partitions: "
             f"{seconds:.1f} s{aim}; {lab.world.steps} steps",
             flush=True,
         )
@@ -114,13 +122,13 @@ def whole_day(hours: int) -> None:
 def same_events(minutes: int) -> bool:
     """Print whether skipping changes any event of the day's first minutes."""
     fine = True
-    for groups, static in ((20, True), (20, False), (1, True)):
+    for groups, static in ((GROUPS[0], True), (GROUPS[0], False), (1, True)):
         scenario = day(1, groups, static=static).model_copy(update={"horizon": minutes * 60_000})
         skipped, count, lab = fingerprint(scenario, skip=True)
         plain, _, plain_lab = fingerprint(scenario, skip=False)
         fine = fine and skipped == plain
         print(
-            f"{minutes} min, 1,000 {'static' if static else 'dynamic'} consumers in {groups} group{'s'[: groups - 1]}: "
+            f"{minutes} min, {consumers(groups, static=static)}: "
             f"{count} events in {lab.world.steps} steps, and in {plain_lab.world.steps} with every heartbeat: "
             f"{'the same, ' + plain[:16] if skipped == plain else 'THEY DIFFER'}",
             flush=True,

@@ -24,6 +24,7 @@ from rejoin.pipeline.sweep.store import SweepStore
 
 WORKERS = 2
 ROUNDS = 3
+WARM_UP = 20
 LEAST = 0.85
 
 SCENARIO = """
@@ -69,7 +70,7 @@ def main() -> None:
     ):
         start_s = time.perf_counter() - began
         player, slots = spark_player(spark), slots_of(spark)
-        warm = grid_from(f"{SCENARIO}\nseeds: 20")
+        warm = grid_from(f"{SCENARIO}\nseeds: {WARM_UP}")
 
         def by_pool(grid: Grid) -> float:
             tasks = [Task(r.key, r.seed, grid.points[r.point].text, 0, False, "v") for r in grid.runs()]

@@ -9,9 +9,9 @@ ONLY = ""
 """Words that a case must have; none: all cases."""
 
 
-def main() -> None:
-    """The peers that need minutes are left out; ``python -m benchmarks.assignors`` has them."""
+def main(*, quick: bool = False) -> None:
+    """``quick`` leaves out the peers that need minutes."""
     # A worker imports this package and is measured: it gets nothing that it does not need.
     from benchmarks.assignors.comparison import bench  # noqa: PLC0415
 
-    bench(quick=True, only=ONLY, repeats=REPEATS)
+    bench(quick=quick, only=ONLY, repeats=REPEATS)

@@ -15,7 +15,10 @@ import pytest
 import structlog
 
 from benchmarks import __main__ as command
+from benchmarks import simulation
 from benchmarks.recovered_from_logs import SOURCES
+from rejoin.pipeline.spark.session import session
+from tests.pipeline.quick import INTERPRETED
 
 TINY: dict[str, dict[str, Any]] = {
     "node_step": {"GROUPS": (1, 2), "MEMBERS": 3, "BEATS": 100, "ROUNDS": 1},
@@ -26,11 +29,12 @@ TINY: dict[str, dict[str, Any]] = {
     "commits": {"COMMITTERS": 2, "SECONDS": 0.05, "ROUNDS": 1},
     "report_page": {"PARTITIONS": 8, "REBALANCES": 5, "CONSUMERS": 2, "ROUNDS": 1, "BROWSERS": ()},
     "assignors": {"REPEATS": 1, "ONLY": "small range fresh"},
-    "sweep": {"ROUNDS": 1, "CASES": {}},
+    "sweep": {"ROUNDS": 1, "WARM_UP": 1, "CASES": {}},
     "recovered_from_logs": {"SEEDS": 1, "GALLERY": Path("/nowhere"), "SOURCES": SOURCES[-1:]},
     "load": {"GROUPS": 5},
+    "pipeline_tables": {"SCENARIOS": ("eager_scale_out",), "EVENTS": 1, "WARM_UP": 0, "ROUNDS": 1, "EVERYTHING": False},
 }
-"""Benchmark to constants of its module. test_tables_in_duckdb.py runs the parts of pipeline_tables."""
+"""Benchmark to constants of its module."""
 
 SHOWN: dict[str, list[str]] = {
     "node_step": [r"1 +│ +3 +│ +[\d.]+ +│ +1\.00", r"2 +│ +6 +│"],
@@ -44,6 +48,7 @@ SHOWN: dict[str, list[str]] = {
     "sweep": [r"pool / sweep", r"until Spark and the pool were up"],
     "recovered_from_logs": [r"\d+ rebalances, \d+ completed"],
     "load": [rf"{store} +│ +{rounds} +│" for store in ("SQLite", "PostgreSQL") for rounds in ("once", "compacted")],
+    "pipeline_tables": [r"rebalances +[\d,]+ +[\d.]+ s", r"ownership +[\d,]+ +[\d.]+ s", r"events, \d+ MB"],
 }
 """Benchmark to patterns that its output has."""
 
@@ -61,26 +66,62 @@ def _process_as_it_was() -> Iterator[None]:
     signal.signal(signal.SIGTERM, handler)
 
 
-ELSEWHERE = {"pipeline_tables"}
-"""It starts Spark once for each size; what it times is compared row by row in test_tables_in_duckdb."""
+ON_SPARK = ("sweep", "pipeline_tables")
+
+
+@pytest.fixture(scope="module")
+def _spark() -> Iterator[None]:
+    """One session for both; and that of other tests, if this process has one."""
+    with session("local[2]", fast=True, settings=INTERPRETED):
+        yield
 
 
 def test_every_benchmark_is_run() -> None:
-    assert {*command.QUICK, *command.LONG} - TINY.keys() == ELSEWHERE
+    assert TINY.keys() == SHOWN.keys() == {*command.SHORT, *command.LONG}
 
 
-@pytest.mark.parametrize("name", TINY)
-def test_runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     module = importlib.import_module(f"benchmarks.{name}")
     for constant, value in TINY[name].items():
         monkeypatch.setattr(module, constant, value)
-    assert command.main([name]) == 0
+    assert command.main(["--quick", name]) == 0
     out, err = capfd.readouterr()
     assert re.search(rf"^{name}: \d+ s$", err, re.MULTILINE)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
     for pattern in SHOWN[name]:
         assert re.search(pattern, plain), f"{pattern!r} is not in\n{plain}"
+
+
+@pytest.mark.parametrize("name", [name for name in TINY if name not in ON_SPARK])
+def test_runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    runs_to_its_end(name, monkeypatch, capfd)
+
+
+@pytest.mark.xdist_group("spark-tables")
+@pytest.mark.usefixtures("_spark")
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_runs_to_its_end_on_spark(
+    name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    runs_to_its_end(name, monkeypatch, capfd)
+
+
+def test_the_day_of_many_consumers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """``make bench-day``, with a few consumers."""
+    for constant, value in {"CONSUMERS": 8, "PARTITIONS": 16, "GROUPS": (2, 1)}.items():
+        monkeypatch.setattr(simulation, constant, value)
+    assert simulation.main(["--day", "--hours", "1"]) == 0
+    assert simulation.main(["--same", "--minutes", "6"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    day, same = lines[:4], lines[4:]
+    assert [line.partition(":")[0] for line in day] == [
+        f"1 h of 8 {kind} consumers in {groups} and 16 partitions"
+        for kind in ("static", "dynamic")
+        for groups in ("2 groups", "1 group")
+    ]
+    assert [line.split(", ")[0] for line in same] == ["6 min"] * 3
+    assert all("every heartbeat: the same" in line for line in same)
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
