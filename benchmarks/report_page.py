@@ -71,21 +71,7 @@ def sample(partitions: int = PARTITIONS, rebalances: int = REBALANCES, consumers
                 "members": consumers,
             }
         )
-        rows.append(
-            {
-                "prepared_at_ms": at,
-                "ended_at_ms": at + took,
-                "cause": dice.choice(("join-new", "leave", "session-expiry", "rejoin-leader")),
-                "who": dice.choice(owners),
-                "outcome": "completed",
-                "moved": partitions // 4,
-                "regained": 0,
-                "stopped_ms": took * consumers,
-                "generation_to": number + 1,
-                "client_reason": "",
-                "unavailable_ms": took,
-            }
-        )
+        rows.append(_rebalance(dice, number, at, took, owners, partitions))
     end = at + 60_000
     held += [(partition, owner_of[partition], since[partition], end) for partition in range(partitions)]
     intervals, closed = Intervals.of(held).reduced()
@@ -104,6 +90,24 @@ def sample(partitions: int = PARTITIONS, rebalances: int = REBALANCES, consumers
         balance=balance,
         counts={"members": consumers},
     )
+
+
+def _rebalance(
+    dice: random.Random, number: int, at: int, took: int, owners: list[str], partitions: int
+) -> dict[str, Any]:
+    return {
+        "prepared_at_ms": at,
+        "ended_at_ms": at + took,
+        "cause": dice.choice(("join-new", "leave", "session-expiry", "rejoin-leader")),
+        "who": dice.choice(owners),
+        "outcome": "completed",
+        "moved": partitions // 4,
+        "regained": 0,
+        "stopped_ms": took * len(owners),
+        "generation_to": number + 1,
+        "client_reason": "",
+        "unavailable_ms": took,
+    }
 
 
 async def _in_browser(browser: str, page: Path, folder: Path) -> tuple[float, float]:

@@ -14,6 +14,13 @@ from rejoin.protocol.registry import BY_NAME
 from tests.coordinator.service.helpers import create_topics, join, sync
 
 GROUP = "g"
+MARKER = {
+    "producerId": 7,
+    "producerEpoch": 0,
+    "transactionResult": True,
+    "topics": [{"name": "__consumer_offsets", "partitionIndexes": [3]}],
+    "coordinatorEpoch": 0,
+}
 
 
 def sample(api: str, member_id: str) -> Request:
@@ -49,17 +56,7 @@ def sample(api: str, member_id: str) -> Request:
         "ApiVersions": {"clientSoftwareName": "test", "clientSoftwareVersion": "1"},
         "CreateTopics": create_topics("more", 1),
         "DeleteTopics": {"topics": [{"name": "orders", "topicId": "A" * 22}], "timeoutMs": 1_000},
-        "WriteTxnMarkers": {
-            "markers": [
-                {
-                    "producerId": 7,
-                    "producerEpoch": 0,
-                    "transactionResult": True,
-                    "topics": [{"name": "__consumer_offsets", "partitionIndexes": [3]}],
-                    "coordinatorEpoch": 0,
-                }
-            ]
-        },
+        "WriteTxnMarkers": {"markers": [MARKER]},
         "TxnOffsetCommit": {
             **who,
             "transactionalId": "t",

@@ -7,7 +7,6 @@ number of the error (0: none); ``>`` is followed by the state after it where tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,34 +15,30 @@ from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.inputs import ClusterSeen
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
-from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
+from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
-from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
-from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from rejoin.protocol.messages.groups.list_groups import ListGroupsRequest
-from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from rejoin.protocol.messages.offsets.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-)
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from rejoin.protocol.messages.transactions.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-    TxnOffsetCommitResponse,
+from tests.coordinator.core.driver import GROUP, DrivenNode, commit, join
+from tests.coordinator.core.group_states import (
+    CHANGED,
+    FOREIGN,
+    Scene,
+    bring,
+    committing,
+    delete_offsets,
+    error_of,
+    fetch,
+    heartbeat,
+    leave,
+    refusing_node,
+    sync,
+    txn,
 )
-from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode, commit, join, protocols
 
 COLUMNS = ("Empty", "Initial", "Preparing", "LastOne", "Completing", "Stable", "Dead")
 """``Initial``: a group that was Empty prepares. ``Preparing``: others are missing, too. ``LastOne``: no other is."""
@@ -104,118 +99,8 @@ delete offsets                 0 0      | 0        86       86        86       8
 """
 """For ``fetch`` the cell is the offset. Where there is a dash, the case does not exist."""
 
-SHORT = {"P": "PreparingRebalance", "C": "CompletingRebalance", "S": "Stable", "gone": None}
 OTHER_GENERATION = 77
-
-
-@dataclass
-class Scene:
-    """A group in some state, of a leader, a follower and a static member, and what requests need to know of them."""
-
-    driven: DrivenNode
-    leader: str = "unknown-1"
-    follower: str = "unknown-2"
-    static: str = "unknown-3"
-    pending: str = ""
-
-    @property
-    def generation(self) -> int:
-        assert self.driven.group is not None
-        return self.driven.group.generation
-
-    def join_again(self, member_ids: list[str]) -> None:
-        """The first comes with another subscription, so that there is a rebalance for each member."""
-        for number, member_id in enumerate(member_ids):
-            listed = protocols("range") if number else CHANGED
-            self.driven.send(join(member_id=member_id, protocols=listed), 9)
-
-    def hand_out_an_id(self) -> None:
-        self.pending = self.driven.ask(join(), 9).member_id
-
-
-def bring(state: str, missing: str, with_pending_id: bool) -> Scene:
-    """A group in this state. ``missing`` is the member that the join phase of ``LastOne`` waits for, if it is one."""
-    driven = DrivenNode()
-    scene = Scene(driven)
-    assert error_of(driven.ask(commit(), 9)) is ErrorCode.NONE, "something to fetch"
-    if state != "Empty":
-        scene.leader = driven.joins(join())
-        scene.follower = driven.joins(join())
-        scene.static = driven.joins(join(group_instance_id="S"))
-    if state not in ("Empty", "Initial"):
-        driven.elapse(6_000)
-    if state not in ("Empty", "Initial", "Completing"):
-        for member_id in (scene.follower, scene.static, scene.leader):
-            driven.send(sync(scene, member_id), 5)
-    if with_pending_id or (state == "LastOne" and not missing):
-        scene.hand_out_an_id()
-    if state == "Preparing":
-        driven.joins(join())
-    if state == "LastOne":
-        members = {"leader": scene.leader, "follower": scene.follower, "static": scene.static}
-        scene.join_again([member_id for role, member_id in members.items() if role != missing])
-    if state == "Dead":
-        assert driven.group is not None
-        driven.group.state = GroupState.DEAD  # Kafka, too, meets one only in a race
-    return scene
-
-
-def sync(scene: Scene, member_id: str, **given: Any) -> SyncGroupRequest:
-    """A SyncGroup with an assignment for every member, which counts if it is the leader's."""
-    shares = (scene.leader, scene.follower, scene.static)
-    usual: dict[str, Any] = {
-        "group_id": GROUP,
-        "generation_id": scene.generation,
-        "member_id": member_id,
-        "assignments": tuple(SyncGroupRequestAssignment(member_id=share, assignment=b"share") for share in shares),
-    }
-    if given.pop("version", 5) >= 5:
-        usual |= {"protocol_type": "consumer", "protocol_name": "range"}
-    return SyncGroupRequest(**(usual | given))
-
-
-def heartbeat(scene: Scene, member_id: str, **given: Any) -> HeartbeatRequest:
-    usual: dict[str, Any] = {"group_id": GROUP, "generation_id": scene.generation, "member_id": member_id}
-    return HeartbeatRequest(**(usual | given))
-
-
-def leave(version: int, member_id: str, instance: str | None = None) -> LeaveGroupRequest:
-    if version < 3:
-        return LeaveGroupRequest(group_id=GROUP, member_id=member_id)
-    return LeaveGroupRequest(group_id=GROUP, members=(MemberIdentity(member_id=member_id, group_instance_id=instance),))
-
-
-def committing(scene: Scene, member_id: str, **given: Any) -> OffsetCommitRequest:
-    return commit(**({"member_id": member_id, "generation_id_or_member_epoch": scene.generation} | given))
-
-
-def txn(**given: Any) -> TxnOffsetCommitRequest:
-    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
-    usual: dict[str, Any] = {
-        "transactional_id": "x",
-        "group_id": GROUP,
-        "producer_id": 7,
-        "producer_epoch": 0,
-        "topics": (TxnOffsetCommitRequestTopic(name=TOPIC, partitions=(partition,)),),
-    }
-    return TxnOffsetCommitRequest(**(usual | given))
-
-
-def fetch(version: int, group_id: str = GROUP) -> OffsetFetchRequest:
-    if version < 8:
-        wanted = (OffsetFetchRequestTopic(name=TOPIC, partition_indexes=(0,)),)
-        return OffsetFetchRequest(group_id=group_id, topics=wanted)
-    topics = (OffsetFetchRequestTopics(name=TOPIC, partition_indexes=(0,)),)
-    return OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=topics),))
-
-
-def delete_offsets(group_id: str = GROUP) -> OffsetDeleteRequest:
-    topics = (OffsetDeleteRequestTopic(name=TOPIC, partitions=(OffsetDeleteRequestPartition(partition_index=0),)),)
-    return OffsetDeleteRequest(group_id=group_id, topics=topics)
-
-
-CHANGED = protocols("range", topics=("t", "u"))
-FOREIGN = protocols("sticky")
+SHORT = {"P": "PreparingRebalance", "C": "CompletingRebalance", "S": "Stable", "gone": None}
 
 REQUESTS: dict[str, Callable[[Scene, int], Request]] = {
     "join new dynamic": lambda _, v: join(v),
@@ -275,23 +160,6 @@ def describe(version: int) -> DescribeGroupsRequest:
     if version < 3:
         return DescribeGroupsRequest(groups=(GROUP,))
     return DescribeGroupsRequest(groups=(GROUP,), include_authorized_operations=False)
-
-
-def error_of(response: Any) -> ErrorCode:
-    """The one error of a response, wherever it stands."""
-    match response:
-        case OffsetCommitResponse() | TxnOffsetCommitResponse():
-            return response.topics[0].partitions[0].error_code
-        case OffsetDeleteResponse(topics=(topic, *_)):
-            return topic.partitions[0].error_code
-        case LeaveGroupResponse(members=(member, *_)):
-            return member.error_code
-        case DeleteGroupsResponse():
-            return response.results[0].error_code
-        case DescribeGroupsResponse():
-            return response.groups[0].error_code
-    error: ErrorCode = response.error_code
-    return error
 
 
 def outcome(response: Response | None) -> str:
@@ -385,19 +253,6 @@ def bare_sync(group_id: str, *, named: bool) -> SyncGroupRequest:
     return request.model_copy(update={"protocol_type": "consumer", "protocol_name": "range"} if named else {})
 
 
-def desk_that_is(state: str) -> DrivenNode:
-    """A node that cannot be asked, for one reason."""
-    if state == "inactive":
-        return DrivenNode(knows_cluster=False, leads=False)
-    if state == "denied":
-        return DrivenNode(emulator_deny=("User:*:ALL:group=*",))
-    driven = DrivenNode(leads=state != "elsewhere")
-    if state == "loading":
-        driven.logs.holds_reads = True
-        driven.elect()
-    return driven
-
-
 def admissions() -> Iterator[Any]:
     states = ("inactive", "no-group", "loading", "elsewhere", "denied")
     for line in ADMISSION.strip().splitlines()[1:]:
@@ -413,7 +268,7 @@ def admissions() -> Iterator[Any]:
 @pytest.mark.parametrize(("name", "version", "state", "error"), list(admissions()))
 def test_a_request_that_is_not_let_in(name: str, version: int, state: str, error: int) -> None:
     group_id = "" if state == "no-group" else GROUP
-    answer = desk_that_is(state).ask(OUTSIDE_REQUESTS[name](group_id, version), version)
+    answer = refusing_node(state).ask(OUTSIDE_REQUESTS[name](group_id, version), version)
     assert fetch_error(answer) == error
 
 
@@ -459,124 +314,3 @@ def test_the_checks_of_a_join_have_an_order(checks: str, error: ErrorCode) -> No
         session_timeout_ms=1 if "session" in checks else 10_000,
     )
     assert driven.ask(request, 9).error_code is error
-
-
-# --- the answers of a JoinGroup that fails
-
-ECHOES = """
-the request's own id    | inactive no-group session
-an empty id             | loading elsewhere denied
-"""
-
-
-@pytest.mark.parametrize("version", [0, 6, 7, 9])
-@pytest.mark.parametrize(
-    ("state", "echoed"),
-    [(state, "own" in line) for line in ECHOES.strip().splitlines() for state in line.split("|")[1].split()],
-)
-def test_a_join_that_is_not_let_in_says_nothing_of_a_generation(state: str, echoed: bool, version: int) -> None:
-    request = join(
-        version,
-        group_id="" if state == "no-group" else GROUP,
-        member_id="m-1",
-        session_timeout_ms=1 if state == "session" else 10_000,
-    )
-    check_refusal(desk_that_is(state).ask(request, version), "m-1" if echoed else "", version)
-
-
-def check_refusal(answer: JoinGroupResponse, member_id: str, version: int) -> None:
-    """What all refusals have in common; before v7 a protocol name cannot be null."""
-    assert answer.error_code is not ErrorCode.NONE
-    assert answer.generation_id == -1
-    assert answer.leader == ""
-    assert answer.members == ()
-    assert answer.protocol_type is None
-    assert answer.protocol_name == (None if version >= 7 else "")
-    assert answer.skip_assignment is False
-    assert answer.member_id == member_id
-
-
-@pytest.mark.parametrize("version", [5, 6, 7, 9])
-def test_a_join_that_a_group_refuses_says_nothing_of_a_generation(version: int) -> None:
-    scene = bring("Stable", "", True)
-    driven = scene.driven
-    refused = [
-        (join(member_id="x-9"), "x-9"),
-        (join(member_id="x-9", protocols=FOREIGN), "x-9"),
-        (join(protocols=FOREIGN), ""),
-        (join(member_id=scene.leader, group_instance_id="S"), scene.leader),
-        (join(member_id=scene.leader, group_instance_id="T"), scene.leader),
-        (join(member_id=scene.pending, group_instance_id="T"), ""),
-    ]
-    for request, member_id in refused:
-        check_refusal(driven.ask(request, version), member_id, version)
-
-
-@pytest.mark.parametrize("version", [6, 7])
-def test_a_parked_join_of_a_removed_member_is_refused_without_an_id(version: int) -> None:
-    scene = bring("Stable", "", False)
-    number = scene.driven.send(join(member_id=scene.follower, protocols=CHANGED), version)
-    scene.driven.send(leave(5, scene.follower), 5)
-    answer = scene.driven.replies[number]
-    assert isinstance(answer, JoinGroupResponse)
-    assert answer.error_code is ErrorCode.UNKNOWN_MEMBER_ID
-    check_refusal(answer, "", version)
-
-
-@pytest.mark.parametrize("version", [3, 4, 9])
-def test_a_full_group_refuses_without_an_id(version: int) -> None:
-    driven = DrivenNode(group_max_size=1)
-    driven.joins(join())
-    answer = driven.ask(join(version, member_id="" if version < 4 else "x-9"), version)
-    assert answer.error_code is ErrorCode.GROUP_MAX_SIZE_REACHED
-    check_refusal(answer, "", version)
-
-
-@pytest.mark.parametrize("version", [0, 3, 4, 6, 7, 9])
-def test_a_join_that_succeeds_has_the_generation(version: int) -> None:
-    driven = DrivenNode()
-    number = driven.send(join(version), version)
-    if version >= 4:
-        refused = driven.replies[number]
-        assert isinstance(refused, JoinGroupResponse)
-        number = driven.send(join(version, member_id=refused.member_id), version)
-    driven.elapse(3_000)
-    answer = driven.replies[number]
-    assert isinstance(answer, JoinGroupResponse)
-    assert (answer.error_code, answer.generation_id) == (ErrorCode.NONE, 1)
-    assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
-    assert answer.leader == answer.member_id
-    assert [member.member_id for member in answer.members] == [answer.member_id]
-    assert (b"protocolType" in answer.to_json(version)) == (version >= 7)
-
-
-@pytest.mark.parametrize(("version", "skips"), [(5, False), (8, False), (9, True)])
-def test_a_returning_static_leader(version: int, skips: bool) -> None:
-    """Before v9 its old id is given as the leader, so that it does not assign; from v9 on it is asked not to."""
-    driven = DrivenNode()
-    old_id = driven.joins(join(group_instance_id="S"))
-    driven.elapse(3_000)
-    scene = Scene(driven, leader=old_id)
-    driven.send(sync(scene, old_id), 5)
-    answer = driven.ask(join(version, group_instance_id="S"), version)
-    assert answer.error_code is ErrorCode.NONE
-    assert answer.member_id != old_id
-    assert answer.leader == (answer.member_id if skips else old_id)
-    assert answer.skip_assignment is skips
-    assert len(answer.members) == (1 if skips else 0)
-
-
-@pytest.mark.parametrize("version", [6, 7, 9])
-def test_a_static_replacement_that_cannot_be_stored(version: int) -> None:
-    """It has the current generation and the leader of before, but no member id: there is none."""
-    scene = bring("Stable", "", False)
-    scene.driven.logs.holds_appends = True
-    number = scene.driven.send(join(version, group_instance_id="S"), version)
-    scene.driven.logs.end_append(ErrorCode.KAFKA_STORAGE_ERROR)
-    answer = scene.driven.replies[number]
-    assert isinstance(answer, JoinGroupResponse)
-    assert answer.error_code is ErrorCode.NOT_COORDINATOR
-    assert (answer.generation_id, answer.member_id, answer.leader) == (1, "", scene.leader)
-    assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
-    assert scene.driven.group is not None
-    assert scene.static in scene.driven.group.members

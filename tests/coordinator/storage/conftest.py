@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import pytest
 import structlog
 
 from tests.coordinator.storage.helpers import Memory, Postgres, Sqlite, Store
-from tests.coordinator.storage.logs import Run, filled
 
 KINDS = ("memory", "sqlite", "postgres")
 DURABLE = ("sqlite", "postgres")
@@ -51,21 +50,3 @@ async def durable(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     await kept.start()
     yield kept
     await kept.close()
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(command: Callable[..., int], *arguments: object, **options: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = command(*arguments, **options)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    store = Sqlite(tmp_path / "data")
-    filled(store)
-    return store.folder

@@ -17,8 +17,8 @@ from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.service.app import App, Options
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
+from tests.coordinator.commands.log.logs import RECORDS, Run, asked, filled, read
 from tests.coordinator.storage.helpers import PATIENCE, Postgres, Sqlite, offset
-from tests.coordinator.storage.logs import RECORDS, Run, asked, filled, read
 
 # --- export and import
 

@@ -22,8 +22,8 @@ from rejoin.coordinator.storage.postgres.schema import STEPS
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE, PROGRESS
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import offsets_partition
+from tests.coordinator.commands.log.logs import AHEAD, RECORDS, Run, asked, filled, read
 from tests.coordinator.storage.helpers import Postgres, Sqlite, offset
-from tests.coordinator.storage.logs import AHEAD, RECORDS, Run, asked, filled, read
 
 # --- dump
 

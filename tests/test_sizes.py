@@ -1,0 +1,72 @@
+"""Files, folders and functions stay small. What still exceeds a limit is listed here."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.paths import ROOT
+
+FILE_LINES = 500
+"""A file has fewer."""
+
+FOLDER_MODULES = 15
+"""A folder has fewer, not counting ``__init__.py``."""
+
+FUNCTION_LINES = 60
+"""A function has no more, from ``def`` to its end."""
+
+LONG_FILES = {
+    "coordinator/storage/postgres/log.py",
+}
+
+LONG_FUNCTIONS = {
+    "pipeline/audits.py: commits_not_seen",
+    "pipeline/audits.py: static_members_that_rebalanced",
+    "pipeline/audits.py: unexplained_gaps",
+    "pipeline/commands/report.py: report",
+    "pipeline/commands/watch.py: watch",
+    "pipeline/findings/groups.py: coordinator_failover",
+    "pipeline/findings/groups.py: storm",
+    "pipeline/findings/polls.py: max_poll_exceeded",
+    "pipeline/findings/restarts.py: session_too_short",
+    "pipeline/tables/member_sessions.py: _sessions",
+    "pipeline/tables/pauses.py: _by_consumers",
+    "pipeline/tables/rebalances.py: _described",
+    "pipeline/tables/rebalances.py: _gathered",
+}
+
+
+def modules() -> Iterator[Path]:
+    """Every Python file of the repository, by its path from the top; links are left out."""
+    for top in sorted(ROOT.iterdir()):
+        if top.is_dir() and not top.name.startswith(".") and top.name not in {"build", "dist", "out", "src"}:
+            yield from (path.relative_to(ROOT) for path in sorted(top.rglob("*.py")))
+    yield from (path.relative_to(ROOT) for path in sorted((ROOT / "src").rglob("*.py")) if not path.is_symlink())
+
+
+def test_files_are_short() -> None:
+    long = {str(path) for path in modules() if len((ROOT / path).read_text().splitlines()) >= FILE_LINES}
+    assert long == LONG_FILES
+
+
+def test_folders_are_small() -> None:
+    sizes = Counter(str(path.parent) for path in modules() if path.name != "__init__.py")
+    assert {folder: size for folder, size in sizes.items() if size >= FOLDER_MODULES} == {}
+
+
+def test_functions_are_short() -> None:
+    long = {
+        f"{path}: {node.name}"
+        for path in modules()
+        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and length(node) > FUNCTION_LINES
+    }
+    assert long == LONG_FUNCTIONS
+
+
+def length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
