@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import rejoin
-from rejoin.__main__ import COMMANDS, EXTRAS, main
+from rejoin.__main__ import main
+from rejoin.client.commands.groups.options import checked, parser
+from rejoin.commands import COMMANDS, EXTRAS, build
 from tests import paths
 
 WITHOUT = """
@@ -65,7 +68,8 @@ def without(extra: str, *arguments: str, home: Path) -> subprocess.CompletedProc
 
 
 def test_help_imports_no_subcommand() -> None:
-    assert {name for name in loaded("--help") if name.startswith("rejoin.")} == {"rejoin.__main__"}
+    own = {name for name in loaded("--help") if name.startswith("rejoin.")}
+    assert own == {"rejoin.__main__", "rejoin.commands", "rejoin.lazy_names"}
 
 
 def test_asking_about_groups_loads_no_service_and_no_spark() -> None:
@@ -95,10 +99,30 @@ def test_help_of_a_command_loads_no_heavy_library(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_subcommand_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_subcommand_has_help_with_examples_and_exit_codes(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, _ = ended([command, "--help"], capsys)
     assert code == 0
     assert out.lower().startswith(f"usage: rejoin {command}")
+    shown = COMMANDS[command]
+    assert [line for line in out.splitlines() if line.startswith("  rejoin ")] == [
+        f"  {each}" for each in shown.examples
+    ]
+    assert all(f"  {number:<4} {meaning}" in out for number, meaning in shown.exit_codes.items())
+
+
+def test_the_commands_of_a_subcommand_show_its_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "1    the log is damaged" in ended(["log", "verify", "--help"], capsys)[1]
+
+
+@pytest.mark.parametrize("example", [each for command in COMMANDS.values() for each in command.examples])
+def test_the_examples_of_the_help_are_valid_command_lines(example: str) -> None:
+    _, name, *arguments = shlex.split(example.partition(" > ")[0])
+    if name == "groups":
+        assert checked(parser().parse_args(arguments)) is not None
+    else:
+        build().parse_args([name, *arguments], exit_on_error=False)
 
 
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,11 +132,11 @@ def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("grups", "rejoin: there is no command grups; is it groups?\n"),
-        ("client", "rejoin: there is no command client; see rejoin --help\n"),
+        ("grups", f"rejoin: there is no command grups; is it groups? expected one of {', '.join(COMMANDS)}\n"),
+        ("client", f"rejoin: there is no command client; expected one of {', '.join(COMMANDS)}\n"),
     ],
 )
-def test_an_unknown_subcommand_is_refused_with_the_nearest(
+def test_an_unknown_subcommand_is_refused_with_the_known_ones(
     given: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended([given, "--group", "g"], capsys) == (2, "", said)
@@ -139,6 +163,21 @@ def test_completion_is_installed_with_what_is_there(shell: str, tmp_path: Path) 
     assert "consume" in text
     assert "--session-timeout-ms" in text or "session-timeout-ms" in text
     assert "sweep" not in text
+    assert f"wrote {script}" in done.stdout
+
+
+@pytest.mark.parametrize(("shell", "name"), [("bash", ".bashrc"), ("zsh", ".zshrc")])
+def test_completion_prints_what_it_adds_to_the_startup_file(shell: str, name: str, tmp_path: Path) -> None:
+    startup = tmp_path / name
+    startup.write_text("alias ll='ls -l'\n")
+    install = ("--install-completion", "--shell", shell, "--output", str(tmp_path / "completion"))
+    first = without("pipeline", *install, home=tmp_path)
+    added = [line for line in startup.read_text().splitlines() if not line.startswith("alias")]
+    assert "\n".join([f"added to {startup}:", *added]) in first.stdout
+    assert f"{startup} loads it already" in without("pipeline", *install, home=tmp_path).stdout
+    startup.write_text("")
+    without("pipeline", *install, "--no-startup-file", home=tmp_path)
+    assert startup.read_text() == ""
 
 
 def test_what_most_programs_need_can_be_imported_from_the_top() -> None:

@@ -45,8 +45,11 @@ def show(
     try:
         rows = read_journal(directory, JournalSchema(EVENT_TYPES), source="client")
         accounts = [found for found in account(row.event for row in rows) if group in {None, found.group_id}]
-    except (JournalError, OSError) as problem:
-        print(f"error: {problem}", file=sys.stderr)
+    except JournalError as problem:
+        print(f"rejoin: {problem}", file=sys.stderr)
+        return 2
+    except OSError as problem:
+        print(f"rejoin: {directory}: {problem.strerror}; expected the directory that --journal named", file=sys.stderr)
         return 2
     if as_json:
         for found in accounts:
@@ -56,7 +59,7 @@ def show(
     else:
         whose = "" if group is None else f" of group {group}"
         print(
-            f"error: {directory} has no journal of consumers{whose}; expected what --journal named when they ran",
+            f"rejoin: {directory} has no journal of consumers{whose}; expected what --journal named when they ran",
             file=sys.stderr,
         )
         return 2

@@ -8,95 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-if TYPE_CHECKING:
-    from cyclopts import App
-
-COMPLETION: Final = "--install-completion"
-
-EXTRAS: Final = {
-    "pipeline": ("pyspark", "py4j", "numpy", "pandas", "pyarrow"),
-    "postgres": ("asyncpg",),
-}
-"""Each extra of the distribution with the packages that it brings; the first one stands for all."""
-
-
-class Command(NamedTuple):
-    """Where a subcommand is defined, its line of help, and the group that lists it."""
-
-    target: str
-    help: str
-    group: str
-    extra: str | None = None
-    """The extra without which it cannot be imported."""
-
-
-COMMANDS: Final = {
-    "serve": Command("coordinator.commands.serve_parser:run", "Run a coordinator.", "Run"),
-    "consume": Command("client.commands.consume:app", "Run the consumers of a group.", "Run"),
-    "groups": Command(
-        "client.commands.groups.command:app",
-        "List, describe, delete and reset groups, as kafka-consumer-groups.sh does.",
-        "Run",
-    ),
-    "simulate": Command("simulation.commands:run", "Play a scenario on a virtual clock.", "Simulate"),
-    "gallery": Command("simulation.commands:gallery_app", "Show the scenarios that come with Rejoin.", "Simulate"),
-    "search": Command(
-        "simulation.commands:search", "Play random scenarios with random faults, and check every invariant.", "Simulate"
-    ),
-    "assign": Command(
-        "client.commands.assign:app",
-        "Show what an assignor assigns, and what moves when the group changes.",
-        "Simulate",
-    ),
-    "report": Command(
-        "pipeline.commands.report:report", "Explain rebalances, from journals and brokers' logs.", "Explain", "pipeline"
-    ),
-    "watch": Command("pipeline.commands.watch:watch", "Explain rebalances as they happen.", "Explain", "pipeline"),
-    "sweep": Command(
-        "pipeline.commands.sweep:sweep",
-        "Simulate a grid of settings and seeds, and rank the settings.",
-        "Explain",
-        "pipeline",
-    ),
-    "account": Command(
-        "client.commands.account:app", "Count records processed twice or never, from journals.", "Explain"
-    ),
-    "log": Command(
-        "coordinator.commands.log.command:app", "Read, check, copy and fill an offsets log, offline.", "Inspect"
-    ),
-    "transcript": Command("transcript.commands:app", "Play transcripts against a fresh node.", "Inspect"),
-    "journal-schema": Command(
-        "coordinator.commands.journal_schema:print_journal_schema",
-        "Print the JSON Schema of the journal's rows.",
-        "Inspect",
-    ),
-}
-"""Each subcommand, in the order in which the help shows them."""
-
-
-def build(*, importable_only: bool = False) -> App:
-    """The command line. Nothing of a subcommand is imported here."""
-    from importlib.metadata import version  # noqa: PLC0415
-    from importlib.util import find_spec  # noqa: PLC0415
-
-    from cyclopts import App, Group  # noqa: PLC0415
-
-    app = App(
-        name="rejoin",
-        help="Emulate Kafka's group coordinator, simulate groups on a virtual clock, and explain rebalances.",
-        version=lambda: version("rejoin"),
-    )
-    groups = {command.group: Group.create_ordered(command.group) for command in COMMANDS.values()}
-    for order, (name, command) in enumerate(COMMANDS.items()):
-        if importable_only and command.extra is not None and find_spec(EXTRAS[command.extra][0]) is None:
-            continue
-        app.command(
-            f"rejoin.{command.target}", name=name, help=command.help, group=groups[command.group], sort_key=order
-        )
-    app.register_install_completion_command(help="Install completion for this shell.")
-    return app
+from rejoin.commands import COMMANDS, EXTRAS, build
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -120,8 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(given: Sequence[str]) -> Any:
     with _loading():
-        # A completion script needs the options of every subcommand, so it leaves out what is not installed.
-        app = build(importable_only=given[:1] == [COMPLETION])
+        app = build(given[0] if given else "")
     return app(given, result_action="return_value")
 
 
@@ -171,7 +84,8 @@ def _check_name(given: Sequence[str]) -> None:
         from difflib import get_close_matches  # noqa: PLC0415
 
         near = get_close_matches(given[0], COMMANDS, n=1)
-        _refuse(f"there is no command {given[0]}; " + (f"is it {near[0]}?" if near else "see rejoin --help"))
+        hint = f"is it {near[0]}? " if near else ""
+        _refuse(f"there is no command {given[0]}; {hint}expected one of {', '.join(COMMANDS)}")
 
 
 def _refuse(problem: str) -> NoReturn:

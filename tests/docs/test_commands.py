@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.__main__ import COMMANDS, main
+from rejoin.__main__ import main
+from rejoin.commands import COMMANDS
 from tests.docs.texts import TEXTS
 
 CONSOLE = re.compile(r"^```console\n\$ rejoin (.*?)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.__main__ import build
+from rejoin.commands import build
 
 NAME = "coordinator_failover_in_stable"
 

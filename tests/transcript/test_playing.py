@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.__main__ import build
+from rejoin.commands import build
 from rejoin.transcript.grammar.table import ADMIN_REQUESTS, DIRECTIVES, MEMBER_DIRECTIVES, MEMBER_REQUESTS
 from rejoin.transcript.interpreter import TranscriptPlayer
 from rejoin.transcript.player import TranscriptError, play

@@ -9,6 +9,7 @@ import argparse
 from typing import Final, NoReturn
 
 from rejoin.client.commands.groups.parsing import UsageError
+from rejoin.commands import COMMANDS
 
 DESCRIPTION: Final = "List, describe, delete and reset groups, as kafka-consumer-groups.sh does."
 ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
@@ -21,7 +22,13 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The options of kafka-consumer-groups.sh."""
-    made = _Parser(prog="rejoin groups", description=DESCRIPTION, allow_abbrev=False)
+    made = _Parser(
+        prog="rejoin groups",
+        description=DESCRIPTION,
+        epilog=COMMANDS["groups"].epilogue,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     add = made.add_argument
     add(
         "--bootstrap-server",

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rejoin.__main__ import build
 from rejoin.client import Consumer
 from rejoin.client.admin import GroupDescription, MemberDescription
 from rejoin.client.commands.groups import tables
@@ -15,6 +14,7 @@ from rejoin.client.commands.groups.command import run_action
 from rejoin.client.commands.groups.options import checked, parser
 from rejoin.client.commands.groups.parsing import UsageError, instant, read_plan, topic_partitions
 from rejoin.client.core.effects import Endpoint
+from rejoin.commands import build
 from rejoin.coordinator.service.app import App
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.list_groups import ListedGroup

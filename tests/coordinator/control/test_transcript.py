@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from rejoin.__main__ import build
+from rejoin.commands import build
 from rejoin.coordinator.testing import GroupCoordinator, OperationRefused, running
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.transcript.player import play

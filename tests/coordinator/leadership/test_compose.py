@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rejoin.__main__ import build
+from rejoin.commands import build
 from rejoin.coordinator.commands.serve import STORE_VARIABLE, topic_from
 from rejoin.coordinator.config import settings_from
 from rejoin.coordinator.service.stores import check_url

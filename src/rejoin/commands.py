@@ -1,0 +1,220 @@
+"""The subcommands of ``rejoin``: where each is defined, its line of help, its examples and its exit codes.
+
+Nothing of a subcommand is imported here: each is loaded when it is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from cyclopts import App
+
+EXTRAS: Final = {
+    "pipeline": ("pyspark", "py4j", "numpy", "pandas", "pyarrow"),
+    "postgres": ("asyncpg",),
+}
+"""Each extra of the distribution with the packages that it brings; the first one stands for all."""
+
+_WRONG_INPUT: Final = "the options or the input are wrong"
+_STOPPED: Final = {130: "stopped by Ctrl-C"}
+
+
+class Command(NamedTuple):
+    """A subcommand: its target, its line of help, the group that lists it, its examples and its exit codes."""
+
+    target: str
+    help: str
+    group: str
+    examples: tuple[str, ...]
+    exit_codes: dict[int, str]
+    extra: str | None = None
+    """The extra without which it cannot be imported."""
+
+    @property
+    def epilogue(self) -> str:
+        """What the help shows below the options."""
+        codes = "\n".join(f"  {code:<4} {meaning}" for code, meaning in self.exit_codes.items())
+        return "\n".join(["Examples:", *(f"  {example}" for example in self.examples), "", f"Exit codes:\n{codes}"])
+
+
+COMMANDS: Final = {
+    "serve": Command(
+        "coordinator.commands.serve_parser:run",
+        "Run a coordinator.",
+        "Run",
+        (
+            "rejoin serve --topic orders:12:5",
+            "rejoin serve --data out/data --journal out/journal -c num.partitions=6",
+            "rejoin serve --control --clock virtual --port 0 --port-file out/port",
+        ),
+        {0: "stopped by SIGTERM or SIGINT", 2: "an option, a setting, the address or the store cannot be used"},
+    ),
+    "consume": Command(
+        "client.commands.consume:app",
+        "Run the consumers of a group.",
+        "Run",
+        (
+            "rejoin consume --group orders-app --topic orders --consumers 3",
+            "rejoin consume --group orders-app --topic orders --processes 3 --static",
+            "rejoin consume --group orders-app --topic orders -c max.poll.records=50",
+        ),
+        {0: "stopped, and every consumer closed", 1: "a consumer failed", 2: "an option or a setting is wrong"},
+    ),
+    "groups": Command(
+        "client.commands.groups.command:app",
+        "List, describe, delete and reset groups, as kafka-consumer-groups.sh does.",
+        "Run",
+        (
+            "rejoin groups --list",
+            "rejoin groups --describe orders-app --members --verbose",
+            "rejoin groups --reset-offsets orders-app --all-topics --to-latest --dry-run",
+        ),
+        {
+            0: "done, or refused by the coordinator, which the output says",
+            1: "the options are wrong, or no coordinator answered",
+        },
+    ),
+    "simulate": Command(
+        "simulation.commands:run",
+        "Play a scenario on a virtual clock.",
+        "Simulate",
+        (
+            "rejoin simulate eager_scale_out",
+            "rejoin simulate eager_scale_out --compare assignor=range,cooperative-sticky",
+            "rejoin simulate scenario.yaml --html out/run.html --journal out/journal",
+        ),
+        {0: "played to its end", 1: "a coordinator or a consumer raised an exception", 2: _WRONG_INPUT},
+    ),
+    "gallery": Command(
+        "simulation.commands:gallery_app",
+        "Show the scenarios that come with Rejoin.",
+        "Simulate",
+        ("rejoin gallery list", "rejoin gallery answer flapping_consumer"),
+        {0: "shown", 2: "there is no such scenario"},
+    ),
+    "search": Command(
+        "simulation.commands:search",
+        "Play random scenarios with random faults, and check every invariant.",
+        "Simulate",
+        ("rejoin search --seeds 0:1000", "rejoin search --schedule failovers --minutes 10 --into out/search"),
+        {0: "no invariant was violated", 1: "a violation was found and is printed", 2: _WRONG_INPUT},
+    ),
+    "assign": Command(
+        "client.commands.assign:app",
+        "Show what an assignor assigns, and what moves when the group changes.",
+        "Simulate",
+        (
+            "rejoin assign --topics orders:12,clicks:6 --members a,b,c --then leave:b",
+            "rejoin assign --topics orders:12 --members a,b --then join:c --compare",
+            "rejoin assign --topics orders:12 --members a,b --assignor mine:MyAssignor",
+        ),
+        {0: "assigned", 2: "the options are wrong, or the assignor failed"},
+    ),
+    "report": Command(
+        "pipeline.commands.report:report",
+        "Explain rebalances, from journals and brokers' logs.",
+        "Explain",
+        (
+            "rejoin report /var/log/kafka --out out/why --timezone Europe/Berlin",
+            "rejoin report out/journal --out out/why --group orders-app",
+        ),
+        {0: "written", 2: "an option is wrong, there is nothing to read, or Spark failed", **_STOPPED},
+        "pipeline",
+    ),
+    "watch": Command(
+        "pipeline.commands.watch:watch",
+        "Explain rebalances as they happen.",
+        "Explain",
+        (
+            "rejoin watch --from http://127.0.0.1:9095",
+            "rejoin watch --from http://127.0.0.1:9095 --out out/watch --once",
+            "rejoin watch --journal out/journal --out out/watch",
+        ),
+        {
+            0: "stopped by Ctrl-C, or done with --once",
+            1: "with --once: there were no events",
+            2: "an option is wrong, or a service, the folder or Spark cannot be used",
+        },
+        "pipeline",
+    ),
+    "sweep": Command(
+        "pipeline.commands.sweep:sweep",
+        "Simulate a grid of settings and seeds, and rank the settings.",
+        "Explain",
+        (
+            "rejoin sweep examples/sweeps/rolling_deploy.yaml",
+            "rejoin sweep examples/sweeps/rolling_deploy.yaml --seeds 5 --out out/sweep",
+        ),
+        {0: "every run ended", 1: "a run failed; its row has the error", 2: _WRONG_INPUT, **_STOPPED},
+        "pipeline",
+    ),
+    "account": Command(
+        "client.commands.account:app",
+        "Count records processed twice or never, from journals.",
+        "Explain",
+        ("rejoin account out/journal", "rejoin account out/journal --group orders-app --json"),
+        {0: "counted", 2: "there is no journal of consumers, or it cannot be read"},
+    ),
+    "log": Command(
+        "coordinator.commands.log.command:app",
+        "Read, check, copy and fill an offsets log, offline.",
+        "Inspect",
+        (
+            "rejoin log dump --data out/data --only offsets",
+            "rejoin log verify --data out/data",
+            "rejoin log export --data out/data --out out/log.jsonl",
+            "rejoin log import out/log.jsonl --data out/other",
+        ),
+        {0: "done", 1: "the log is damaged", 2: "not done: the options, the file or the store cannot be used"},
+    ),
+    "transcript": Command(
+        "transcript.commands:app",
+        "Play transcripts against a fresh node.",
+        "Inspect",
+        ("rejoin transcript play out/failed.txt", "rejoin transcript language"),
+        {0: "the output is the expected one", 1: "the output differs, or the node failed", 2: _WRONG_INPUT},
+    ),
+    "journal-schema": Command(
+        "coordinator.commands.journal_schema:print_journal_schema",
+        "Print the JSON Schema of the journal's rows.",
+        "Inspect",
+        ("rejoin journal-schema > journal.schema.json",),
+        {0: "printed", 2: "an option is wrong"},
+    ),
+}
+"""Each subcommand, in the order in which the help shows them."""
+
+
+def build(called: str = "", *, importable_only: bool = False) -> App:
+    """The command line, with the help of the subcommand that is called.
+
+    With ``importable_only`` it has no subcommands whose extra is not installed.
+    """
+    from importlib.metadata import version  # noqa: PLC0415
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    from cyclopts import App, Group  # noqa: PLC0415
+
+    app = App(
+        name="rejoin",
+        help="Emulate Kafka's group coordinator, simulate groups on a virtual clock, and explain rebalances.",
+        version=lambda: version("rejoin"),
+        help_format="plaintext",
+        help_epilogue=COMMANDS[called].epilogue if called in COMMANDS else None,
+    )
+    groups = {command.group: Group.create_ordered(command.group) for command in COMMANDS.values()}
+    for order, (name, command) in enumerate(COMMANDS.items()):
+        if importable_only and command.extra is not None and find_spec(EXTRAS[command.extra][0]) is None:
+            continue
+        app.command(
+            f"rejoin.{command.target}",
+            name=name,
+            help=command.help,
+            group=groups[command.group],
+            sort_key=order,
+        )
+    app.command(
+        "rejoin.completion:install_completion", name="--install-completion", help="Install completion for your shell."
+    )
+    return app
