@@ -22,6 +22,7 @@ from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event as CoreEvent
+from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import reconstruct_group
@@ -100,7 +101,7 @@ def run(name: str, scenario: Scenario, seed: int | None = None, *, requests: boo
 
     lab = Lab(scenario, seed, listeners=[on_event])
     # They are not needed, and they would pile up.
-    lab.world.listeners.append(lambda *_: lab.ownership.closed_gaps.clear())
+    lab.world.listen(lambda *_: lab.ownership.closed_gaps.clear(), [PartitionsAssigned])
     recorder = _Recorder()
     for node in lab.cluster.nodes if requests else ():
         node.watchers.append(recorder)

@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rejoin.journal.segments import JournalError
-from rejoin.simulation.kernel import Millis
+from rejoin.simulation.kernel import Millis, SelectiveListener
 from rejoin.simulation.output import compare as comparing
-from rejoin.simulation.output.page import ChartEvents, render
+from rejoin.simulation.output.page import CHART_EVENTS, ChartEvents, render
 from rejoin.simulation.output.summary import show
 from rejoin.simulation.output.timeline import clock
 from rejoin.simulation.run import play
@@ -109,7 +109,7 @@ def _play(
             print_line=print_line,
             journal=journal,
             keep=html is not None,
-            listeners=[marks.on_event],
+            listeners=[SelectiveListener(marks.on_event, CHART_EVENTS)],
             on_progress=on_progress,
         )
     if html is not None:

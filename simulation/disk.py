@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord
+from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetCommitValue, OffsetRecord, offset_record
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.kernel import Millis, Order, World
@@ -29,7 +29,7 @@ class Log:
     """The log of one partition."""
 
     epoch: int = -1
-    records: list[Record] = field(default_factory=list)
+    records: list[Record | OffsetEntry] = field(default_factory=list)
     appends: int = 0
     last_at: Millis = 0
     compact_at: int = _COMPACT_FROM
@@ -39,8 +39,27 @@ class Log:
     """By group: its newest record."""
 
 
-def key_of(record: Record) -> Key:
+class OffsetEntry(NamedTuple):
+    """A committed offset in the log of a consumer that is played in short: its record in the fewest words."""
+
+    group_id: str
+    topic: str
+    partition: int
+    offset: int
+    committed_at: Millis
+
+    def record(self) -> OffsetRecord:
+        """The record that the coordinator would have written."""
+        value = OffsetCommitValue(
+            offset=self.offset, leader_epoch=-1, metadata="", commit_timestamp=self.committed_at, expire_timestamp=-1
+        )
+        return offset_record(self.group_id, self.topic, self.partition, value)
+
+
+def key_of(record: Record | OffsetEntry) -> Key:
     """The key of a record, for compaction."""
+    if type(record) is OffsetEntry:
+        return (record[0], record[1], str(record[2]))
     match record:
         case GroupRecord():
             return (record.key.data.group,)
@@ -109,35 +128,61 @@ class Disk:
         if error is not None:
             stored(wanted, error)
             return
-        log.records.extend(wanted.records)
-        log.appends += 1
+        self._extend(log, wanted.records)
         for record in wanted.records:
             if isinstance(record, GroupRecord):
                 log.groups[record.key.data.group] = record
             elif isinstance(record, OffsetRecord) and record.value is not None:
                 newest = log.newest.setdefault(key_of(record), deque(maxlen=_REMEMBERED))
                 newest.append(record.value.data.offset)
-        if len(log.records) >= log.compact_at:
-            log.records = compacted(log.records)
-            log.compact_at = max(_COMPACT_FROM, 2 * len(log.records))
         for listener in self.on_append:
             listener(wanted)
         stored(wanted, ErrorCode.NONE)
+
+    @staticmethod
+    def _extend(log: Log, records: Iterable[Record | OffsetEntry]) -> None:
+        log.records.extend(records)
+        log.appends += 1
+        if len(log.records) >= log.compact_at:
+            log.records = compacted(log.records)
+            log.compact_at = max(_COMPACT_FROM, 2 * len(log.records))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether appends take their time and nothing else happens to them."""
+        return (
+            self.draw is not None
+            and not (self.holds_appends or self.slower_ms or self.on_append)
+            and self.error is None
+        )
+
+    def reserve(self, partition: TopicPartition) -> Millis:
+        """When an append ends that begins now."""
+        assert self.draw is not None, "only appends that take their time are reserved"
+        return self._when_done(partition, self.draw)
+
+    def write_entries(self, partition: TopicPartition, entries: list[OffsetEntry]) -> None:
+        """Write what was reserved."""
+        self._extend(self.log(partition), entries)
+
+    def write(self, wanted: Append, stored: Stored) -> None:
+        """Write an append whose end was reserved before, and is now."""
+        self._write((wanted, stored, None))
 
     def read(self, partition: TopicPartition, done: Read) -> None:
         """Read a partition as it is when the read ends, after all appends that were asked for before."""
         if self.holds_reads:
             self.held_reads.append((partition, done))
         elif self.draw is None:
-            done(tuple(self.log(partition).records))
+            done(_as_records(self.log(partition).records))
         else:
             log, at = self.log(partition), self._when_done(partition, self.draw)
-            self.world.at(at, Order.DISK, lambda _: done(tuple(log.records)))
+            self.world.at(at, Order.DISK, lambda _: done(_as_records(log.records)))
 
     def end_read(self) -> None:
         """End the oldest read that is held."""
         partition, done = self.held_reads.popleft()
-        done(tuple(self.log(partition).records))
+        done(_as_records(self.log(partition).records))
 
     def _when_done(self, partition: TopicPartition, draw: Callable[[Random], float]) -> Millis:
         """When an append or read ends that begins now; none overtakes another."""
@@ -146,11 +191,15 @@ class Disk:
         return log.last_at
 
 
-def compacted(records: list[Record]) -> list[Record]:
+def _as_records(records: list[Record | OffsetEntry]) -> tuple[Record, ...]:
+    return tuple(each.record() if isinstance(each, OffsetEntry) else each for each in records)
+
+
+def compacted(records: list[Record | OffsetEntry]) -> list[Record | OffsetEntry]:
     """The newest record of each key, in log order, without tombstones. There are no transactions here."""
     last = {key_of(record): index for index, record in enumerate(records)}
     return [
         record
         for index, record in enumerate(records)
-        if last[key_of(record)] == index and getattr(record, "value", None) is not None
+        if last[key_of(record)] == index and (type(record) is OffsetEntry or getattr(record, "value", None) is not None)
     ]

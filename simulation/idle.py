@@ -17,6 +17,9 @@ Before anything else reaches a skipped consumer, and before its group leaves Sta
 resume with the instants as they would be, and the requests that would be in flight just then are put in flight. From
 there on every message is played. No interval is skipped while messages get lost, connections are cut, or a node is down
 or paused; nor for a consumer with automatic commits, because each commit is an event, and events are never skipped.
+
+A consumer that gets records is left out as well, but what it does with them is computed at each instant
+(:mod:`rejoin.simulation.record_loop`).
 """
 
 from __future__ import annotations
@@ -33,17 +36,19 @@ from rejoin.coordinator.core.inputs import Context, Input, Received
 from rejoin.coordinator.core.quiescence import ENDS_QUIET, QuietSession
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
-from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.kernel import Lane, Millis
 from rejoin.simulation.network import ClientConnection, Exchange
+from rejoin.simulation.record_loop import COMMIT_MODES, HEARTBEAT_ANSWER, RecordLoop
 
 if TYPE_CHECKING:
     from rejoin.simulation.lab import Lab
 
 NEVER: Final[Millis] = 1 << 60
-_HEARTBEAT_ANSWER: Final = HeartbeatResponse()
+_SHORTEST_LOOP_MS: Final[Millis] = 2_000
+"""A loop that would be played in short for less than this is not worth the change."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +61,13 @@ class SkippedInterval:
     session: QuietSession
     quiet: Quiescence
     until: Millis
+    idler: IdleSkipper
+
+    def resume(self) -> None:
+        """Bring both cores to the present."""
+        core = self.consumer.core
+        assert core is not None, "only a consumer that is up is skipped"
+        Resumption(self.idler, self, core).run()
 
 
 class IdleSkipper(Watcher):
@@ -66,10 +78,12 @@ class IdleSkipper(Watcher):
         self.world = lab.world
         self.cluster = lab.cluster
         self.network = lab.network
-        self.intervals: dict[str, dict[ConsumerActor, SkippedInterval]] = {}
+        self.accounting = lab.accounting
+        self.intervals: dict[str, dict[ConsumerActor, SkippedInterval | RecordLoop]] = {}
         """By group id, those that are being skipped."""
-        self._by_member: dict[tuple[str, str], SkippedInterval] = {}
+        self._by_member: dict[tuple[str, str], SkippedInterval | RecordLoop] = {}
         self.skipped_intervals = 0
+        self.record_loops = 0
         self._not_before: dict[ConsumerActor, Millis] = {}
         for node in self.cluster.nodes:
             node.watchers.append(self)
@@ -99,18 +113,56 @@ class IdleSkipper(Watcher):
         )
         if session is None:
             return
+        if self._can_loop(consumer, core, node, quiet):
+            self.record_loops += 1
+            loop = RecordLoop(self, consumer, node, session, quiet)
+            self._leave_out(loop, session, quiet.metadata_refreshed_at + core.config.metadata_max_age_ms)
+            loop.begin()
+            return
         until = self._until(consumer, core, quiet)
         if until <= quiet.heartbeat_at + core.config.heartbeat_interval_ms:
             self._not_before[consumer] = min(until, self.world.now + core.config.heartbeat_interval_ms)
             return
-        interval = SkippedInterval(consumer, member_id, node, session, quiet, until)
         self.skipped_intervals += 1
-        node.core.suspend_session(session)
+        self._leave_out(SkippedInterval(consumer, member_id, node, session, quiet, until, self), session, until)
+
+    def _leave_out(self, interval: SkippedInterval | RecordLoop, session: QuietSession, until: Millis) -> None:
+        """Leave both cores out until an instant."""
+        consumer = interval.consumer
+        group_id = consumer.config.group_id or ""
+        assert interval.node.core is not None, "no interval is skipped while a node is down"
+        interval.node.core.suspend_session(session)
         consumer.is_skipped = True
         self.intervals.setdefault(group_id, {})[consumer] = interval
-        self._by_member[group_id, member_id] = interval
+        self._by_member[group_id, interval.member_id] = interval
         if until < NEVER:
             self.world.control(until, self._reached_end, interval)
+
+    def _can_loop(self, consumer: ConsumerActor, core: ConsumerCore, node: NodeActor, quiet: Quiescence) -> bool:
+        """Whether records come, and polling, processing and committing them can be played in short."""
+        config, cluster = core.config, self.cluster
+        topics = [cluster.topics.get(partition.topic) for partition in core.assignment()]
+        if not any(topic is not None and topic.records_per_second for topic in topics) or None in topics:
+            return False
+        group_id = config.group_id or ""
+        partition = cluster.partition_of(group_id)
+        shard = node.shard(group_id)
+        slowest = 2 * self.network.latency.longest_ms
+        return (
+            consumer.user_code.commit in COMMIT_MODES
+            and cluster.always_reaches_store
+            and cluster.disk.is_plain
+            and shard is not None
+            and shard.epoch == cluster.disk.log(partition).epoch
+            and config.heartbeat_interval_ms + slowest < config.session_timeout_ms
+            and slowest + node.settings.offsets_commit_timeout_ms
+            < min(config.request_timeout_ms, config.default_api_timeout_ms)
+            and quiet.metadata_refreshed_at + config.metadata_max_age_ms > self.world.now + _SHORTEST_LOOP_MS
+            and (
+                consumer.user_code.commit == "none"
+                or (node.core is not None and node.core.has_offsets(group_id, core.assignment()))
+            )
+        )
 
     def _is_calm(self, consumer: ConsumerActor) -> bool:
         """Whether every actor is there and every message arrives, soon enough that heartbeats do not overlap."""
@@ -171,7 +223,7 @@ class IdleSkipper(Watcher):
         if interval is not None:
             self.resume(interval.consumer)
 
-    def _reached_end(self, interval: SkippedInterval) -> None:
+    def _reached_end(self, interval: SkippedInterval | RecordLoop) -> None:
         if self.intervals.get(interval.consumer.config.group_id or "", {}).get(interval.consumer) is interval:
             self.resume(interval.consumer)
 
@@ -183,9 +235,7 @@ class IdleSkipper(Watcher):
             del self.intervals[group_id]
         del self._by_member[group_id, interval.member_id]
         consumer.is_skipped = False
-        core = consumer.core
-        assert core is not None, "only a consumer that is up is skipped"
-        Resumption(self, interval, core).run()
+        interval.resume()
 
     def is_past(self, when: Millis, lane: Lane) -> bool:
         """Whether what is due then and in this lane has happened already."""
@@ -313,7 +363,7 @@ class Resumption:
         if not self.idler.is_past(arrives, connection.request_lane):
             connection.send_at(arrives, exchange)
             return
-        exchange.response = _HEARTBEAT_ANSWER if is_heartbeat else metadata_answer(connection, exchange)
+        exchange.response = HEARTBEAT_ANSWER if is_heartbeat else metadata_answer(connection, exchange)
         exchange.answers += 1
         connection.answer_at(connection.answer_arrival(arrives), exchange)
 

@@ -7,11 +7,11 @@ that arrives at a deadline comes before the deadline, as the coordinator's rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from rejoin.journal.events.base import Event
 
@@ -26,6 +26,13 @@ EventHandlers: TypeAlias = Mapping[type, Callable[[Any, Millis], None]]
 _ACTORS: Final = 1 << 24
 _SLOTS: Final = 64
 """Connections that one actor may have; a consumer has two to each node."""
+
+
+class SelectiveListener(NamedTuple):
+    """A listener that gets the events of some classes only."""
+
+    listener: Listener
+    kinds: Iterable[type]
 
 
 class Order(IntEnum):
@@ -64,14 +71,14 @@ class Actor:
     def emit(self, event: Event) -> None:
         """Give an event to all listeners."""
         world = self.world
-        for listener in world.listeners:
+        for listener in world.listeners_of(type(event)):
             listener(self, event, world.now)
 
 
 class World:
     """The heap and the clock. ``random`` seeds the random numbers of each actor when it is made."""
 
-    __slots__ = ("_actors", "_heap", "_serial", "current", "listeners", "now", "random", "steps")
+    __slots__ = ("_actors", "_by_kind", "_heap", "_listeners", "_serial", "current", "now", "random", "steps")
 
     def __init__(self, seed: int, start: Millis = 0) -> None:
         self.random = Random(seed)
@@ -79,10 +86,24 @@ class World:
         self.current: tuple[Millis, Lane] = (0, 0)
         """Instant and lane of the call that runs right now."""
         self.steps = 0
-        self.listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, frozenset[type] | None]] = []
+        self._by_kind: dict[type, tuple[Listener, ...]] = {}
         self._heap: list[tuple[Millis, Lane, int, Act, Any]] = []
         self._serial = 0
         self._actors = 0
+
+    def listen(self, listener: Listener, kinds: Iterable[type] | None = None) -> None:
+        """Call a listener with every event from now on, or only with those of some classes."""
+        self._listeners.append((listener, None if kinds is None else frozenset(kinds)))
+        self._by_kind.clear()
+
+    def listeners_of(self, kind: type) -> tuple[Listener, ...]:
+        """The listeners that get events of a class, in the order in which they were added."""
+        found = self._by_kind.get(kind)
+        if found is None:
+            found = tuple(listener for listener, kinds in self._listeners if kinds is None or kind in kinds)
+            self._by_kind[kind] = found
+        return found
 
     def enlist(self) -> int:
         """The number of the next actor."""

@@ -17,7 +17,7 @@ from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.idle import IdleSkipper
-from rejoin.simulation.kernel import Actor, Listener, Millis, World
+from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener, World
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.ownership import Ownership
@@ -42,7 +42,7 @@ class Lab:
         *,
         skip: bool = True,
         keep: bool = False,
-        listeners: Iterable[Listener] = (),
+        listeners: Iterable[Listener | SelectiveListener] = (),
     ) -> None:
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
@@ -58,11 +58,16 @@ class Lab:
         self.consumers: dict[str, ConsumerActor] = {}
         self.accounting = Accounting(self._written_by, scenario.late)
         self.ownership = Ownership(keep=keep)
-        self._handlers = (self.accounting.handlers, self.ownership.handlers)
+        self._handlers = {**self.accounting.handlers, **self.ownership.handlers}
         self.idle = IdleSkipper(self) if skip else None
         self._begun: dict[str, None] = {}
-        world.listeners.append(self._on_event)
-        world.listeners.extend(listeners)
+        world.listen(self._on_start, [ConsumerStarted])
+        world.listen(self._on_counted, self._handlers)
+        for listener in listeners:
+            if isinstance(listener, SelectiveListener):
+                world.listen(*listener)
+            else:
+                world.listen(listener)
         self.actions = ActionRunner(self)
 
     # -- running
@@ -164,16 +169,15 @@ class Lab:
         """Emit what is being done from outside."""
         self.operator.emit(ScenarioAction(action=what))
 
-    def _on_event(self, _: Actor, event: Event, now: Millis) -> None:
-        if isinstance(event, ConsumerStarted) and event.group_id not in self._begun:
+    def _on_start(self, _: Actor, event: Event, now: Millis) -> None:
+        assert isinstance(event, ConsumerStarted)
+        if event.group_id not in self._begun:
             self._begun[event.group_id] = None
             for topic in self.scenario.groups[event.group_id].topics:
                 self.ownership.expect(event.group_id, topic, len(self.cluster.topics[topic].partitions), now)
-        kind = type(event)
-        for handlers in self._handlers:
-            handler = handlers.get(kind)
-            if handler is not None:
-                handler(event, now)
+
+    def _on_counted(self, _: Actor, event: Event, now: Millis) -> None:
+        self._handlers[type(event)](event, now)
 
     def grown(self, topic: str) -> None:
         """A topic has grown: its new partitions should be owned, too."""

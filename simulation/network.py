@@ -142,9 +142,19 @@ class ClientConnection:
         if network.blocked and network.is_blocked(*self.ends):
             self.held.append((True, exchange))
             return
-        now = network.world.now
-        self._last_up = max(self._last_up, now + network.latency.of(self._up, now))
-        network.world.at(self._last_up, self.request_lane, self._arrive, exchange)
+        network.world.at(self.next_arrival(), self.request_lane, self.arrive, exchange)
+
+    def next_arrival(self) -> Millis:
+        """When the next request arrives that is sent now; none overtakes another."""
+        now = self.network.world.now
+        self._last_up = max(self._last_up, now + self.network.latency.of(self._up, now))
+        return self._last_up
+
+    def next_answer_arrival(self) -> Millis:
+        """When the next response arrives that is sent now; none overtakes another."""
+        now = self.network.world.now
+        self._last_down = max(self._last_down, now + self.network.latency.of(self._down, now))
+        return self._last_down
 
     def resume(self, request_id: int, request: Request, version: int, asked_at: Millis, timeout_ms: Millis) -> Exchange:
         """The exchange of a request that was sent before, and waits for its response."""
@@ -156,12 +166,12 @@ class ClientConnection:
     def send_at(self, arrives: Millis, exchange: Exchange) -> None:
         """Deliver a request that was sent before."""
         self._last_up = max(self._last_up, arrives)
-        self.network.world.at(arrives, self.request_lane, self._arrive, exchange)
+        self.network.world.at(arrives, self.request_lane, self.arrive, exchange)
 
     def answer_at(self, arrives: Millis, exchange: Exchange) -> None:
         """Deliver a response that was sent before."""
         self._last_down = max(self._last_down, arrives)
-        self.network.world.at(arrives, self.answer_lane, self._arrive_back, exchange)
+        self.network.world.at(arrives, self.answer_lane, self.arrive_back, exchange)
 
     def arrival(self, sent_at: Millis) -> Millis:
         """When a request arrives that is sent on a connection without other messages."""
@@ -171,7 +181,8 @@ class ClientConnection:
         """When a response arrives that is sent on a connection without other messages."""
         return answered_at + self.network.latency.of(self._down, answered_at)
 
-    def _arrive(self, exchange: Exchange) -> None:
+    def arrive(self, exchange: Exchange) -> None:
+        """A request arrives at the node."""
         if exchange.serial != self.serial:
             return
         if not self.node.is_up:
@@ -199,15 +210,14 @@ class ClientConnection:
         if network.blocked and network.is_blocked(*self.ends):
             self.held.append((False, exchange))
             return
-        now = network.world.now
-        self._last_down = max(self._last_down, now + network.latency.of(self._down, now))
-        network.world.at(self._last_down, self.answer_lane, self._arrive_back, exchange)
+        network.world.at(self.next_answer_arrival(), self.answer_lane, self.arrive_back, exchange)
 
-    def _arrive_back(self, exchange: Exchange) -> None:
+    def arrive_back(self, exchange: Exchange) -> None:
+        """A response arrives at the consumer."""
         client = self.client
         if exchange.serial != self.serial or exchange.request_id not in self.waiting:
             return
-        if client.later(self._arrive_back, exchange, self.answer_lane):
+        if client.later(self.arrive_back, exchange, self.answer_lane):
             return
         del self.waiting[exchange.request_id]
         client.answered(exchange)

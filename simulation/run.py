@@ -10,13 +10,13 @@ from typing import BinaryIO, Self
 
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.base import Event
-from rejoin.journal.events.client import ConsumerEvent, Range
+from rejoin.journal.events.client import ConsumerEvent, PartitionsAssigned, Range
 from rejoin.journal.events.simulation import LabEvent, RecordsInHand, RunEnded
 from rejoin.journal.writer import JournalWriter
-from rejoin.simulation.kernel import Actor, Listener, Millis
+from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener
 from rejoin.simulation.lab import Lab
-from rejoin.simulation.output.summary import Summary, SummaryCounter, summarise
-from rejoin.simulation.output.timeline import Timeline
+from rejoin.simulation.output.summary import COUNTED_EVENTS, Summary, SummaryCounter, summarise
+from rejoin.simulation.output.timeline import TIMELINE_EVENTS, Timeline
 from rejoin.simulation.scenario.model import Scenario
 
 CONSUMERS = "consumers"
@@ -88,7 +88,7 @@ def play(
     print_line: Callable[[str], None] | None = None,
     journal: Path | None = None,
     keep: bool = False,
-    listeners: Iterable[Listener] = (),
+    listeners: Iterable[Listener | SelectiveListener] = (),
     on_progress: Callable[[Millis], None] | None = None,
     run_id: str | None = None,
     prepare: Callable[[Lab], None] | None = None,
@@ -99,7 +99,10 @@ def play(
     ``prepare`` gets the lab before the run begins.
     """
     counter = SummaryCounter()
-    all_listeners: list[Listener] = [counter.on_event, *listeners]
+    all_listeners: list[Listener | SelectiveListener] = [
+        SelectiveListener(counter.on_event, COUNTED_EVENTS),
+        *listeners,
+    ]
     written: RunJournal | None = None
     with ExitStack() as closing:
         if journal is not None:
@@ -109,11 +112,11 @@ def play(
         timeline: Timeline | None = None
         if print_line is not None:
             timeline = Timeline(print_line, lambda: lab.ownership)
-            all_listeners.append(timeline.on_event)
+            all_listeners.append(SelectiveListener(timeline.on_event, TIMELINE_EVENTS))
         lab = Lab(scenario, seed, skip=skip, keep=keep, listeners=all_listeners)
         if timeline is None:
             # They would pile up, because only a timeline takes them.
-            lab.world.listeners.append(lambda *_: lab.ownership.closed_gaps.clear())
+            lab.world.listen(lambda *_: lab.ownership.closed_gaps.clear(), [PartitionsAssigned])
         if prepare is not None:
             prepare(lab)
         lab.run(on_progress)

@@ -46,7 +46,7 @@ from rejoin.client.core.inputs import (
     Woken,
 )
 from rejoin.client.core.offsets import commits, queries
-from rejoin.client.core.quiescence import Quiescence
+from rejoin.client.core.quiescence import Quiescence, RecordProgress
 from rejoin.client.core.sending import fail_lost_requests
 from rejoin.client.core.state import ClosePhase, ConsumerState, Generation, MemberState, RequestInFlight
 from rejoin.client.core.step_context import LogEnd, StepContext, by_topic
@@ -171,6 +171,17 @@ class ConsumerCore:
     def quiescence(self) -> Quiescence | None:
         """The instants of a quiet member, or none while anything but heartbeats and empty polls is to come."""
         return quiescence.quiescence(self._state, self._ctx)
+
+    def resume_after_progress(self, now: Millis, progress: RecordProgress) -> None:
+        """Set a quiet member to where handing out and processing records would have brought it.
+
+        A commit that is open then is not part of it: step with its ``CommitAsked`` afterwards.
+        """
+        quiescence.resume_after_progress(self._state, self._ctx, now, progress)
+
+    def partitions_in_order(self) -> list[TopicPartition]:
+        """What this consumer owns, in the order in which the partitions give records next."""
+        return list(self._state.subscription.assignment)
 
     def resume_after_idle(
         self,

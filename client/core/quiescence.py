@@ -7,15 +7,17 @@ and hands the new instants back with ``ConsumerCore.resume_after_idle``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rejoin.client.core import metadata
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.group import heartbeat_timers
 from rejoin.client.core.inputs import Millis
-from rejoin.client.core.state import ConsumerState
+from rejoin.client.core.state import ConsumerState, Poll
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import SubscriptionType
+from rejoin.protocol.types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,43 @@ def _metadata_is_quiet(state: ConsumerState, ctx: StepContext) -> bool:
         and metadata.snapshot(state, ctx).topics == join.snapshot.topics
         and (join.assigned_from is None or join.assigned_from.matches(join.snapshot))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordProgress:
+    """How far a consumer has come that was played in short: what it was handed out, and its instants.
+
+    ``partitions`` are in the order in which they give records next, each with its position and the log's end as it was
+    last seen. ``poll_returns_at`` is none while no poll runs; ``fetch_at`` is when the poll looks for records next.
+    """
+
+    partitions: Mapping[TopicPartition, tuple[int, int]]
+    poll_returns_at: Millis | None
+    fetch_at: Millis
+    polled_at: Millis
+    heartbeat_at: Millis
+    session_expires_at: Millis
+
+
+def resume_after_progress(state: ConsumerState, ctx: StepContext, now: Millis, progress: RecordProgress) -> None:
+    """Bring a consumer to where playing it would have; see ``ConsumerCore.resume_after_progress``."""
+    ctx.begin(now)
+    assignment = state.subscription.assignment
+    for partition, (position, end) in progress.partitions.items():
+        owned = assignment.pop(partition)
+        owned.position, owned.end = position, end
+        assignment[partition] = owned
+    heartbeat = state.heartbeat
+    heartbeat.due_at = progress.heartbeat_at
+    heartbeat.session_expires_at = progress.session_expires_at
+    heartbeat.poll_expires_at = progress.polled_at + ctx.config.max_poll_interval_ms
+    ctx.wake(min(heartbeat.due_at, heartbeat.session_expires_at, heartbeat.poll_expires_at))
+    state.poll = None
+    if progress.poll_returns_at is not None:
+        state.poll = Poll(progress.poll_returns_at, ctx.config.max_poll_records, None)
+        ctx.wake(min(progress.poll_returns_at, progress.fetch_at))
+    if state.metadata.request_id is None and state.metadata.refreshed_at is not None:
+        ctx.wake(state.metadata.refreshed_at + ctx.config.metadata_max_age_ms)
 
 
 def resume_after_idle(

@@ -6,14 +6,14 @@ A recorded list of inputs with their times replays a node exactly. There is no o
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core import describe, quiescence, snapshots
 from rejoin.coordinator.core.apis import SERVED, RequestHandlers
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
-from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.effects import Append, Effect, Reply
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.inputs import (
@@ -45,7 +45,8 @@ from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.views import GroupView, NodeView, OffsetView, TimerView, TopicView
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OffsetRecord
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.traits import traits_of
 from rejoin.protocol.types import TopicPartition
@@ -266,6 +267,32 @@ class Node:
     def resume_session(self, session: quiescence.QuietSession, expires_at: Millis) -> None:
         """Let a suspended session run on, as the heartbeats that were left out would have set it."""
         quiescence.resume(session, self._ctx.deadlines, expires_at)
+
+    def has_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether an offset is stored for each of a group's partitions."""
+        offsets = self._groups.offsets(group_id)
+        return offsets is not None and all(partition in offsets.stored for partition in partitions)
+
+    def resume_offsets(self, records: Iterable[OffsetRecord]) -> None:
+        """Store the offsets that a quiet member has committed while its commits were left out."""
+        for record in records:
+            key = record.key.data
+            offsets = self._groups.offsets(key.group)
+            if offsets is not None and record.value is not None:
+                offsets.store(TopicPartition(key.topic, key.partition), record.value.data)
+
+    def resume_commit(
+        self, group_id: str, token: Token, request: OffsetCommitRequest, version: int, at: Millis
+    ) -> Append:
+        """Put a commit in flight that arrived at an instant and was accepted; returns its append."""
+        machine = self._groups.machine_of(group_id)
+        assert machine is not None, "commits are left out only where their group is led"
+        ctx = self._ctx
+        ctx.now, ctx.effects = at, []
+        machine.commits.resume(machine.groups[group_id], token, request, version)
+        (append,) = ctx.effects
+        assert isinstance(append, Append), "an accepted commit is written"
+        return append
 
     # --- another node in the same state
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from rejoin.journal.events.base import Event
 from rejoin.pipeline.sweep.tables import FAILED, JOURNAL, OK, numbers, totals
-from rejoin.simulation.kernel import Actor, Millis
+from rejoin.simulation.kernel import Actor, Millis, SelectiveListener
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.accounting import Ledger
-from rejoin.simulation.output.summary import GroupSummary, Summary, SummaryCounter
+from rejoin.simulation.output.summary import COUNTED_EVENTS, GroupSummary, Summary, SummaryCounter
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
 
@@ -114,7 +114,7 @@ def _played(task: Task) -> tuple[Summary, str | None]:
         lab, summary = play(
             _scenario(task.scenario),
             task.seed,
-            listeners=[counter.on_event],
+            listeners=[SelectiveListener(counter.on_event, COUNTED_EVENTS)],
             journal=path,
             run_id=task.key,
             prepare=counter.prepare,

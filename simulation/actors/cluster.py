@@ -176,8 +176,7 @@ class NodeActor(Actor):
                 if isinstance(effect.token, Requester):
                     effect.token.on_response(effect.response)
             case Append():
-                stored = partial(self._stored, self.incarnation)
-                self.cluster.at_store(self, partial(self.cluster.disk.append, effect, stored))
+                self.cluster.at_store(self, partial(self.cluster.disk.append, effect, self.on_stored()))
             case ReadLog():
                 read = partial(self._read, self.incarnation, effect)
                 self.cluster.at_store(self, partial(self.cluster.disk.read, effect.partition, read))
@@ -186,6 +185,10 @@ class NodeActor(Actor):
                     self.emit(effect)
             case Event():
                 self.emit(effect)
+
+    def on_stored(self) -> Callable[[Append, ErrorCode], None]:
+        """What is called when an append of this incarnation ends."""
+        return partial(self._stored, self.incarnation)
 
     def _stored(self, incarnation: int, wanted: Append, error: ErrorCode) -> None:
         if incarnation == self.incarnation:
@@ -240,6 +243,9 @@ class TopicLog:
 
 class Cluster:
     """All nodes, the topics, and who leads which offsets partition."""
+
+    always_reaches_store = True
+    """Whether nothing ever stands between a node and the logs."""
 
     def __init__(
         self, world: World, disk: Disk, nodes: int, settings: Settings, notice_ms: Millis, gossip_ms: Millis

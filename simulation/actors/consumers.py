@@ -233,6 +233,19 @@ class ConsumerActor(Actor):
         if self.is_skipped and self.on_resume is not None:
             self.on_resume(self)
 
+    def resume_hand(self, ranges: list[RecordRange]) -> None:
+        """The user's code is at these records, and has processed those before them."""
+        self.busy = True
+        self._hand = ranges
+
+    def commit_token(self) -> Callable[[KafkaError | None], None]:
+        """What goes on when a commit of the user's code has ended."""
+        return self._committed_before if self.user_code.commit == "before" else self._committed
+
+    def process_resumed(self, incarnation: int, taken: RecordRange) -> None:
+        """Records of a resumed hand are processed now."""
+        self._run_user((incarnation, self._processed, taken))
+
     def _when_running(self, act: Callable[[], None]) -> None:
         self._user(self.world.now, lambda _: act(), None)
 

@@ -36,6 +36,10 @@ class Ledger:
 
     def process(self, start: int, end: int) -> list[OffsetRange]:
         """Note a range as processed; returns the parts of it that are new."""
+        if self.spans and self.spans[-1].end == start:
+            self.spans[-1] = OffsetRange(self.spans[-1].start, end)
+            self.processed += end - start
+            return [OffsetRange(start, end)]
         fresh: list[OffsetRange] = []
         at = start
         touched: list[OffsetRange] = []
@@ -91,10 +95,14 @@ class Accounting:
 
     def _processed(self, event: RecordsProcessed, now: Millis) -> None:
         for done in event.ranges:
-            ledger = self._ledger(event.group_id, done.topic, done.partition)
-            late = self._written_by(done.topic, done.partition, now - self._late_ms)
-            for span in ledger.process(done.start, done.end):
-                ledger.late += max(0, min(span.end, late) - span.start)
+            self.process(event.group_id, done.topic, done.partition, done.start, done.end, now)
+
+    def process(self, group_id: str | None, topic: str, partition: int, start: int, end: int, now: Millis) -> None:
+        """Note a range as processed at an instant."""
+        ledger = self._ledger(group_id, topic, partition)
+        late = self._written_by(topic, partition, now - self._late_ms)
+        for span in ledger.process(start, end):
+            ledger.late += max(0, min(span.end, late) - span.start)
 
     def _found(self, event: PositionsFound, _: Millis) -> None:
         for topic, offsets in event.positions.items():
@@ -105,8 +113,12 @@ class Accounting:
     def _committed(self, event: CommitSucceeded, _: Millis) -> None:
         for topic, offsets in event.positions.items():
             for partition, offset in offsets.items():
-                ledger = self._ledger(event.group_id, topic, partition)
-                ledger.committed = max(offset, ledger.committed or 0)
+                self.commit(event.group_id, topic, partition, offset)
+
+    def commit(self, group_id: str | None, topic: str, partition: int, offset: int) -> None:
+        """Note an offset as committed."""
+        ledger = self._ledger(group_id, topic, partition)
+        ledger.committed = max(offset, ledger.committed or 0)
 
     def _ledger(self, group_id: str | None, topic: str, partition: int) -> Ledger:
         key = (group_id or "", topic, partition)

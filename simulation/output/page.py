@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from rejoin import pages
 from rejoin.journal.events.base import Event
@@ -59,6 +59,10 @@ class ChartEvents:
         """The end of the run: rebalances that still go on last until here."""
         for mark in self._open.values():
             mark.end = now
+
+
+CHART_EVENTS: Final = (RebalanceStarted, RebalanceCompleted, ScenarioAction, PollTimeoutExceeded)
+"""The events that a chart marks."""
 
 
 def render(lab: Lab, summary: Summary, marks: ChartEvents, title: str, lines: list[str]) -> str:

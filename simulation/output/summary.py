@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import (
@@ -18,6 +18,16 @@ from rejoin.journal.events.coordinator import (
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.timeline import span
+
+COUNTED_EVENTS: Final = (
+    RebalanceStarted,
+    RebalanceCompleted,
+    MemberRemoved,
+    StaticMemberReplaced,
+    MemberFenced,
+    CoreFailed,
+)
+"""The events that a summary counts."""
 
 
 @dataclass(slots=True)

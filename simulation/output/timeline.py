@@ -90,6 +90,35 @@ class Timeline:
             )
 
 
+TIMELINE_EVENTS: Final = (
+    coordinator.RebalanceStarted,
+    coordinator.RebalanceCompleted,
+    coordinator.MemberRemoved,
+    coordinator.StaticMemberRestored,
+    coordinator.GroupLoaded,
+    coordinator.GroupEmptied,
+    coordinator.AssignmentStoreFailed,
+    coordinator.JoinPhaseRepeated,
+    coordinator.AppendFailed,
+    coordinator.CoreFailed,
+    coordinator.TopicGrown,
+    coordinator.TopicDeleted,
+    coordinator.StaticMemberReplaced,
+    coordinator.MemberFenced,
+    lab.ScenarioAction,
+    lab.ConsumerStarted,
+    lab.ConsumerStopped,
+    lab.ConsumerCrashed,
+    lab.ConsumerFailed,
+    consumer.PollTimeoutExceeded,
+    consumer.PartitionsLost,
+    consumer.CoordinatorLost,
+    consumer.AssignorFailed,
+    consumer.PartitionsAssigned,
+)
+"""The events that a timeline needs."""
+
+
 def line_of(event: Event) -> str | None:
     """An event as the timeline prints it, or none if it is not shown."""
     match event:

@@ -258,6 +258,7 @@ class ActionRunner:
         self._in(what.length, over)
 
     def slow_log(self, what: SlowLog) -> None:
+        self._catch_up_all()
         disk = self.lab.disk
         how = f"takes {format_duration(what.slower)} longer" if what.slower else f"fails with {what.error}"
         self.lab.announce(f"the offsets log {how} for {format_duration(what.length)}")

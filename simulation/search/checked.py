@@ -23,7 +23,7 @@ class CheckedLab(Watcher):
         self._epoch_before = -1
         for node in lab.cluster.nodes:
             node.watchers.append(self)
-        lab.world.listeners.append(self._on_event)
+        lab.world.listen(self._on_event)
         lab.world.control(every_ms, self._check_whole)
 
     def before(self, node: NodeActor, what: Input) -> None:

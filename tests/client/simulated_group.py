@@ -85,7 +85,7 @@ class SimulatedGroup:
         self, *, topics: Mapping[str, int] | None = None, records_per_second: float = 0, **settings: Any
     ) -> None:
         self.world = World(1, START)
-        self.world.listeners.append(self._hear)
+        self.world.listen(self._hear)
         self.network = Network(self.world, Latency(self.world.random, lambda _: 1, 1))
         self.disk = Disk(self.world, None)
         self.cluster = Cluster(self.world, self.disk, 1, Settings(**settings), 0, 1)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -14,12 +15,14 @@ from typing import Any
 
 import pytest
 
+from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.journal.events import coordinator as coordinator_events
 from rejoin.journal.events import simulation as lab_events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import EVENT_TYPES
 from rejoin.journal.reader import read_journal
 from rejoin.journal.schema import JournalSchema, events_in
+from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.run import play
@@ -48,6 +51,18 @@ def quieter(seed: int) -> dict[str, Any]:
     return data
 
 
+def busier(seed: int) -> dict[str, Any]:
+    """A random scenario in which consumers always have records to process."""
+    random = Random(f"busy/{seed}")
+    data = quieter(seed)
+    for group in data["groups"].values():
+        group["commit"] = random.choice(("after", "after", "before", "none"))
+        group["processing"] = random.choice(("1ms", "20ms", "exp(30ms)", "200ms/poll", "exp(900ms)/poll"))
+    for topic in data["topics"].values():
+        topic["records_per_second"] = random.choice((0.2, 1, 5, 20))
+    return data
+
+
 def events(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str, Event]], Lab]:
     seen: list[tuple[Millis, str, Event]] = []
 
@@ -68,7 +83,7 @@ def leased(seed: int) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.parametrize("make", [quieter, leased])
+@pytest.mark.parametrize("make", [quieter, leased, busier])
 @pytest.mark.parametrize("start", range(0, SEEDS, 10))
 def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]], start: int) -> None:
     intervals = 0
@@ -80,8 +95,48 @@ def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]],
             assert one == other, f"seed {seed}"
         assert len(plain) == len(skipped), f"seed {seed}"
         assert lab.idle is not None
-        intervals += lab.idle.skipped_intervals
+        intervals += lab.idle.skipped_intervals + lab.idle.record_loops
     assert intervals > 0, "some intervals were skipped"
+
+
+@pytest.mark.parametrize("commit", ["after", "before", "none"])
+def test_records_in_short_give_the_same_journal_and_the_same_numbers(commit: str, tmp_path: Path) -> None:
+    data = steady(commit)
+    shown = []
+    for skip in (True, False):
+        path = tmp_path / f"{skip}.jsonl"
+        play(Scenario.model_validate(data), skip=skip, journal=path)
+        # Without a listener no events are made of the records, and the numbers must not depend on them.
+        _, summary = play(Scenario.model_validate(data), skip=skip)
+        shown.append((path.read_bytes(), summary.groups["app"]))
+    assert shown[0] == shown[1]
+    assert shown[0][1].processed > 1_000
+
+
+def test_the_cores_are_left_out_while_records_are_processed() -> None:
+    played: Counter[str] = Counter()
+
+    class CommitCounter(Watcher):
+        def before(self, node: NodeActor, what: Input) -> None:
+            if isinstance(what, Received):
+                played[type(what.request).__name__] += 1
+
+    def prepare(lab: Lab) -> None:
+        for node in lab.cluster.nodes:
+            node.watchers.append(CommitCounter())
+
+    _, summary = play(Scenario.model_validate(steady("after")), prepare=prepare)
+    assert summary.groups["app"].processed > 1_000
+    assert played["OffsetCommitRequest"] < 30, "each consumer's first commits, and those around its metadata"
+
+
+def steady(commit: str) -> dict[str, Any]:
+    """Three consumers that are never without records for long."""
+    return {
+        "horizon": "7m",
+        "topics": {"t": {"partitions": 6, "records_per_second": 1}},
+        "groups": {"app": {"topics": ["t"], "consumers": 3, "commit": commit, "processing": "exp(2ms)"}},
+    }
 
 
 def test_a_month_of_quiet_takes_no_more_than_what_happens_in_it() -> None:

@@ -64,6 +64,22 @@ class OffsetCommits:
         if not values:
             self._ctx.reply(token, request.response(results, ErrorCode.NONE))
             return
+        self._write(group, committer, token, request, values, results)
+
+    def resume(self, group: Group, token: Token, request: CommitRequest, version: int) -> None:
+        """Write a commit that was accepted at the instant of this step."""
+        values, results = self._values(request, version, {})
+        self._write(group, committer_of(request), token, request, values, results)
+
+    def _write(
+        self,
+        group: Group,
+        committer: Committer,
+        token: Token,
+        request: CommitRequest,
+        values: dict[TopicPartition, OffsetCommitValue],
+        results: PartitionErrors,
+    ) -> None:
         offsets = self._store.of(group.group_id)
         offsets.begin_writes(list(values))
         records = tuple(

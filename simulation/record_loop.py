@@ -1,0 +1,421 @@
+"""Plays the loop of a quiet consumer in short: poll, process, commit, and the heartbeats beside it.
+
+While a member is quiet on both sides (:mod:`rejoin.simulation.idle`) nothing about its loop is open. Which records a
+poll returns is a function of the instant; what they cost comes from the consumer's own random numbers; the delay of
+each message is a function of its connection and the instant; a commit is accepted and ends when the log says so. So
+both cores are left out, and what happens is computed at the same instants, in the same order and with the same random
+numbers as they would have had it. Its events are the same; they are made only for those who listen.
+
+Before anything else reaches the consumer, and before its group leaves Stable, :meth:`RecordLoop.resume` brings both
+cores to where they would be: in the poll, in the middle of the records, or with the commit on its way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
+
+from rejoin.client.core.consumer import ConsumerCore
+from rejoin.client.core.effects import Effect, Send
+from rejoin.client.core.inputs import CommitAsked, Elapsed, RecordRange
+from rejoin.client.core.quiescence import Quiescence, RecordProgress
+from rejoin.coordinator.core.effects import Append
+from rejoin.coordinator.core.quiescence import QuietSession
+from rejoin.journal.events.client import CommitSucceeded, Range, RecordsProcessed
+from rejoin.journal.events.coordinator import CommittedOffset, OffsetsCommitted
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.types import TopicPartition
+from rejoin.simulation.actors.cluster import NodeActor
+from rejoin.simulation.actors.consumers import ConsumerActor
+from rejoin.simulation.disk import OffsetEntry
+from rejoin.simulation.kernel import Millis, Order
+from rejoin.simulation.network import ClientConnection, Exchange
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.core.topics.topics import SyntheticLog
+    from rejoin.simulation.idle import IdleSkipper
+
+NONE: Final = ErrorCode.NONE
+HEARTBEAT_ANSWER: Final = HeartbeatResponse()
+
+COMMIT_MODES: Final = frozenset({"none", "after", "before"})
+"""The commit modes whose loops can be played in short."""
+
+
+class Phase(Enum):
+    """Where the loop is."""
+
+    POLLING = auto()
+    PROCESSING = auto()
+    COMMITTING = auto()
+
+
+@dataclass(slots=True)
+class Position:
+    """A partition: its log, and how far the consumer has come in it."""
+
+    partition: TopicPartition
+    log: SyntheticLog
+    records_per_second: float
+    position: int
+    end: int = 0
+
+
+@dataclass(slots=True)
+class Commit:
+    """A commit in flight. ``exchange`` and ``append`` are those of the cores once these play on."""
+
+    sent_at: Millis
+    arrives_at: Millis
+    offsets: list[tuple[TopicPartition, int]]
+    has_arrived: bool = False
+    is_answered: bool = False
+    exchange: Exchange | None = None
+    append: Append | None = None
+
+
+@dataclass(slots=True)
+class Heartbeat:
+    """A heartbeat in flight. ``exchange`` is the cores' once these play on."""
+
+    sent_at: Millis
+    is_answered: bool = False
+    exchange: Exchange | None = None
+
+
+class RecordLoop:
+    """The loop of one consumer while it is played in short. It has the interface of a skipped interval."""
+
+    def __init__(
+        self, idler: IdleSkipper, consumer: ConsumerActor, node: NodeActor, session: QuietSession, quiet: Quiescence
+    ) -> None:
+        core = consumer.core
+        assert core is not None, "only a consumer that is up is played in short"
+        self.idler = idler
+        self.world = idler.world
+        self.consumer = consumer
+        self.core: ConsumerCore = core
+        self.config = core.config
+        self.node = node
+        self.session = session
+        self.member_id = core.generation.member_id
+        self.group_id = core.config.group_id or ""
+        self.connection: ClientConnection = consumer.connection_to(node.index, 0)
+        self.active = True
+        self.phase = Phase.POLLING
+        self.batch: list[tuple[Millis, RecordRange]] = []
+        self.commit: Commit | None = None
+        self.heartbeat: Heartbeat | None = None
+        self.heartbeat_at = quiet.heartbeat_at
+        self.session_expires_at = quiet.session_expires_at
+        self.node_session_expires_at = session.expires_at
+        self.poll_returns_at = quiet.poll_returns_at
+        self.polled_at = self.world.now
+        self.fetch_at = self.world.now + max(1, self.config.fetch_max_wait_ms)
+        self._commits = consumer.user_code.commit
+        self._wakes = 0
+        self._incarnation = consumer.incarnation
+        self._on_stored = node.on_stored()
+        self._offsets_partition = idler.cluster.partition_of(self.group_id)
+        topics = idler.cluster.topics
+        positions = core.positions()
+        self.positions = [
+            Position(
+                each,
+                topics[each.topic].partitions[each.partition],
+                topics[each.topic].records_per_second,
+                positions[each],
+                positions[each],
+            )
+            for each in core.partitions_in_order()
+        ]
+        self._sorted = sorted(self.positions, key=lambda each: each.partition)
+        self._stored: dict[TopicPartition, OffsetEntry] = {}
+        self._identity: dict[str, Any] = {
+            "client_id": self.config.client_id,
+            "group_id": self.config.group_id,
+            "group_instance_id": self.config.group_instance_id,
+            "member_id": self.member_id,
+            "generation": core.generation.generation_id,
+        }
+        accounting = idler.accounting
+        world = self.world
+        self._accounting = accounting
+        # With no other listener than the account of the records, the account is all that an event would reach.
+        self._emits_processed = len(world.listeners_of(RecordsProcessed)) > 1
+        self._emits_succeeded = len(world.listeners_of(CommitSucceeded)) > 1
+        self._emits_committed = len(world.listeners_of(OffsetsCommitted)) > 0
+
+    def begin(self) -> None:
+        """Begin within a poll that has found nothing."""
+        self._sleep()
+
+    # -- polling
+
+    def _sleep(self) -> None:
+        """Wait for the next heartbeat, or for the next instant at which the poll looks for records."""
+        if not self.active:
+            return
+        self._wakes += 1
+        at = self.heartbeat_at
+        if self.phase is Phase.POLLING:
+            at = min(at, self.poll_returns_at, self.fetch_at)
+        self.world.at(at, self.consumer.timer.lane, self._wake, self._wakes)
+
+    def _wake(self, number: int) -> None:
+        if number != self._wakes or not self.active:
+            return
+        now = self.world.now
+        if now >= self.heartbeat_at:
+            self._send_heartbeat(now)
+        if self.phase is Phase.POLLING:
+            self._look(now)
+        self._sleep()
+
+    def _look(self, now: Millis) -> None:
+        """What poll does whenever the consumer's core is looked at."""
+        self.polled_at = now
+        self.fetch_at = now + max(1, self.config.fetch_max_wait_ms)
+        taken = self._take(now)
+        if taken:
+            self._handed_out(taken)
+        elif now >= self.poll_returns_at:
+            self.poll_returns_at = now + self.consumer.user_code.poll_ms
+
+    def _poll(self, now: Millis) -> None:
+        """The user polls."""
+        self.phase = Phase.POLLING
+        self.poll_returns_at = now + self.consumer.user_code.poll_ms
+        self._look(now)
+        self._sleep()
+
+    def _take(self, now: Millis) -> list[RecordRange]:
+        """The records that a poll returns, from each partition in rotation."""
+        left = self.config.max_poll_records
+        taken: list[RecordRange] = []
+        rest: list[Position] = []
+        last: list[Position] = []
+        for each in self.positions:
+            if left <= 0:
+                rest.append(each)
+                continue
+            each.end = each.log.end_offset(now, each.records_per_second)
+            start = each.position
+            if start >= each.end:
+                rest.append(each)
+                continue
+            each.position = min(each.end, start + left)
+            left -= each.position - start
+            taken.append(RecordRange(*each.partition, start, each.position))
+            last.append(each)
+        if taken:
+            self.positions = rest + last
+        return taken
+
+    # -- records
+
+    def _handed_out(self, taken: list[RecordRange]) -> None:
+        self.batch = [(0, each) for each in taken]
+        if self._commits == "before":
+            self._send_commit()
+        else:
+            self._process()
+
+    def _process(self) -> None:
+        """Process the batch: one partition after the other, each in its time."""
+        self.phase = Phase.PROCESSING
+        consumer, now = self.consumer, self.world.now
+        records = sum(taken.end - taken.start for _, taken in self.batch)
+        total = consumer.user_code.processing.of(records, consumer.random)
+        done = 0
+        for index, (_, taken) in enumerate(self.batch):
+            done += taken.end - taken.start
+            self.batch[index] = (now + ceil(total * done / records), taken)
+        for at in dict.fromkeys(at for at, _ in self.batch):
+            self.world.at(at, consumer.user_lane, self._processed, at)
+        if now + ceil(total) >= self.polled_at + self.config.max_poll_interval_ms:
+            # The consumer's core leaves the group then.
+            self.idler.resume(consumer)
+
+    def _processed(self, at: Millis) -> None:
+        if not self.active:
+            for due, taken in self.batch:
+                if due == at:
+                    self.consumer.process_resumed(self._incarnation, taken)
+            return
+        while self.batch and self.batch[0][0] == at:
+            _, (topic, partition, start, end) = self.batch.pop(0)
+            if self._emits_processed:
+                done = Range(topic=topic, partition=partition, start=start, end=end)
+                self.consumer.emit(RecordsProcessed(ranges=[done], **self._identity))
+            else:
+                self._accounting.process(self.group_id, topic, partition, start, end, at)
+        if not self.batch:
+            if self._commits == "after":
+                self._send_commit()
+            else:
+                self._poll(at)
+
+    # -- commits
+
+    def _send_commit(self) -> None:
+        now = self.world.now
+        self.phase = Phase.COMMITTING
+        offsets = [(each.partition, each.position) for each in self._sorted]
+        arrives = self.connection.next_arrival()
+        self.commit = Commit(now, arrives, offsets)
+        self.world.at(arrives, self.connection.request_lane, self._commit_arrives, self.commit)
+
+    def _commit_arrives(self, commit: Commit) -> None:
+        if commit.exchange is not None:
+            self.connection.arrive(commit.exchange)
+            return
+        now = self.world.now
+        commit.has_arrived = True
+        self.node_session_expires_at = now + self.config.session_timeout_ms
+        stored_at = self.idler.cluster.disk.reserve(self._offsets_partition)
+        self.world.at(stored_at, Order.DISK.value, self._commit_stored, commit)
+        if stored_at >= now + self.node.settings.offsets_commit_timeout_ms:
+            # The coordinator answers before the end of this append.
+            self.idler.resume(self.consumer)
+
+    def _commit_stored(self, commit: Commit) -> None:
+        if commit.append is not None:
+            self.idler.cluster.disk.write(commit.append, self._on_stored)
+            return
+        entries = [
+            OffsetEntry(self.group_id, partition.topic, partition.partition, offset, commit.arrives_at)
+            for partition, offset in commit.offsets
+        ]
+        self.idler.cluster.disk.write_entries(self._offsets_partition, entries)
+        for (partition, _), entry in zip(commit.offsets, entries, strict=True):
+            self._stored[partition] = entry
+        if self._emits_committed:
+            self.node.emit(
+                OffsetsCommitted(
+                    group_id=self.group_id,
+                    member_id=self.member_id,
+                    group_instance_id=self.config.group_instance_id,
+                    generation=self.core.generation.generation_id,
+                    state="Stable",
+                    offsets=[
+                        CommittedOffset(topic=each.topic, partition=each.partition, offset=each.offset)
+                        for each in entries
+                    ],
+                    producer_id=None,
+                )
+            )
+        commit.is_answered = True
+        arrives = self.connection.next_answer_arrival()
+        self.world.at(arrives, self.connection.answer_lane, self._commit_answered, commit)
+
+    def _commit_answered(self, commit: Commit) -> None:
+        if commit.exchange is not None:
+            self.connection.arrive_back(commit.exchange)
+            return
+        self.commit = None
+        if self._emits_succeeded:
+            positions: dict[str, dict[int, int]] = {}
+            for partition, offset in commit.offsets:
+                positions.setdefault(partition.topic, {})[partition.partition] = offset
+            self.consumer.emit(CommitSucceeded(kind="sync", positions=positions, **self._identity))
+        else:
+            for partition, offset in commit.offsets:
+                self._accounting.commit(self.group_id, partition.topic, partition.partition, offset)
+        if self._commits == "before":
+            self._process()
+        else:
+            self._poll(self.world.now)
+
+    # -- heartbeats
+
+    def _send_heartbeat(self, now: Millis) -> None:
+        self.heartbeat_at = now + self.config.heartbeat_interval_ms
+        self.heartbeat = Heartbeat(now)
+        arrives = self.connection.next_arrival()
+        self.world.at(arrives, self.connection.request_lane, self._heartbeat_arrives, self.heartbeat)
+
+    def _heartbeat_arrives(self, heartbeat: Heartbeat) -> None:
+        if heartbeat.exchange is not None:
+            self.connection.arrive(heartbeat.exchange)
+            return
+        self.node_session_expires_at = self.world.now + self.config.session_timeout_ms
+        heartbeat.is_answered = True
+        arrives = self.connection.next_answer_arrival()
+        self.world.at(arrives, self.connection.answer_lane, self._heartbeat_answered, heartbeat)
+
+    def _heartbeat_answered(self, heartbeat: Heartbeat) -> None:
+        if heartbeat.exchange is not None:
+            self.connection.arrive_back(heartbeat.exchange)
+            return
+        now = self.world.now
+        self.heartbeat = None
+        self.session_expires_at = now + self.config.session_timeout_ms
+        if self.phase is Phase.POLLING:
+            self._look(now)
+            self._sleep()
+
+    # -- the end
+
+    def resume(self) -> None:
+        """Bring both cores to the present. What is on the heap goes on as theirs."""
+        self.active = False
+        now = self.world.now
+        core, consumer, heartbeat, commit = self.core, self.consumer, self.heartbeat, self.commit
+        self._resume_node()
+        if heartbeat is not None:
+            core.resume_after_progress(heartbeat.sent_at, self._progress(None, heartbeat.sent_at))
+            heartbeat.exchange = self._sent(core.step(Elapsed(), heartbeat.sent_at), heartbeat.sent_at)
+            if heartbeat.is_answered:
+                heartbeat.exchange.response = HEARTBEAT_ANSWER
+                heartbeat.exchange.answers += 1
+        poll_returns_at = self.poll_returns_at if self.phase is Phase.POLLING else None
+        core.resume_after_progress(now, self._progress(poll_returns_at, self.heartbeat_at))
+        if self.phase is not Phase.POLLING:
+            consumer.resume_hand([taken for _, taken in self.batch])
+            self._incarnation = consumer.incarnation
+        if commit is not None:
+            asked = CommitAsked(consumer.commit_token())
+            commit.exchange = self._sent(core.step(asked, commit.sent_at), commit.sent_at)
+            if commit.is_answered:
+                request = commit.exchange.request
+                assert isinstance(request, OffsetCommitRequest), "a commit is an OffsetCommit"
+                commit.exchange.response = request.response({partition: NONE for partition, _ in commit.offsets}, NONE)
+                commit.exchange.answers += 1
+            elif commit.has_arrived:
+                self._resume_append(commit, commit.exchange)
+        consumer.restart_timer()
+        self.node.timer.update()
+
+    def _progress(self, poll_returns_at: Millis | None, heartbeat_at: Millis) -> RecordProgress:
+        return RecordProgress(
+            partitions={each.partition: (each.position, each.end) for each in self.positions},
+            poll_returns_at=poll_returns_at,
+            fetch_at=self.fetch_at,
+            polled_at=self.polled_at,
+            heartbeat_at=heartbeat_at,
+            session_expires_at=self.session_expires_at,
+        )
+
+    def _sent(self, effects: list[Effect], at: Millis) -> Exchange:
+        (send,) = effects
+        assert isinstance(send, Send), f"a quiet consumer only sends; it did {send!r}"
+        self.consumer.expect_answer(send.request_id, self.connection)
+        return self.connection.resume(send.request_id, send.request, send.version, at, send.timeout_ms)
+
+    def _resume_node(self) -> None:
+        core = self.node.core
+        assert core is not None, "no loop is played in short while a node is down"
+        core.resume_offsets([entry.record() for entry in self._stored.values()])
+        core.resume_session(self.session, self.node_session_expires_at)
+
+    def _resume_append(self, commit: Commit, exchange: Exchange) -> None:
+        core, request = self.node.core, exchange.request
+        assert core is not None, "no loop is played in short while a node is down"
+        assert isinstance(request, OffsetCommitRequest), "a commit is an OffsetCommit"
+        self._on_stored = self.node.on_stored()
+        commit.append = core.resume_commit(self.group_id, exchange, request, exchange.version, commit.arrives_at)
