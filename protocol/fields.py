@@ -6,18 +6,21 @@ requests' entities are made from it, and so can a codec be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass
+from dataclasses import fields as dataclass_fields
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import Entity, In, WireType
 
 M = TypeVar("M")
-FieldType: TypeAlias = WireType | type[BaseModel]
+FieldType: TypeAlias = WireType | type
 
 ALL_VERSIONS: Final = In(0)
 
@@ -48,22 +51,29 @@ class FieldSpec:
     default: object
 
     @property
-    def struct(self) -> type[BaseModel] | None:
-        """The model of its value or items, if they are structs."""
+    def struct(self) -> type | None:
+        """The class of its value or items, if they are structs."""
         return None if isinstance(self.value_type, WireType) else self.value_type
 
 
 @cache
-def fields_of(model: type[BaseModel]) -> tuple[FieldSpec, ...]:
+def fields_of(model: type) -> tuple[FieldSpec, ...]:
     """The fields of a message, a record or a part of one, in the order in which they are written."""
-    return tuple(_field(model, name) for name in model.model_fields)
+    if issubclass(model, BaseModel):
+        return tuple(
+            _field(name, info.annotation, info.metadata, info.is_required(), info.get_default())
+            for name, info in model.model_fields.items()
+        )
+    hints = get_type_hints(model, include_extras=True)
+    return tuple(
+        _field(field.name, hints[field.name], (), field.default is MISSING, field.default)
+        for field in dataclass_fields(cast(Any, model))
+    )
 
 
-def _field(model: type[BaseModel], name: str) -> FieldSpec:
-    info = model.model_fields[name]
-    marks = list(info.metadata)
+def _field(name: str, annotation: Any, metadata: Iterable[Any], is_required: bool, default: object) -> FieldSpec:
+    marks = list(metadata)
     is_array = is_nullable = False
-    annotation: Any = info.annotation
     while (origin := get_origin(annotation)) is not None:
         inner = get_args(annotation)
         if origin is Annotated:
@@ -79,14 +89,14 @@ def _field(model: type[BaseModel], name: str) -> FieldSpec:
     nullable = versions.since if versions.nullable is None else versions.nullable
     return FieldSpec(
         name=name,
-        alias=info.alias or name,
+        alias=to_camel(name),
         value_type=_mark(marks, WireType) or _PLAIN_TYPES.get(annotation, annotation),
         is_array=is_array,
         versions=versions,
         nullable=nullable if is_nullable else None,
         entity=_mark(marks, Entity),
-        is_required=info.is_required(),
-        default=None if info.is_required() else info.get_default(),
+        is_required=is_required,
+        default=None if is_required else default,
     )
 
 

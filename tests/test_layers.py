@@ -68,7 +68,7 @@ MAY_IMPORT = {
     "protocol.message": ("protocol.errors", "protocol.fields"),
     # A message knows no other; what is in common between them is in the base and the types.
     "protocol.messages": ("protocol.errors", "protocol.message", "protocol.partition_results", "protocol.types"),
-    "protocol.records": ("protocol.message", "protocol.records", "protocol.types"),
+    "protocol.records": ("protocol.fields", "protocol.message", "protocol.records", "protocol.types"),
     "protocol.embedded": ("protocol.java", "protocol.types"),
     "journal": ("protocol", "journal"),
     "pages": ("pages",),

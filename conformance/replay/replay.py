@@ -23,6 +23,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Token
 from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.storage.codec import encode
 from rejoin.journal.events.base import Event
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response, WrongVersion
@@ -112,7 +113,7 @@ class ReplayLogs(HeldLogs):
     def append(self, append: Append, done: AppendDone) -> None:
         if self.in_sync < self._min_in_sync:
             return  # Kafka: written by the leader alone, and given up when the others do not follow.
-        if sum(len(record.model_dump_json()) for record in append.records) > self._limit:
+        if sum(len(encode(record).value or "") for record in append.records) > self._limit:
             done(ErrorCode.MESSAGE_TOO_LARGE)
         else:
             super().append(append, done)

@@ -43,11 +43,15 @@ class Unreadable(Exception):
 
 
 def encode(record: Record) -> Entry:
-    """Encode a record for the log."""
+    """How a record is kept. Raises ``ValueError`` for text that is not Unicode."""
     if isinstance(record, TransactionMarker):
         ended = {"producerEpoch": record.producer_epoch, "committed": record.committed}
         return Entry(record.producer_id, None, orjson.dumps(ended).decode())
-    return Entry(record.producer_id, record.key.as_json(), None if record.value is None else record.value.as_json())
+    key, value = record.key.as_json(), None if record.value is None else record.value.as_json()
+    for text in (key, value):
+        if text is not None and not text.isascii():
+            text.encode()  # half of a surrogate pair cannot be stored
+    return Entry(record.producer_id, key, value)
 
 
 def decode(topic: str, entries: Iterable[tuple[int, str | None, str | None]]) -> tuple[Record, ...]:
@@ -60,14 +64,9 @@ def decode(topic: str, entries: Iterable[tuple[int, str | None, str | None]]) ->
     for producer_id, key, value in entries:
         try:
             if key is None:
-                found.append(TransactionMarker.model_validate({"producer_id": producer_id, **_marker(value)}))
+                found.append(_marker(producer_id, value))
             else:
-                record_type = types[_version(key)]
-                text = f'{{"key":{key},"value":{value or "null"},"producerId":{producer_id}}}'
-                record = record_type.record.__pydantic_validator__.validate_json(text)
-                if record.value is not None and not record_type.reads_value(record.value.version):
-                    raise ValueError(f"{record_type.name} has no version {record.value.version}")
-                found.append(record)
+                found.append(types[_version(key)].read(key, value, producer_id))
         except KeyError as problem:
             raise Unreadable(f"it is no record: {key} {value}: keys have no version {problem}") from problem
         except (ValidationError, ValueError, TypeError) as problem:
@@ -106,9 +105,12 @@ def _version(key: str) -> int:
     return int(found[1]) if found else int(orjson.loads(key)["version"])
 
 
-def _marker(value: str | None) -> dict[str, Any]:
+def _marker(producer_id: int, value: str | None) -> TransactionMarker:
     fields = orjson.loads(value or "")
-    return {"producer_epoch": fields["producerEpoch"], "committed": fields["committed"]}
+    producer_epoch, committed = fields["producerEpoch"], fields["committed"]
+    if type(producer_epoch) is not int or type(committed) is not bool:
+        raise ValueError("expected a producerEpoch, and committed as true or false")
+    return TransactionMarker(producer_id=producer_id, producer_epoch=producer_epoch, committed=committed)
 
 
 def _first_line(problem: Exception) -> str:

@@ -6,9 +6,10 @@ own, which differ from the requests' (``sessionTimeout``, not ``sessionTimeoutMs
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Final
 
-from rejoin.protocol.message import Struct
+from rejoin.protocol.records.data import RecordData
 from rejoin.protocol.records.keyed import KeyedRecord, Versioned
 from rejoin.protocol.types import (
     Bytes,
@@ -30,7 +31,8 @@ GROUP_METADATA_KEY: Final = 2
 GROUP_METADATA_VALUE: Final = 3
 
 
-class OffsetCommitKey(Struct):
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class OffsetCommitKey(RecordData):
     """Which offset: of one partition, for one group."""
 
     group: GroupId
@@ -38,7 +40,8 @@ class OffsetCommitKey(Struct):
     partition: PartitionIndex
 
 
-class OffsetCommitValue(Struct):
+@dataclass(slots=True, kw_only=True)
+class OffsetCommitValue(RecordData):
     """A committed offset. Timestamps are ms since 1970; an expiry of its own is in version 1 only (-1: none)."""
 
     offset: Int64
@@ -48,7 +51,8 @@ class OffsetCommitValue(Struct):
     expire_timestamp: Annotated[Int64, In(1, 1)] = -1
 
 
-class MemberMetadata(Struct):
+@dataclass(slots=True, kw_only=True)
+class MemberMetadata(RecordData):
     """A member as it is stored: its subscription for the selected protocol only. Timeouts in ms."""
 
     member_id: MemberId
@@ -61,13 +65,15 @@ class MemberMetadata(Struct):
     assignment: Bytes
 
 
-class GroupMetadataKey(Struct):
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class GroupMetadataKey(RecordData):
     """Which group."""
 
     group: GroupId
 
 
-class GroupMetadataValue(Struct):
+@dataclass(slots=True, kw_only=True)
+class GroupMetadataValue(RecordData):
     """A group as it was when its leader's assignment was stored, or when it turned Empty."""
 
     protocol_type: str
@@ -78,16 +84,12 @@ class GroupMetadataValue(Struct):
     members: tuple[MemberMetadata, ...]
 
 
-VersionedOffsetCommitKey: TypeAlias = Versioned[OffsetCommitKey]
-VersionedOffsetCommitValue: TypeAlias = Versioned[OffsetCommitValue]
-VersionedGroupMetadataKey: TypeAlias = Versioned[GroupMetadataKey]
-VersionedGroupMetadataValue: TypeAlias = Versioned[GroupMetadataValue]
-
-
+@dataclass(slots=True)
 class OffsetRecord(KeyedRecord[OffsetCommitKey, OffsetCommitValue]):
     """A committed offset, or its end. With a producer id it counts only once that producer's transaction commits."""
 
 
+@dataclass(slots=True)
 class GroupRecord(KeyedRecord[GroupMetadataKey, GroupMetadataValue]):
     """A group, or its end."""
 
@@ -99,21 +101,16 @@ def offsets_partition(index: int) -> TopicPartition:
 
 def group_record(group_id: str, value: GroupMetadataValue | None) -> GroupRecord:
     """The record of a group; without a value its tombstone."""
-    key = VersionedGroupMetadataKey(version=GROUP_METADATA_KEY, data=GroupMetadataKey(group=group_id))
-    if value is None:
-        return GroupRecord(key=key)
-    return GroupRecord(key=key, value=VersionedGroupMetadataValue(version=GROUP_METADATA_VALUE, data=value))
+    key = Versioned(GROUP_METADATA_KEY, GroupMetadataKey(group=group_id))
+    return GroupRecord(key, None if value is None else Versioned(GROUP_METADATA_VALUE, value))
 
 
 def offset_record(
     group_id: str, topic: str, partition: int, value: OffsetCommitValue | None, producer_id: int = -1
 ) -> OffsetRecord:
     """The record of a committed offset; without a value its tombstone."""
-    data = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-    key = VersionedOffsetCommitKey(version=OFFSET_COMMIT_KEY, data=data)
+    key = Versioned(OFFSET_COMMIT_KEY, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
     if value is None:
-        return OffsetRecord(key=key)
+        return OffsetRecord(key)
     # Kafka: GroupCoordinatorRecordHelpers. Only version 1 has a place for an expiry of the offset's own.
-    version = 3 if value.expire_timestamp == -1 else 1
-    versioned = VersionedOffsetCommitValue(version=version, data=value)
-    return OffsetRecord(key=key, value=versioned, producer_id=producer_id)
+    return OffsetRecord(key, Versioned(3 if value.expire_timestamp == -1 else 1, value), producer_id)

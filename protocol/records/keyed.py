@@ -6,40 +6,46 @@ is what Kafka's console formatter prints: ``{"version": 1, "data": {...}}`` for 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from rejoin.protocol.message import Struct
-from rejoin.protocol.types import Int16, Int64, ProducerId
+from rejoin.protocol.records.data import RecordData
+from rejoin.protocol.types import Int16
 
-Data = TypeVar("Data", bound=Struct)
-Key = TypeVar("Key", bound=Struct)
-Value = TypeVar("Value", bound=Struct)
+Data = TypeVar("Data", bound=RecordData)
+Key = TypeVar("Key", bound=RecordData)
+Value = TypeVar("Value", bound=RecordData)
 
 
-class Versioned(Struct, Generic[Data]):
+@dataclass(slots=True, unsafe_hash=True)
+class Versioned(Generic[Data]):
     """A key or a value, and the version that it is written in. A key's version also says which type of record it is."""
+
+    __pydantic_config__ = RecordData.__pydantic_config__
 
     version: Int16
     data: Data
 
     def as_json(self) -> str:
         """Version and data, with exactly the fields that this version carries."""
-        return f'{{"version":{self.version},"data":{self.data.to_json(self.version).decode()}}}'
+        return f'{{"version":{self.version},"data":{self.data.to_json(self.version)}}}'
 
 
-class KeyedRecord(Struct, Generic[Key, Value]):
+@dataclass(slots=True)
+class KeyedRecord(Generic[Key, Value]):
     """A record of a compacted log: the last one of a key counts. With a producer id it is part of a transaction."""
 
     key: Versioned[Key]
     value: Versioned[Value] | None = None
-    producer_id: Int64 = -1
+    producer_id: int = -1
 
 
-class TransactionMarker(Struct):
+@dataclass(slots=True, kw_only=True)
+class TransactionMarker:
     """The end of a producer's transaction in this partition. Kafka keeps it as a control batch."""
 
-    producer_id: ProducerId
-    producer_epoch: Int16
+    producer_id: int
+    producer_epoch: int
     committed: bool
 
 

@@ -6,12 +6,16 @@ Records of the topics' log (``topics.py``) are not in it: that log has no keys a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, cast, get_args
+
+from pydantic import TypeAdapter
 
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, GroupRecord, OffsetRecord
-from rejoin.protocol.records.keyed import KeyedRecord
+from rejoin.protocol.records.keyed import KeyedRecord, Versioned
 
 
 class Owner(StrEnum):
@@ -37,8 +41,26 @@ class RecordType:
     flexible_from: int | None
     record: type[KeyedRecord[Any, Any]]
 
-    def reads_value(self, version: int) -> bool:
-        return self.value_versions[0] <= version <= self.value_versions[1]
+    def read(self, key: str, value: str | None, producer_id: int) -> KeyedRecord[Any, Any]:
+        """The record with this key and value in JSON. Raises ``ValueError`` for what is not one."""
+        read_key, read_value = _readers(self)
+        if value is None:
+            return self.record(read_key(key), None, producer_id)
+        found = read_value(value)
+        if not self.value_versions[0] <= found.version <= self.value_versions[1]:
+            raise ValueError(f"{self.name} has no version {found.version}")
+        return self.record(read_key(key), found, producer_id)
+
+
+Reader = Callable[[str], Versioned[Any]]
+
+
+@cache
+def _readers(record_type: RecordType) -> tuple[Reader, Reader]:
+    """What reads the keys and the values of a type of record, and validates them."""
+    (base,) = cast(Any, record_type.record).__orig_bases__
+    key, value = (TypeAdapter[Versioned[Any]](Versioned[data]) for data in get_args(base))  # type: ignore[valid-type]
+    return key.validate_json, value.validate_json
 
 
 RECORD_TYPES: Final[dict[str, dict[int, RecordType]]] = {}

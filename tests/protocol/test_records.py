@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from rejoin.coordinator.storage.codec import PLAIN, Entry, Unreadable, decode, encode
-from rejoin.protocol.message import Struct
+from rejoin.protocol.fields import fields_of
 from rejoin.protocol.records.consumer_offsets import (
     OFFSETS_TOPIC,
     GroupMetadataKey,
@@ -18,14 +20,11 @@ from rejoin.protocol.records.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
     OffsetRecord,
-    VersionedGroupMetadataKey,
-    VersionedGroupMetadataValue,
-    VersionedOffsetCommitKey,
-    VersionedOffsetCommitValue,
     group_record,
     offset_record,
 )
-from rejoin.protocol.records.keyed import KeyedRecord
+from rejoin.protocol.records.data import RecordData
+from rejoin.protocol.records.keyed import KeyedRecord, Versioned
 from rejoin.protocol.records.table import GROUP_METADATA, OFFSET_COMMIT, RECORD_TYPES, Owner, RecordType
 from rejoin.protocol.types import Int32
 
@@ -67,15 +66,15 @@ GROUP_FIELDS = {
 def offset_of(version: int, key_version: int = 1) -> OffsetRecord:
     key = OffsetCommitKey(group="g", topic="t", partition=4)
     return OffsetRecord(
-        key=VersionedOffsetCommitKey(version=key_version, data=key),
-        value=VersionedOffsetCommitValue(version=version, data=OFFSET),
+        key=Versioned(version=key_version, data=key),
+        value=Versioned(version=version, data=OFFSET),
     )
 
 
 def group_of(version: int) -> GroupRecord:
     return GroupRecord(
-        key=VersionedGroupMetadataKey(version=2, data=GroupMetadataKey(group="g")),
-        value=VersionedGroupMetadataValue(version=version, data=GROUP),
+        key=Versioned(version=2, data=GroupMetadataKey(group="g")),
+        value=Versioned(version=version, data=GROUP),
     )
 
 
@@ -116,7 +115,7 @@ def test_a_group_is_read_back_as_it_was_written(version: int) -> None:
 
 def test_what_a_coordinator_writes_is_kafkas_version() -> None:
     """Kafka: GroupCoordinatorRecordHelpers. An expiry of the offset's own has a place in version 1 only."""
-    usual = offset_record("g", "t", 0, OFFSET.model_copy(update={"expire_timestamp": -1}))
+    usual = offset_record("g", "t", 0, replace(OFFSET, expire_timestamp=-1))
     assert usual.value is not None
     assert (usual.key.version, usual.value.version) == (1, 3)
     expiring = offset_record("g", "t", 0, OFFSET)
@@ -153,18 +152,21 @@ def test_what_the_table_does_not_know_is_refused(key: str, value: str | None, pr
         decode(OFFSETS_TOPIC, [(PLAIN, key, value)])
 
 
-class ConsumerGroupMetadataKey(Struct):
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ConsumerGroupMetadataKey(RecordData):
     """The key of a group of the newer protocol, KIP-848."""
 
     group_id: str
 
 
-class ConsumerGroupMetadataValue(Struct):
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroupMetadataValue(RecordData):
     """Its epoch."""
 
     epoch: Int32
 
 
+@dataclass(slots=True)
 class ConsumerGroupMetadataRecord(KeyedRecord[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]):
     """The record of such a group."""
 
@@ -182,3 +184,27 @@ def test_a_new_type_of_record_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> N
     assert record.value is not None
     assert record.value.data.epoch == 7
     assert encode(record) == kept
+
+
+@pytest.mark.parametrize("text", ["", 'a"b\\c/', "\x00\x1f\x7f\n\t\r\b\f", "Größe ∑ 𝄞", "a" * 300])
+def test_json_is_what_pydantic_writes(text: str) -> None:
+    """Validated when it is read, a record reads back as it was, whatever is in its texts."""
+    for data in (
+        replace(OFFSET, metadata=text),
+        replace(GROUP, leader=text, members=(replace(MEMBER, member_id=text),)),
+    ):
+        newest = 1 if isinstance(data, OffsetCommitValue) else 4
+        adapter = TypeAdapter(type(data))
+        fields = json.loads(data.to_json(newest)).keys()
+        expected = adapter.dump_json(
+            data, by_alias=True, include={spec.name for spec in fields_of(type(data)) if spec.alias in fields}
+        )
+        assert data.to_json(newest) == expected.decode()
+        assert replace(adapter.validate_json(data.to_json(newest))) == (
+            replace(data, leader_epoch=-1) if newest == 1 else data
+        )
+
+
+def test_half_a_surrogate_pair_is_not_stored() -> None:
+    with pytest.raises(ValueError, match="surrogates"):
+        encode(group_record("\ud800", None))

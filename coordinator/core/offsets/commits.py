@@ -9,7 +9,7 @@ Kafka: OffsetMetadataManager.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from rejoin.coordinator.core.groups.group import Committer, Group, emit_fenced
 from rejoin.coordinator.core.inputs import Token
@@ -29,6 +29,9 @@ from rejoin.protocol.types import TopicPartition
 
 PartitionErrors: TypeAlias = dict[TopicPartition, ErrorCode]
 """Errors of single partitions."""
+
+LATEST: Final = 2**63 - 1
+"""The last instant that a record has room for."""
 
 CommitRequest: TypeAlias = OffsetCommitRequest | TxnOffsetCommitRequest
 
@@ -124,7 +127,8 @@ class OffsetCommits:
         values: dict[TopicPartition, OffsetCommitValue] = {}
         expires_at = -1
         if isinstance(request, OffsetCommitRequest) and 2 <= version <= 4 and request.retention_time_ms != -1:
-            expires_at = now + request.retention_time_ms
+            # Differs: Kafka adds without a look at the end of the range; "for ever" then is in the past.
+            expires_at = min(now + request.retention_time_ms, LATEST)
         for topic in request.topics:
             for partition in topic.partitions:
                 key = TopicPartition(topic.name, partition.partition_index)

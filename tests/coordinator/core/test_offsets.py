@@ -193,3 +193,9 @@ def test_markers_go_where_the_transaction_was(
     )
     answer = DrivenNode(**settings).ask(WriteTxnMarkersRequest(markers=(marker,)), 1)
     assert answer.markers[0].topics[0].partitions[0].error_code is error
+
+
+def test_a_retention_beyond_the_range_of_instants_keeps_the_offset_for_ever() -> None:
+    driven = DrivenNode()
+    assert commit(driven, 2, request={"retention_time_ms": 2**63 - 1}) is ErrorCode.NONE
+    assert (written(driven).version, written(driven).data.expire_timestamp) == (1, 2**63 - 1)

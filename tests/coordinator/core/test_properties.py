@@ -14,6 +14,7 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.state import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Elapsed, Input, Millis
+from rejoin.coordinator.storage.codec import encode
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
@@ -351,7 +352,7 @@ def as_text(effect: Effect) -> str:
             version = BY_NAME[type(response).__name__.removesuffix("Response")].max_version
             return f"reply {token} {response.to_json(version).decode()}"
         case Append(append_id=append_id, records=records):
-            return f"append {append_id} {[record.model_dump_json() for record in records]}"
+            return f"append {append_id} {[tuple(encode(record)) for record in records]}"
         case ReadLog(partition=partition, epoch=epoch):
             return f"read {partition.partition} {epoch}"
         case Event():

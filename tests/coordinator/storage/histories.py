@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.node import Node
@@ -39,7 +40,7 @@ def history(dice: random.Random, steps: int) -> list[Record]:
         elif what == "bury" and dice.random() < 0.5:
             records += [gone(each, name) for each in known[name]]
             tombstone = group(0, name)
-            records.append(tombstone.model_copy(update={"value": None}))
+            records.append(replace(tombstone, value=None))
             known[name] = []
     return records
 

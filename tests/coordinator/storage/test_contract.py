@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 
 from rejoin.coordinator.storage.memory import compacted
@@ -50,15 +51,15 @@ async def test_what_is_kept_is_what_was_given(store: Store) -> None:
 def group_without_protocol() -> Record:
     made = group(generation=0, group_id="fresh", members=0)
     assert made.value is not None
-    data = made.value.data.model_copy(update={"protocol": None, "leader": None, "protocol_type": ""})
-    return made.model_copy(update={"value": made.value.model_copy(update={"data": data})})
+    data = replace(made.value.data, protocol=None, leader=None, protocol_type="")
+    return replace(made, value=replace(made.value, data=data))
 
 
 def with_expiry() -> Record:
     made = offset(5, partition=4)
     assert made.value is not None
-    data = made.value.data.model_copy(update={"expire_timestamp": 99, "leader_epoch": -1})
-    return made.model_copy(update={"value": made.value.model_copy(update={"version": 1, "data": data})})
+    data = replace(made.value.data, expire_timestamp=99, leader_epoch=-1)
+    return replace(made, value=replace(made.value, version=1, data=data))
 
 
 async def test_an_older_epoch_can_write_nothing(store: Store) -> None:
