@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from rejoin.protocol.errors import ErrorCode
@@ -39,19 +40,21 @@ def results_of(
 ) -> tuple[Topic, ...]:
     """A result for each partition that a request names: ``others`` where ``errors`` has none."""
     new_topic: Any = topic_type
-    new_partition: Any = partition_type
-    return tuple(
-        new_topic(
-            name=topic.name,
-            partitions=tuple(
-                new_partition(
-                    partition_index=partition.partition_index,
-                    error_code=errors.get(TopicPartition(topic.name, partition.partition_index), others)
-                    if errors
-                    else others,
-                )
-                for partition in topic.partitions
-            ),
-        )
-        for topic in requested
-    )
+    results = []
+    for topic in requested:
+        name = topic.name
+        if errors:
+            found = [
+                _result(partition_type, index, errors.get(TopicPartition(name, index), others))
+                for index in [partition.partition_index for partition in topic.partitions]
+            ]
+        else:
+            found = [_result(partition_type, partition.partition_index, others) for partition in topic.partitions]
+        results.append(new_topic(name=name, partitions=tuple(found)))
+    return tuple(results)
+
+
+@lru_cache(maxsize=4_096)
+def _result(partition_type: Any, partition_index: int, error_code: ErrorCode) -> Any:
+    """The result of one partition. They do not change, and coordinators give few different ones, all day."""
+    return partition_type(partition_index=partition_index, error_code=error_code)

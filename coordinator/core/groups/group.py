@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.runtime.timers import TimerKey
@@ -26,8 +25,7 @@ RetentionStart: TypeAlias = Callable[[OffsetCommitValue], Millis]
 """The instant from which the retention of a committed offset counts."""
 
 
-@dataclass(slots=True, frozen=True)
-class Committer:
+class Committer(NamedTuple):
     """Who commits, as far as a group cares."""
 
     member_id: str

@@ -84,7 +84,7 @@ class OffsetCommits:
         results: PartitionErrors,
     ) -> None:
         offsets = self._store.of(group.group_id)
-        offsets.begin_writes(list(values))
+        offsets.begin_writes(values)
         records = tuple(
             offset_record(group.group_id, topic, partition, value, committer.producer_id)
             for (topic, partition), value in values.items()
@@ -135,7 +135,8 @@ class OffsetCommits:
                 if key in refused:
                     continue
                 metadata = partition.committed_metadata or ""
-                if len(metadata.encode("utf-16-le")) > 2 * limit:
+                # A character takes one or two of Java's.
+                if 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) > 2 * limit:
                     results[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                     continue
                 committed_at = getattr(partition, "commit_timestamp", -1)
@@ -175,7 +176,7 @@ class CommitCompletion(AppendCompletion):
         self.ctx.reply(self.token, self.request.response(self.results, response_error_of_write(error)))
 
     def ended_late(self, error: ErrorCode) -> None:
-        self.offsets.end_writes(list(self.values))
+        self.offsets.end_writes(self.values)
         if error is not ErrorCode.NONE:
             return
         if self.committer.is_transactional:

@@ -77,7 +77,7 @@ class OffsetRequests:
     def _commit(self, token: Token, request: CommitRequest, context: Context) -> None:
         partitions = partitions_of(request)
         refused = self._refused(request, context, partitions)
-        if len(refused) == len(set(partitions)):
+        if len(refused) == len(set(partitions) if refused else partitions):
             self._ctx.reply(token, request.response(refused, ErrorCode.NONE))
             return
         shard = self._admission.route(self._shards, request, context, request.group_id)
@@ -104,13 +104,14 @@ class OffsetRequests:
     def _refused(self, request: Request, context: Context, partitions: list[TopicPartition]) -> PartitionErrors:
         """Partitions that are not asked of the group: not allowed, or not there."""
         refused: PartitionErrors = {}
-        topics = dict.fromkeys(partition.topic for partition in partitions)
-        errors = {topic: self._admission.authorize(request, context, Resource.TOPIC, topic) for topic in topics}
+        topics = dict.fromkeys([partition.topic for partition in partitions])
+        authorize, has_partition = self._admission.authorize, self._topics.has_partition
+        errors = {topic: authorize(request, context, Resource.TOPIC, topic) for topic in topics}
         for partition in partitions:
             error = errors[partition.topic]
             if error is not ErrorCode.NONE:
                 refused[partition] = error
-            elif not self._topics.has_partition(*partition):
+            elif not has_partition(*partition):
                 refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return refused
 

@@ -5,7 +5,7 @@ They live beside the groups, so that a group may change its kind and keep its of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,12 +47,12 @@ class GroupOffsets:
         """Whether there is, or is about to be, anything for this partition."""
         return partition in self.stored or partition in self.in_flight or self.is_pending(partition)
 
-    def begin_writes(self, partitions: list[TopicPartition]) -> None:
+    def begin_writes(self, partitions: Iterable[TopicPartition]) -> None:
         """Count a commit of these partitions as in flight."""
         for partition in partitions:
             self.in_flight[partition] = self.in_flight.get(partition, 0) + 1
 
-    def end_writes(self, partitions: list[TopicPartition]) -> None:
+    def end_writes(self, partitions: Iterable[TopicPartition]) -> None:
         """A commit of these partitions has ended, stored or failed."""
         for partition in partitions:
             left = self.in_flight[partition] - 1
