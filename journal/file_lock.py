@@ -6,10 +6,11 @@ there is no ``flock``, its older versions empty the file that names the holder, 
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import suppress
 from pathlib import Path
+
+from rejoin.posix import PosixNeeded
 
 
 class FileLocked(Exception):
@@ -27,7 +28,14 @@ class FileLock:
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises :class:`FileLocked`, or ``OSError`` where there can be no such file."""
+        """Raises :class:`FileLocked`, or ``OSError`` where there can be no such file.
+
+        Raises :class:`PosixNeeded` on Windows.
+        """
+        try:
+            import fcntl  # noqa: PLC0415 (Windows has no such module)
+        except ImportError:
+            raise PosixNeeded(f"locking {path.parent}") from None
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -28,6 +28,7 @@ from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.client.workload.worker import Work, run_worker
 from rejoin.journal.segments import JournalError
 from rejoin.journal.writer import check_directory
+from rejoin.posix import stop_signals
 from rejoin.protocol.units import duration_ms
 
 _GRACE_SECONDS: Final = 40.0
@@ -188,10 +189,13 @@ async def _together(run_id: str, first: int, consumers: int, processes: int, dur
     """Start a process for each batch of consumers, pass signals on, and wait for all of them."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     if duration is not None:
         loop.call_later(duration, stop.set)
+    with stop_signals(loop, stop.set):
+        return await _run_children(stop, run_id, first, consumers, processes)
+
+
+async def _run_children(stop: asyncio.Event, run_id: str, first: int, consumers: int, processes: int) -> int:
     children = [await _start(run_id, first + index * consumers) for index in range(processes)]
     for index, process in enumerate(children):
         start = first + index * consumers

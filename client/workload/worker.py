@@ -7,7 +7,6 @@ processed but for the piece in hand.
 from __future__ import annotations
 
 import asyncio
-import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from rejoin.client.workload.commit_mode import CommitMode
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.base import Event
 from rejoin.journal.writer import JournalWriter
+from rejoin.posix import stop_signals
 from rejoin.protocol.types import TopicPartition
 
 POLL_MS: Final = 500
@@ -218,19 +218,16 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
     members = [ConsumerLoop(work, index, runtime, events) for index in range(len(work.client_ids))]
     stop = asyncio.Event() if until is None else until
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     running = [asyncio.create_task(member.run()) for member in members]
     helpers = [asyncio.create_task(_stop_when(stop, members)), asyncio.create_task(_keep_flushing(events))]
     try:
-        results = await asyncio.gather(*running)
+        with stop_signals(loop, stop.set):
+            results = await asyncio.gather(*running)
         return 0 if all(results) else 1
     finally:
         for helper in helpers:
             helper.cancel()
         await asyncio.gather(*helpers, return_exceptions=True)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
         runtime.stop()
         await transport.close()
         events.close()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import resource
-import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +26,7 @@ from rejoin.coordinator.service.app import (
 from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.journal.segments import JournalError
+from rejoin.posix import stop_signals
 from rejoin.protocol.units import size_bytes
 
 _SETTLED_SECONDS: Final = 1.0
@@ -142,8 +141,12 @@ async def _serve(options: Options, port_file: Path | None) -> None:
     _allow_many_connections()
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, done.set)
+    with stop_signals(loop, done.set):
+        await _serve_until(done, options, port_file)
+
+
+async def _serve_until(done: asyncio.Event, options: Options, port_file: Path | None) -> None:
+    loop = asyncio.get_running_loop()
     node = App(options)
     starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(done.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -169,6 +172,10 @@ async def _serve(options: Options, port_file: Path | None) -> None:
 
 def _allow_many_connections() -> None:
     """A parked join is an open connection; take as many as the system lets this process have."""
+    try:
+        import resource  # noqa: PLC0415 (Windows has no such module and no such limit)
+    except ImportError:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

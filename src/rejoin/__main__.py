@@ -29,6 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if extra is None:
             raise
         _refuse(f"{given[0]} needs {EXTRAS[extra][0]}, which is not installed: pip install 'rejoin[{extra}]'")
+    except Exception as problem:
+        from rejoin.posix import PosixNeeded  # noqa: PLC0415 (it loads asyncio)
+
+        if not isinstance(problem, PosixNeeded):
+            raise
+        _refuse(f"{given[0]}: {problem}")
     sys.exit(code or 0)
 
 
