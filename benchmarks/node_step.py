@@ -21,7 +21,7 @@ from rejoin.transcript.driver import HeldLogs, NodeDriver
 MEMBERS = 100
 BEATS = 200_000
 ROUNDS = 5
-GROUPS = (1, 100, 10_000)
+GROUPS = (1, 100, 2_000)
 
 
 class Replies:

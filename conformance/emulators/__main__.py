@@ -14,11 +14,15 @@ import shutil
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeAlias
+
+import confluent_kafka
 
 from conformance.player import wire
 from conformance.player.connection import Address, Connections
@@ -178,22 +182,47 @@ async def build_kfake(folder: str) -> Start:
     return served_by(os.path.join(folder, "server"))
 
 
+def kfake_version() -> str:
+    """The commit that ``go.mod`` names, and its date: kfake has no releases."""
+    lines = (HERE / "kfake" / "go.mod").read_text().splitlines()
+    _, time_of_commit, commit = next(line for line in lines if "/pkg/kfake " in line).rsplit("-", 2)
+    return f"{commit[:7]} of {time_of_commit[:4]}-{time_of_commit[4:6]}-{time_of_commit[6:8]}"
+
+
+def own_version() -> str:
+    """The version in ``pyproject.toml``: the emulator is not installed where this runs."""
+    version: str = tomllib.loads((HERE.parent.parent / "pyproject.toml").read_text())["project"]["version"]
+    return version
+
+
+def names_with_versions() -> tuple[str, str, str, str]:
+    """Kafka, this emulator, and the others."""
+    (kafka,) = {recording.kafka for recording in recorded().values()}
+    return (
+        f"Apache Kafka {kafka}",
+        f"Rejoin {own_version()}",
+        f"kfake (franz-go) {kfake_version()}",
+        f"mock cluster (librdkafka) {confluent_kafka.libversion()[0]}",
+    )
+
+
 def table(tallies: dict[str, Tally]) -> str:
-    """The tallies as Markdown."""
+    """The tallies as Markdown, and when they were counted."""
     rows = ["| | scripts | of these not spoken | same errors | same in every field |", "|---|---|---|---|---|"]
     for name, tally in tallies.items():
         rows.append(f"| {name} | {tally.played} | {tally.not_spoken} | {tally.same_errors} | {tally.same} |")
-    return "\n".join(rows)
+    return "\n".join([f"Measured on {datetime.now(UTC):%Y-%m-%d}.", "", *rows])
 
 
 async def run(only: str, verbose: bool) -> None:
     """Play everything everywhere and print the table."""
     count = len(recorded())
-    tallies = {"Apache Kafka": Tally(count, 0, count, count), "Rejoin": play_here()}
+    kafka, ours, kfake, mock_cluster = names_with_versions()
+    tallies = {kafka: Tally(count, 0, count, count), ours: play_here()}
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         others = {
-            "kfake (franz-go)": await build_kfake(folder),
-            "mock cluster (librdkafka)": served_by(sys.executable, "-m", "conformance.emulators.mock_cluster"),
+            kfake: await build_kfake(folder),
+            mock_cluster: served_by(sys.executable, "-m", "conformance.emulators.mock_cluster"),
         }
         for name, start in others.items():
             tallies[name] = await play_there(start, only)

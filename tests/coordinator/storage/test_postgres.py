@@ -310,6 +310,29 @@ async def test_older_tables_become_newer_ones(postgres: str) -> None:
     await store.close()
 
 
+async def test_a_node_of_an_older_program_goes_on_beside_a_newer_one(postgres: str) -> None:
+    """It takes leases, reads and writes in tables that have become newer under it. It cannot start again."""
+    old = Database(postgres, steps=STEPS[:3])
+    await old.start()
+    store = Postgres(postgres)
+    await store.start()
+    epoch = await store.elect(4)
+    assert await store.append(4, epoch, offset(1)) is NONE
+    async with old.acquire() as connection:
+        [(taken,)] = await connection.fetch("UPDATE leases SET epoch = epoch + 1 WHERE partition = 4 RETURNING epoch")
+        assert taken == epoch + 1
+        columns = "partition, position, epoch, producer_id, checksum, key, value"
+        [row] = await connection.fetch(f"SELECT {columns} FROM log WHERE partition = 4")
+        values = {**row, "position": row["position"] + 1, "epoch": taken}
+        await connection.execute(f"INSERT INTO log ({columns}) VALUES ($1, $2, $3, $4, $5, $6, $7)", *values.values())
+    assert await store.append(4, epoch, offset(2)) is FENCED
+    assert await store.read(4) == [offset(1), offset(1)]
+    await old.close()
+    with pytest.raises(StoreProblem, match="made by a newer program"):
+        await old.start()
+    await store.close()
+
+
 async def test_a_migration_is_reported_once(postgres: str, log_lines: list[dict[str, object]]) -> None:
     for steps in (STEPS[:1], STEPS, STEPS):
         database = Database(postgres, steps=steps)
