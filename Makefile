@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds same-bytes executors kill failover record conformance-others clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds same-bytes executors kill failover record conformance-others clean
 
 setup: $(VENV)/.installed
 
@@ -63,6 +63,10 @@ bench-day: setup
 # A thousand scenarios with and without the skipping of idle time: the events must be equal.
 idle-seeds: setup
 	REJOIN_IDLE_SEEDS=1000 $(RUN) -m pytest tests/simulation/test_same.py -k skipped -n 2
+
+# The tables of five hundred random runs against what the simulator counted.
+table-seeds: setup
+	REJOIN_TABLE_SEEDS=500 $(RUN) -m pytest tests/pipeline/tables/test_tables_of_simulations.py
 
 # Every table made by executors, which are processes of their own, equals that of one process.
 executors: setup
