@@ -23,6 +23,9 @@ DEFAULT_CAPACITY = 16
 _MIN_TREEIFY_CAPACITY = 64
 _TREEIFY_THRESHOLD = 8
 
+LONGEST_CACHED = 256
+"""Texts of more characters are not kept in a cache: what a client sends must not fill the memory."""
+
 _NATIVE_UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 
 
@@ -31,9 +34,12 @@ def int32(number: int) -> int:
     return ((number + 0x8000_0000) & 0xFFFF_FFFF) - 0x8000_0000
 
 
-@lru_cache(maxsize=65_536)
 def string_hash(text: str) -> int:
     """Java's `String.hashCode`, signed 32 bit, over UTF-16 code units (a character beyond the BMP counts as two)."""
+    return _hash_of_name(text) if len(text) <= LONGEST_CACHED else _hash(text)
+
+
+def _hash(text: str) -> int:
     units: Iterable[int]
     if text.isascii():
         units = text.encode("ascii")
@@ -43,6 +49,9 @@ def string_hash(text: str) -> int:
     for unit in units:
         result = (31 * result + unit) & 0xFFFF_FFFF
     return int32(result)
+
+
+_hash_of_name = lru_cache(maxsize=16_384)(_hash)
 
 
 def topic_partition_hash(topic: str, partition: int) -> int:

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.fields import ALL_VERSIONS, FieldSpec, fields_of
+from rejoin.protocol.limits import NO_CHECK_BELOW, check_limits
 
 
 class WrongVersion(ValueError):
@@ -65,10 +66,12 @@ class Request(Struct):
     def parse(cls, body: bytes | str, version: int) -> Self:
         """Read a request of this version from JSON.
 
-        Raises ``pydantic.ValidationError`` when the JSON is not this message and :class:`WrongVersion` when it is one
-        of another version.
+        Raises ``pydantic.ValidationError`` when the JSON is not this message or holds too much, and
+        :class:`WrongVersion` when it is one of another version.
         """
         message = cls.from_json(body)
+        if len(body) >= NO_CHECK_BELOW:
+            check_limits(message)
         if _needs_check(cls, version):
             _check_version(message, version, "")
         return message

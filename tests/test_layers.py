@@ -65,7 +65,7 @@ MAY_IMPORT = {
     "protocol.errors": (),
     "protocol.types": (),
     "protocol.fields": ("protocol.errors", "protocol.types"),
-    "protocol.message": ("protocol.errors", "protocol.fields"),
+    "protocol.message": ("protocol.errors", "protocol.fields", "protocol.limits"),
     # A message knows no other; what is in common between them is in the base and the types.
     "protocol.messages": ("protocol.errors", "protocol.message", "protocol.partition_results", "protocol.types"),
     "protocol.records": ("protocol.fields", "protocol.message", "protocol.records", "protocol.types"),

@@ -5,7 +5,7 @@ The checks before the group's own are in Kafka's order. Kafka: KafkaApis, GroupC
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
@@ -204,10 +204,15 @@ class PendingDeletion:
     ctx: StepContext
     token: Token
     results: dict[str, ErrorCode | None]
+    left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = len(self.results)
 
     def done(self, group_id: str, error: ErrorCode) -> None:
         self.results[group_id] = error
-        if None in self.results.values():
+        self.left -= 1
+        if self.left:
             return
         self.ctx.reply(
             self.token,

@@ -6,7 +6,7 @@ Kafka: KafkaApis.handleWriteTxnMarkersRequest, OffsetMetadataManager.replayEndTr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rejoin.coordinator.core.inputs import Token
@@ -76,10 +76,15 @@ class PendingMarkers:
     token: Token
     request: WriteTxnMarkersRequest
     results: dict[MarkerPartition, ErrorCode | None]
+    left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = len(self.results)
 
     def done(self, partition: MarkerPartition, error: ErrorCode) -> None:
         self.results[partition] = error
-        if None not in self.results.values():
+        self.left -= 1
+        if not self.left:
             self.reply()
 
     def reply(self) -> None:

@@ -50,6 +50,8 @@ def assert_problem(answered: HttpAnswer, status: int = 400) -> dict[str, Any]:
         (b"[" * 100_000, "", "JSON"),
         (changed("groupId", None), "groupId", "string"),
         (changed("groupId", 7), "groupId", "string"),
+        (changed("groupId", "x" * 32_768), "groupId", "at most 32,767 bytes"),
+        (changed("protocols", [{"name": "r", "metadata": ""}] * 20_001), "protocols", "at most 20,000 entries"),
         (JOIN.replace(b'"g"', b'"\\ud800"'), "", "JSON"),
         (changed("sessionTimeoutMs", 2**31), "sessionTimeoutMs", "less than"),
         (changed("sessionTimeoutMs", -(2**31) - 1), "sessionTimeoutMs", "greater than"),

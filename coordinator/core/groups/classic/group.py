@@ -16,7 +16,6 @@ from rejoin.coordinator.core.groups.classic.member import (
     Member,
     Protocols,
     names_of,
-    topics_of,
 )
 from rejoin.coordinator.core.groups.classic.state import (
     CAN_REBALANCE,
@@ -30,6 +29,7 @@ from rejoin.coordinator.core.groups.classic.state import (
     WHY,
     GroupState,
 )
+from rejoin.coordinator.core.groups.classic.subscriptions import topics_of
 from rejoin.coordinator.core.groups.group import Committer, RetentionStart
 from rejoin.coordinator.core.groups.statistics import owned_partitions
 from rejoin.coordinator.core.groups.timers import join_timer, sync_timer

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 
+from rejoin.coordinator.core.groups.classic.subscriptions import topics_of
 from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.timers import TimerKey
-from rejoin.protocol.embedded.consumer_protocol import subscription_topics
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.records.consumer_offsets import MemberMetadata
 from rejoin.protocol.types import TopicPartition
@@ -17,9 +16,6 @@ Protocols = tuple[JoinGroupRequestProtocol, ...]
 """Assignor names with metadata, in the member's order of preference."""
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-
-topics_of = lru_cache(maxsize=16_384)(subscription_topics)
-"""The topics that a subscription names, or none when it cannot be read. Members of a group mostly send the same."""
 
 
 @dataclass(slots=True, frozen=True)
