@@ -23,7 +23,7 @@ from rejoin.simulation.output.summary import show
 from rejoin.simulation.output.timeline import clock
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
-from rejoin.simulation.scenario.reading import BadScenario, read_scenario
+from rejoin.simulation.scenario.reading import BadScenario, read_scenario, text_of
 from rejoin.simulation.search.search import BadRange, SearchReport, parse_seeds, search_seeds
 
 GALLERY: Final = Path(__file__).parent / "gallery"
@@ -175,6 +175,17 @@ def list_gallery() -> None:
     """List every scenario of the gallery with its question."""
     for path in sorted(GALLERY.glob("*.yaml")):
         print(f"{path.stem}\n    {read_scenario(path).question}")
+
+
+@gallery_app.command(name="show")
+def show_yaml(name: str) -> int:
+    """Print the YAML of one scenario, to start another from."""
+    try:
+        print(text_of(_found(Path(name))), end="")
+    except BadScenario as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    return 0
 
 
 @gallery_app.command

@@ -25,7 +25,17 @@ from rejoin import simulation
 from rejoin.simulation.scenario.actions import KINDS
 from rejoin.simulation.scenario.durations import Duration
 from rejoin.simulation.scenario.model import GroupSpec, Scenario
-from rejoin.simulation.scenario.reading import BadScenario, Path_, checked, keys_of, mistake_of, plain, read_scenario
+from rejoin.simulation.scenario.reading import (
+    RENAMED,
+    BadScenario,
+    Path_,
+    checked,
+    keys_of,
+    mistake_of,
+    plain,
+    read_scenario,
+    text_of,
+)
 
 GALLERY: Final = Path(simulation.__file__).parent / "gallery"
 MOST_RUNS: Final = 1_000_000
@@ -171,13 +181,7 @@ def label_of(value: Any) -> str:
 
 def read_grid(path: Path, seeds: str | None = None) -> Grid:
     """Read a grid file; ``seeds`` instead of its own. Raises :class:`BadScenario` with file, line and key."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise BadScenario(str(path), None, f"cannot be read: {problem.strerror}") from None
-    except UnicodeDecodeError as problem:
-        raise BadScenario(str(path), None, f"is not UTF-8 text: {problem.reason}") from None
-    return grid_from(text, str(path), path.parent, seeds)
+    return grid_from(text_of(path), str(path), path.parent, seeds)
 
 
 def grid_from(text: str, where: str = "grid", folder: Path = Path(), seeds: str | None = None) -> Grid:
@@ -328,7 +332,7 @@ def _event_paths(base: dict[str, Any], rest: str, name: str, where: str, line: i
         return (_walk(events[int(which)], key, ("events", int(which)), name, where, line),)
     found = [index for index, event in enumerate(events) if which in event]
     if not found or not key:
-        kinds = list(dict.fromkeys(kind for event in events for kind in event if kind != "at"))
+        kinds = list(dict.fromkeys(kind for event in events for kind in event if kind in KINDS))
         raise BadScenario(where, line, f"parameters.{name}: {_no_such(which, kinds, 'kind of event with a key')}")
     return tuple(_walk(events[index], rest, ("events", index), name, where, line) for index in found)
 
@@ -349,6 +353,8 @@ def _walk(node: Any, rest: str, so_far: Path_, name: str, where: str, line: int 
 
 
 def _no_such(name: str, known: list[str], what: str) -> str:
+    if RENAMED.get(name) in known:
+        return f"there is no {what} {name!r}; it is called {RENAMED[name]} now"
     near = get_close_matches(name, known, n=1)
     hint = f"; is it {near[0]}?" if near else f"; known are {', '.join(known)}"
     return f"there is no {what} {name!r}{hint}"

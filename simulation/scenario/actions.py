@@ -46,17 +46,17 @@ class Autoscale(Part):
 
 
 class CrashConsumers(Part):
-    """Kill consumers, and start them again after a while, or never."""
+    """Kill consumers; they start again after ``down``, or never."""
 
-    consumer: Names
-    restart: Duration | None = None
+    who: Names
+    down: Duration | None = None
 
 
 class StopConsumers(Part):
-    """Stop consumers cleanly, and start them again after a while, or never."""
+    """Stop consumers cleanly; they start again after ``down``, or never."""
 
-    consumer: Names
-    restart: Duration | None = None
+    who: Names
+    down: Duration | None = None
 
 
 class PauseProcesses(Part):
@@ -71,7 +71,7 @@ class PauseProcesses(Part):
 class HangHandler(Part):
     """The user's code hangs; heartbeats continue."""
 
-    consumer: Names
+    who: Names
     length: Duration = Field(alias="for")
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -80,7 +80,7 @@ class HangHandler(Part):
 class CutOff(Part):
     """Consumers cannot reach nodes. ``nodes`` empty: none of them."""
 
-    consumer: Names
+    who: Names
     nodes: Annotated[tuple[str, ...], BeforeValidator(names_of)] = ()
     length: Duration = Field(alias="for")
 
@@ -90,7 +90,7 @@ class CutOff(Part):
 class ResetConnections(Part):
     """Every connection of these consumers breaks, once; they may connect again at once."""
 
-    consumer: Names
+    who: Names
 
 
 class LoseMessages(Part):
@@ -152,14 +152,14 @@ class GrowTopic(Part):
 class ChangeSubscription(Part):
     """Consumers subscribe to other topics from now on."""
 
-    consumer: Names
+    who: Names
     topics: Names
 
 
 class FlapConsumer(Part):
     """A consumer is killed and started again, over and over."""
 
-    consumer: str
+    who: str
     every: Length
     down: Duration
     times: int = Field(ge=1)
@@ -168,16 +168,22 @@ class FlapConsumer(Part):
 class DuplicateInstance(Part):
     """A second process starts with the group instance id of a consumer that runs."""
 
-    consumer: str
+    who: str
     length: Duration = Field(default=0, alias="for")
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class ScheduledAction(Part):
-    """One event of the scenario: when, and exactly one action."""
+    """One event of the scenario: when, and exactly one action.
+
+    With ``on_average_every`` it happens at random instants, from ``at`` until ``until`` or the horizon: the gaps are
+    exponential, with this mean.
+    """
 
     at: Duration
+    until: Duration | None = None
+    on_average_every: Length | None = None
     deploy: RollingDeploy | None = None
     scale: ScaleGroup | None = None
     autoscaler: Autoscale | None = None
@@ -203,6 +209,8 @@ class ScheduledAction(Part):
         if len(given) != 1:
             actions = "nothing" if not given else " and ".join(given)
             raise ValueError(f"says {actions}; expected exactly one of {', '.join(KINDS)} beside 'at'")
+        if self.until is not None and self.on_average_every is None:
+            raise ValueError("says 'until' without 'on_average_every'; a single event ends with its action")
         return self
 
     @property
@@ -216,4 +224,4 @@ class ScheduledAction(Part):
         return getattr(self, self.kind)
 
 
-KINDS: Final = tuple(name for name in ScheduledAction.model_fields if name != "at")
+KINDS: Final = tuple(name for name in ScheduledAction.model_fields if name not in {"at", "until", "on_average_every"})

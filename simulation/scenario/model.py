@@ -1,10 +1,12 @@
 """A scenario: one YAML file with the consumers and nodes, the actions and their times, and the horizon.
 
-Consumers are named for their group and counted from 1: ``orders-app-1``. Nodes are ``node-1``, ``node-2``.
+Consumers are named for their group and counted from 1: ``orders-app-1``. Nodes are ``node-1``, ``node-2``. ``any`` is a
+consumer at random, ``any-of-GROUP`` one of a group.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -21,6 +23,13 @@ from rejoin.simulation.scenario.actions import (
 )
 from rejoin.simulation.scenario.durations import Duration, Length
 from rejoin.simulation.scenario.fields import Assignors, Names, Part, Processing, names_of
+
+
+def any_of(name: str) -> str | None:
+    """The group of which ``any-of-GROUP`` means a consumer at random; ``""`` for ``any``, of all groups."""
+    if name == "any":
+        return ""
+    return name.removeprefix("any-of-") if name.startswith("any-of-") else None
 
 
 class ScenarioMistake(ValueError):
@@ -108,7 +117,7 @@ class Scenario(Part):
     question: str = ""
     answer: str = ""
     horizon: Length
-    seed: int = 1
+    seed: int = Field(default=1, ge=0, lt=2**63)
     late: Duration = 10_000
     """A record that is processed later than so long after it was written counts as late."""
     topics: dict[str, TopicSpec]
@@ -144,10 +153,11 @@ class Scenario(Part):
         for topic in names_of(getattr(action, key, ())):
             if topic not in self.topics:
                 raise mistake(key, f"there is no topic {topic!r}; there are {', '.join(self.topics)}")
-        key = "who" if hasattr(action, "who") else "consumer"
-        for name in names_of(getattr(action, key, ())):
-            if not self.knows(name):
-                raise mistake(key, f"there is no consumer {name!r}; they are named GROUP-NUMBER, counted from 1")
+        for name in names_of(getattr(action, "who", ())):
+            if not self.knows(name) and any_of(name) is None:
+                raise mistake("who", f"there is no consumer {name!r}; they are named GROUP-NUMBER, counted from 1")
+            if any_of(name) not in (None, "", *self.groups):
+                raise mistake("who", f"there is no group {any_of(name)!r}; there are {', '.join(self.groups)}")
         for name in getattr(action, "nodes", ()):
             if not name.startswith("node-") or not self.knows(name):
                 problem = f"there is no node {name!r}; there are node-1 to node-{self.coordinator.nodes}, "
@@ -156,9 +166,14 @@ class Scenario(Part):
             raise mistake("nodes", "without leases nodes need no store; say 'lease: 9s' under coordinator")
         if isinstance(action, Failover) and action.zombie and self.coordinator.lease:
             raise mistake("zombie", "a node with leases gives up by its own clock; let it pause for longer instead")
-        if isinstance(action, DuplicateInstance) and not self.groups[action.consumer.rpartition("-")[0]].static:
-            problem = f"{action.consumer} has no group.instance.id; say 'static: true' in its group"
-            raise mistake("consumer", problem)
+        if isinstance(action, DuplicateInstance):
+            self._check_duplicate(action, mistake)
+
+    def _check_duplicate(self, action: DuplicateInstance, mistake: Callable[[str, str], ScenarioMistake]) -> None:
+        if any_of(action.who) is not None:
+            raise mistake("who", "name the consumer whose group.instance.id the second process takes")
+        if not self.groups[action.who.rpartition("-")[0]].static:
+            raise mistake("who", f"{action.who} has no group.instance.id; say 'static: true' in its group")
 
     def check_as_written(self) -> None:
         """Refuse a scenario with an action that can never happen. Raises :class:`ScenarioMistake`.
@@ -171,15 +186,14 @@ class Scenario(Part):
                     f"at {format_duration(event.at)} the horizon is over, which is {format_duration(self.horizon)}"
                 )
                 raise ScenarioMistake(("events", number, "at"), f"events[{number}]: {problem}")
-            key = "who" if hasattr(event.action, "who") else "consumer"
-            for name in names_of(getattr(event.action, key, ())):
+            for name in names_of(getattr(event.action, "who", ())):
                 head, _, count = name.rpartition("-")
-                if head == "node" or name.startswith("node-of-"):
+                if head == "node" or name.startswith("node-of-") or any_of(name) is not None:
                     continue
                 most = self._most(head)
                 if int(count) > most or count != str(int(count)):
                     problem = f"there is never a consumer {name!r}; {head} has {most} of them at the most"
-                    raise ScenarioMistake(("events", number, event.kind, key), f"events[{number}]: {problem}")
+                    raise ScenarioMistake(("events", number, event.kind, "who"), f"events[{number}]: {problem}")
         self._check_growth()
 
     def _most(self, group_id: str) -> int:

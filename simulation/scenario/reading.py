@@ -16,6 +16,11 @@ from rejoin.simulation.scenario.model import Scenario, ScenarioMistake
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
 
+_MOST_BYTES: Final = 4_000_000
+_MOST_NODES: Final = 100_000
+_DEEPEST: Final = 40
+_LONGEST_NUMBER: Final = 40
+_NUMBERS: Final = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 _A_FEW: Final = 3
 _FEW_ENOUGH: Final = 25
 """So many known keys are still read when they are listed."""
@@ -54,13 +59,21 @@ class BadScenario(Exception):
 
 def read_scenario(path: Path) -> Scenario:
     """Read a scenario file. Raises :class:`BadScenario`."""
+    return scenario_from(text_of(path), str(path))
+
+
+def text_of(path: Path) -> str:
+    """The text of a YAML file. Raises :class:`BadScenario`."""
     try:
-        text = path.read_text()
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise BadScenario(str(path), None, f"is too large; expected at most {_MOST_BYTES // 1_000_000} MB")
+        return data.decode("utf-8")
     except OSError as problem:
         raise BadScenario(str(path), None, f"cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
         raise BadScenario(str(path), None, f"is not UTF-8 text: {problem.reason}") from None
-    return scenario_from(text, str(path))
 
 
 def scenario_from(text: str, where: str = "scenario") -> Scenario:
@@ -72,15 +85,17 @@ def scenario_from(text: str, where: str = "scenario") -> Scenario:
 def keys_of(text: str, where: str, expected: str) -> tuple[dict[str, Any], dict[Path_, int]]:
     """The keys of a YAML text, and the line of each by its path. Raises :class:`BadScenario`."""
     try:
+        _check_depth(text, where)
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
         if tree is None:
             raise BadScenario(where, None, f"is empty; expected {expected}")
+        _check_size(tree, where)
         lines = dict(_lines(tree, (), where))
         data = yaml.safe_load(text)
     except yaml.MarkedYAMLError as problem:
         line = problem.problem_mark.line + 1 if problem.problem_mark else None
         raise BadScenario(where, line, f"not YAML: {problem.problem}") from None
-    except (yaml.YAMLError, RecursionError) as problem:
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as problem:
         raise BadScenario(where, None, f"not YAML: {problem}") from None
     if not isinstance(data, dict):
         raise BadScenario(where, 1, f"expected keys such as {expected}")
@@ -103,6 +118,51 @@ def checked(model: type[Model], data: Any, lines: dict[Path_, int], where: str, 
         raise BadScenario(where, *_explain(error, lines, model, under)) from None
 
 
+def _check_depth(text: str, where: str) -> None:
+    """Refuse what is nested deeper than any scenario. Raises :class:`BadScenario`."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST:
+                raise BadScenario(where, _line(event), f"is nested too deeply; expected at most {_DEEPEST} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _line(part: yaml.Node | yaml.Event) -> int | None:
+    return None if part.start_mark is None else part.start_mark.line + 1
+
+
+def _check_size(tree: yaml.Node, where: str) -> None:
+    """Refuse long numbers, and aliases that stand for too much. Raises :class:`BadScenario`."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node) -> int:
+        """How many nodes there are with every alias written out; 0 while that is being counted."""
+        known = sizes.get(id(node))
+        if known is not None:
+            if known == 0:
+                raise BadScenario(where, _line(node), "an alias stands for a part that contains it")
+            return known
+        sizes[id(node)] = 0
+        count = 1
+        if isinstance(node, yaml.MappingNode):
+            count += sum(size(key) + size(value) for key, value in node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            count += sum(size(each) for each in node.value)
+        elif node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
+            digits = f"a number of {len(node.value)} characters; expected at most {_LONGEST_NUMBER}"
+            raise BadScenario(where, _line(node), digits)
+        if count > _MOST_NODES:
+            problem = f"holds more than {_MOST_NODES:,} values once its aliases are written out"
+            raise BadScenario(where, _line(node), problem)
+        sizes[id(node)] = count
+        return count
+
+    size(tree)
+
+
 def _lines(node: yaml.Node, path: Path_, where: str) -> Iterator[tuple[Path_, int]]:
     """Every key with its line. Raises :class:`BadScenario` for a key that is there twice."""
     yield path, node.start_mark.line + 1
@@ -120,7 +180,7 @@ def _lines(node: yaml.Node, path: Path_, where: str) -> Iterator[tuple[Path_, in
             yield from _lines(value, (*path, index), where)
 
 
-_RENAMED: Final[dict[Any, str]] = {"twin": "duplicate"}
+RENAMED: Final[dict[Any, str]] = {"twin": "duplicate", "consumer": "who", "restart": "down"}
 """Keys of earlier versions, with what they are called now."""
 
 
@@ -136,7 +196,9 @@ def _explain(error: Any, lines: dict[Path_, int], model: type[BaseModel], under:
     match error["type"]:
         case "extra_forbidden":
             there = _keys_at(model, path[:-1])
-            near = [_RENAMED[path[-1]]] if path[-1] in _RENAMED else get_close_matches(str(path[-1]), there, n=1)
+            if RENAMED.get(path[-1]) in there:
+                return line, f"{key}: this key is called {RENAMED[path[-1]]} now"
+            near = get_close_matches(str(path[-1]), there, n=1)
             known = f"; known are {', '.join(there)}" if len(there) <= _FEW_ENOUGH else ""
             return line, f"{key}: there is no such key{f'; is it {near[0]}?' if near else known}"
         case "missing":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import ceil
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from rejoin.protocol.errors import ErrorCode
@@ -28,10 +29,12 @@ from rejoin.simulation.scenario.actions import (
     RestartNodes,
     RollingDeploy,
     ScaleGroup,
+    ScheduledAction,
     SlowLog,
     StopConsumers,
     StoreOutage,
 )
+from rejoin.simulation.scenario.model import any_of
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.cluster import NodeActor
@@ -68,18 +71,47 @@ class ActionRunner:
             DuplicateInstance: self.duplicate,
         }
         self._scaled_at: dict[str, Millis] = {}
+        self._random = Random(f"{lab.seed}/any")
 
     def prepare(self) -> None:
         """Schedule every action."""
-        for event in self.lab.scenario.events:
-            what = event.action
-            self.world.control(event.at, self._methods[type(what)], what)
+        for number, event in enumerate(self.lab.scenario.events):
+            if event.on_average_every is None:
+                self.world.control(event.at, self._methods[type(event.action)], event.action)
+            else:
+                self._at_random(event, event.on_average_every, Random(f"{self.lab.seed}/events/{number}"), event.at)
+
+    def _at_random(self, event: ScheduledAction, mean_ms: Millis, random: Random, after: Millis) -> None:
+        """Schedule the next of an action's random instants."""
+        at = after + max(1, round(random.expovariate(1 / mean_ms)))
+        until = self.lab.scenario.horizon if event.until is None else event.until
+        if at <= until:
+            self.world.control(at, lambda _: self._happen(event, mean_ms, random))
+
+    def _happen(self, event: ScheduledAction, mean_ms: Millis, random: Random) -> None:
+        self._methods[type(event.action)](event.action)
+        self._at_random(event, mean_ms, random, self.world.now)
 
     def _in(self, ms: Millis, act: Callable[[], None]) -> None:
         self.world.control(self.world.now + ms, lambda _: act())
 
     def _each(self, names: tuple[str, ...]) -> list[ConsumerActor]:
-        return [self.lab.consumer(name) for name in names]
+        return [self.lab.consumer(name) for name in self._names(names)]
+
+    def _names(self, names: tuple[str, ...]) -> Iterator[str]:
+        """The names; for ``any`` that of a consumer that runs, drawn now, if there is one."""
+        for name in names:
+            group_id = any_of(name)
+            if group_id is None:
+                yield name
+                continue
+            running = [
+                each.name
+                for each in self.lab.consumers.values()
+                if each.is_up and not each.is_duplicate and group_id in ("", each.config.group_id)
+            ]
+            if running:
+                yield running[self._random.randrange(len(running))]
 
     def _catch_up_all(self) -> None:
         for consumer in self.lab.consumers.values():
@@ -165,37 +197,37 @@ class ActionRunner:
         self._in(what.every, lambda: self._autoscale(what))
 
     def crash(self, what: CrashConsumers) -> None:
-        for consumer in self._each(what.consumer):
+        for consumer in self._each(what.who):
             consumer.crash()
-            if what.restart is None:
+            if what.down is None:
                 consumer.wanted = False
             else:
                 consumer.wanted = True
-                self._in(what.restart, partial(self._start, consumer))
+                self._in(what.down, partial(self._start, consumer))
 
     def stop(self, what: StopConsumers) -> None:
-        for consumer in self._each(what.consumer):
+        for consumer in self._each(what.who):
             consumer.stop()
-            if what.restart is not None:
+            if what.down is not None:
                 consumer.wanted = True
-                self._in(what.restart, partial(self._start, consumer))
+                self._in(what.down, partial(self._start, consumer))
 
     def flap(self, what: FlapConsumer) -> None:
-        self.lab.announce(f"{what.consumer} flaps {what.times} times, every {format_duration(what.every)}")
-        consumer = self.lab.consumer(what.consumer)
-        for number in range(what.times):
-            self._in(number * what.every, lambda: self._bounce(consumer, what.down, True))
+        for consumer in self._each((what.who,)):
+            self.lab.announce(f"{consumer.name} flaps {what.times} times, every {format_duration(what.every)}")
+            for number in range(what.times):
+                self._in(number * what.every, partial(self._bounce, consumer, what.down, True))
 
     def duplicate(self, what: DuplicateInstance) -> None:
-        duplicate = self.lab.consumer(f"{what.consumer}-duplicate", like=what.consumer)
-        self.lab.announce(f"{duplicate.name} starts with the group.instance.id of {what.consumer}")
+        duplicate = self.lab.consumer(f"{what.who}-duplicate", like=what.who)
+        self.lab.announce(f"{duplicate.name} starts with the group.instance.id of {what.who}")
         self._start_again(duplicate)
         if what.length:
             self._in(what.length, duplicate.stop)
 
     def pause(self, what: PauseProcesses) -> None:
         until = self.world.now + what.length
-        for name in what.who:
+        for name in self._names(what.who):
             if not name.startswith("node-"):
                 self.lab.announce(f"{name} is paused for {format_duration(what.length)}")
                 self.lab.consumer(name).pause(until)
@@ -207,12 +239,12 @@ class ActionRunner:
                 node.paused_until = max(node.paused_until, until)
 
     def stuck(self, what: HangHandler) -> None:
-        for consumer in self._each(what.consumer):
+        for consumer in self._each(what.who):
             self.lab.announce(f"the user's code of {consumer.name} hangs for {format_duration(what.length)}")
             consumer.get_stuck(self.world.now + what.length)
 
     def subscribe(self, what: ChangeSubscription) -> None:
-        for consumer in self._each(what.consumer):
+        for consumer in self._each(what.who):
             self.lab.announce(f"{consumer.name} subscribes to {', '.join(what.topics)}")
             consumer.subscribe(what.topics)
 
@@ -220,8 +252,9 @@ class ActionRunner:
 
     def cut(self, what: CutOff) -> None:
         self._catch_up_all()
-        pairs = [(name, node.name) for name in what.consumer for node in self._nodes(what.nodes)]
-        named = ", ".join(what.consumer)
+        names = list(self._names(what.who))
+        pairs = [(name, node.name) for name in names for node in self._nodes(what.nodes)]
+        named = ", ".join(names)
         self.lab.announce(
             f"{named} cut off from {', '.join(what.nodes) or 'all nodes'} for {format_duration(what.length)}"
         )
@@ -233,7 +266,7 @@ class ActionRunner:
         self.lab.network.heal(pairs)
 
     def reset(self, what: ResetConnections) -> None:
-        for consumer in self._each(what.consumer):
+        for consumer in self._each(what.who):
             self.lab.announce(f"every connection of {consumer.name} breaks")
             consumer.catch_up()
             consumer.reset_connections()

@@ -107,12 +107,12 @@ def _random_event(
     length = f"{random.choice((200, 3_000, 9_000, 20_000, max_poll + 5_000))}ms"
     topics = random.choice((["t"], ["t", "u"]))
     kinds: dict[str, Callable[[], dict[str, Any]]] = {
-        "crash": lambda: {"consumer": who, "restart": random.choice(("50ms", "3s", "15s", None))},
-        "stop": lambda: {"consumer": who, "restart": random.choice(("50ms", "3s", "15s", None))},
+        "crash": lambda: {"who": who, "down": random.choice(("50ms", "3s", "15s", None))},
+        "stop": lambda: {"who": who, "down": random.choice(("50ms", "3s", "15s", None))},
         "pause": lambda: {"who": random.choice((who, who, "node-1", f"node-of-{group_id}")), "for": length},
-        "stuck": lambda: {"consumer": who, "for": length},
-        "cut": lambda: {"consumer": who, "for": length},
-        "reset": lambda: {"consumer": who},
+        "stuck": lambda: {"who": who, "for": length},
+        "cut": lambda: {"who": who, "for": length},
+        "reset": lambda: {"who": who},
         "loss": lambda: {"requests": random.choice((0.0, 0.05)), "answers": random.choice((0.02, 0.3)), "for": "8s"},
         "slow_log": lambda: random.choice(
             (
@@ -133,10 +133,10 @@ def _random_event(
             "crash": random.random() < 0.4,
         },
         "grow": lambda: {"topic": "t", "to": random.randint(2, 9)},
-        "subscribe": lambda: {"consumer": who, "topics": topics},
+        "subscribe": lambda: {"who": who, "topics": topics},
     }
     if groups[group_id]["static"]:
-        kinds["duplicate"] = lambda: {"consumer": who, "for": random.choice(("4s", "20s"))}
+        kinds["duplicate"] = lambda: {"who": who, "for": random.choice(("4s", "20s"))}
     weights = {
         "failover": 3 if nodes > 1 else 2,
         "pause": 3,

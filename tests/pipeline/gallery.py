@@ -29,7 +29,7 @@ groups:
   before: {topics: orders, consumers: 2, assignor: range, commit: before, processing: 50ms, session_timeout: 10s}
 horizon: 2m
 events:
-  - {at: 65s, crash: {consumer: before-1, restart: 15s}}
+  - {at: 65s, crash: {who: before-1, down: 15s}}
 """
 """A consumer that commits before it processes dies in the middle of a batch."""
 
@@ -66,7 +66,7 @@ groups:
     {topics: orders, consumers: 4, assignor: range, commit: after, session_timeout: 10s, start: {every: 200ms}}
 horizon: 2m
 events:
-  - {at: 60s, crash: {consumer: orders-app-1}}
+  - {at: 60s, crash: {who: orders-app-1}}
 """
 """More consumers than partitions; one dies for good."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rejoin.commands import build
+from rejoin.simulation.scenario.reading import scenario_from
 
 NAME = "coordinator_failover_in_stable"
 
@@ -69,6 +70,7 @@ def test_variants_are_compared(
         (("simulate", "nothing"), "and none in the gallery; it has autoscaler_thrash, backlog_longer_than_max_poll,"),
         (("simulate", "nowhere/stuck_handler.yaml"), "nowhere/stuck_handler.yaml: cannot be read: No such file"),
         (("gallery", "answer", "stuck_handlr"), "is it stuck_handler?"),
+        (("gallery", "show", "stuck_handlr"), "is it stuck_handler?"),
         (("simulate", NAME, "--compare", "assinor=range"), "a group has no key 'assinor'"),
         (("simulate", NAME, "--compare", "assignor=range,rnage"), "unknown assignor 'rnage'"),
         (("simulate", NAME, "--compare", "consumers=few"), "consumers: expected a whole number, not 'few'"),
@@ -86,6 +88,8 @@ def test_the_gallery_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "static_rolling_deploy\n    Does static membership make" in capsys.readouterr().out
     assert run("gallery", "answer", "stuck_handler") == 0
     assert "max.poll.interval.ms" in capsys.readouterr().out
+    assert run("gallery", "show", "stuck_handler") == 0
+    assert scenario_from(capsys.readouterr().out).events[0].kind == "stuck"
 
 
 def test_a_search_says_how_much_it_saw(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from pydantic import BaseModel
 
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.simulation import ScenarioAction
+from rejoin.simulation.kernel import Actor, Millis, SelectiveListener
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.actions import KINDS, ScheduledAction
 from rejoin.simulation.scenario.durations import parse_duration
+from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, NetworkSpec, Scenario, TopicSpec
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
+from tests import paths
 
 GOOD = """\
 horizon: 10m
@@ -18,7 +28,7 @@ groups:
     topics: orders
     consumers: 3
 events:
-  - {at: 1m, crash: {consumer: app-1, restart: 10s}}
+  - {at: 1m, crash: {who: app-1, down: 10s}}
 """
 
 
@@ -38,10 +48,17 @@ def test_a_good_one_is_read() -> None:
         ("horizon: 10m", "horizon: 10", "line 1: horizon: expected a length of time with its unit"),
         ("topics: orders", "topics: clicks", "line 6: group app reads topic 'clicks', which is not under topics"),
         ("crash:", "crush:", "line 9: events.0.crush: there is no such key; is it crash?"),
-        ("crash:", "twin:", "line 9: events.0.twin: there is no such key; is it duplicate?"),
+        ("crash:", "twin:", "line 9: events.0.twin: this key is called duplicate now"),
+        ("{who:", "{consumer:", "line 9: events.0.crash.consumer: this key is called who now"),
+        ("down: 10s", "restart: 10s", "line 9: events.0.crash.restart: this key is called down now"),
+        ("at: 1m", "at: 1m, until: 2m", "line 9: events.0: says 'until' without 'on_average_every'"),
+        ("app-1,", "any-of-web,", "line 9: events[0]: there is no group 'web'; there are app"),
+        ("horizon: 10m", f"horizon: 10m\nseed: {'9' * 100_000}", "line 2: a number of 100000 characters"),
+        ("horizon: 10m", f"horizon: 10m\nseed: {2**63}", "line 2: seed: expected less than"),
+        ("horizon: 10m", "horizon: 2001-99-99", "not YAML: month must be in 1..12"),
         ("app-1,", "web-1,", "line 9: events[0]: there is no consumer 'web-1'"),
         (
-            "at: 1m, crash: {consumer: app-1, restart: 10s}",
+            "at: 1m, crash: {who: app-1, down: 10s}",
             "at: 1m",
             "line 9: events.0: says nothing; expected exactly",
         ),
@@ -64,7 +81,7 @@ def test_a_mistake_is_reported_with_its_line(old: str, new: str, message: str) -
     assert message in str(problem.value)
 
 
-EVENT = "crash: {consumer: app-1, restart: 10s}"
+EVENT = "crash: {who: app-1, down: 10s}"
 
 
 @pytest.mark.parametrize(
@@ -93,11 +110,11 @@ def test_what_would_be_taken_silently_is_refused(old: str, new: str, message: st
 @pytest.mark.parametrize(
     "events",
     [
-        "[{at: 1m, scale: {group: app, to: 9}}, {at: 2m, crash: {consumer: app-9}}]",
-        "[{at: 1m, crash: {consumer: app-9}}, {at: 2m, scale: {group: app, to: 9}}]",
-        "[{at: 1m, autoscaler: {group: app, max: 9, lag_per_consumer: 5}}, {at: 2m, reset: {consumer: app-9}}]",
-        "[{at: 1m, scale: {group: app, to: 0}}, {at: 2m, crash: {consumer: app-3, restart: 1s}}]",
-        "[{at: 10m, crash: {consumer: app-1}}]",
+        "[{at: 1m, scale: {group: app, to: 9}}, {at: 2m, crash: {who: app-9}}]",
+        "[{at: 1m, crash: {who: app-9}}, {at: 2m, scale: {group: app, to: 9}}]",
+        "[{at: 1m, autoscaler: {group: app, max: 9, lag_per_consumer: 5}}, {at: 2m, reset: {who: app-9}}]",
+        "[{at: 1m, scale: {group: app, to: 0}}, {at: 2m, crash: {who: app-3, down: 1s}}]",
+        "[{at: 10m, crash: {who: app-1}}]",
         "[{at: 2m, grow: {topic: orders, to: 12}}, {at: 1m, grow: {topic: orders, to: 7}}]",
         "[{at: 2m, pause: {who: [node-1, node-of-app, app-3], for: 1s}}]",
     ],
@@ -122,16 +139,20 @@ def test_a_topic_that_is_not_listed_is_reported_with_its_own_line() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (EVENT, "crash: app-1", "line 9: events.0.crash: expected keys such as consumer, restart, not 'app-1'"),
-        ("  - {at: 1m", "  - x\n  - {at: 1m", "line 9: events.0: expected keys such as at, deploy, scale, not 'x'"),
+        (EVENT, "crash: app-1", "line 9: events.0.crash: expected keys such as who, down, not 'app-1'"),
+        (
+            "  - {at: 1m",
+            "  - x\n  - {at: 1m",
+            "line 9: events.0: expected keys such as at, until, on_average_every, not 'x'",
+        ),
         (f"\n  - {{at: 1m, {EVENT}}}", " 5", "line 8: events: expected a list, not 5"),
         ("{partitions: 6}", "6", "line 3: topics.orders: expected keys such as partitions, records_per_second, not 6"),
         (
-            "consumer: app-1",
-            "consumer: 1",
-            "line 9: events.0.crash.consumer: expected a name, or a list of names, not 1",
+            "who: app-1",
+            "who: 1",
+            "line 9: events.0.crash.who: expected a name, or a list of names, not 1",
         ),
-        ("consumer: app-1", "consumer: []", "line 9: events.0.crash.consumer: expected at least one"),
+        ("who: app-1", "who: []", "line 9: events.0.crash.who: expected at least one"),
         ("topics: orders", "topics: [1]", "line 6: groups.app.topics.0: expected text; put a number in quotes, not 1"),
         ("orders: {", "1: {", "line 3: topics.1: expected text for a name; put it in quotes, not 1"),
         ("consumers: 3", "consumers: 1.5", "line 7: groups.app.consumers: expected a whole number, not 1.5"),
@@ -196,3 +217,68 @@ def test_lengths_of_time() -> None:
     for wrong in (5, "5", "5 minutes", "m5", "", None, True):
         with pytest.raises(ValueError, match="unit"):
             parse_duration(wrong)
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BOMB + GOOD, "line 5: holds more than 100,000 values once its aliases are written out"),
+        ("a: &a [*a]\n" + GOOD, "line 1: an alias stands for a part that contains it"),
+        (f"a: {'[' * 5_000}", "line 1: is nested too deeply; expected at most 40 levels"),
+        ("".join(f"{' ' * depth}a:\n" for depth in range(100)), "line 41: is nested too deeply"),
+    ],
+    ids=["aliases", "recursive alias", "brackets", "indentation"],
+)
+def test_what_unfolds_without_end_is_refused_at_once(text: str, message: str) -> None:
+    with pytest.raises(BadScenario) as problem:
+        scenario_from(text, "my.yaml")
+    assert message in str(problem.value)
+
+
+def test_a_file_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> None:
+    with (tmp_path / "large.yaml").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(BadScenario, match=r"large\.yaml: is too large; expected at most 4 MB"):
+        read_scenario(tmp_path / "large.yaml")
+
+
+PAGE = (paths.ROOT / "docs" / "scenarios.md").read_text()
+
+
+@pytest.mark.parametrize("text", re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
+def test_what_the_page_shows_can_be_read(text: str) -> None:
+    assert scenario_from(text).groups
+
+
+@pytest.mark.parametrize("part", [Scenario, TopicSpec, GroupSpec, NetworkSpec, CoordinatorSpec])
+def test_the_page_names_every_key(part: type[BaseModel]) -> None:
+    for name in part.model_fields:
+        assert f"`{name}`" in PAGE, f"docs/scenarios.md does not explain {name}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_names_every_key_of_an_action(kind: str) -> None:
+    action = get_args(ScheduledAction.model_fields[kind].annotation)[0]
+    row = next(line for line in PAGE.partition("## Events")[2].splitlines() if line.startswith(f"| `{kind}` |"))
+    for name, field in action.model_fields.items():
+        assert f"`{field.alias or name}`" in row, f"{kind}: {field.alias or name}"
+
+
+def test_random_events_come_at_their_rate_and_concern_any_consumer() -> None:
+    text = GOOD.replace("10m", "10h").partition("events:")[0]
+    text += "events: [{at: 1h, until: 9h, on_average_every: 10m, pause: {who: any, for: 5s}}]"
+    announced: list[tuple[int, str]] = []
+
+    def on_action(_: Actor, event: Event, now: Millis) -> None:
+        assert isinstance(event, ScenarioAction)
+        announced.append((now, event.action))
+
+    play(scenario_from(text), 7, listeners=[SelectiveListener(on_action, [ScenarioAction])])
+    assert 30 <= len(announced) <= 70, "48 on average"
+    assert {action for _, action in announced} == {f"app-{number} is paused for 5s" for number in (1, 2, 3)}
+    assert all(3_600_000 <= at <= 9 * 3_600_000 for at, _ in announced)

@@ -40,7 +40,7 @@ groups:
 coordinator: {nodes: 2}
 events:
   - {at: 20s, scale: {group: orders-app, to: 4}}
-  - {at: 40s, crash: {consumer: orders-app-1}}
+  - {at: 40s, crash: {who: orders-app-1}}
   - {at: 95s, slow_log: {slower: 1s, for: 10s}}
   - {at: 95s, scale: {group: other-app, to: 3}}
   - {at: 95s, failover: {group: other-app, down: 20s, when: CompletingRebalance}}
