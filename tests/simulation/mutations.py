@@ -60,13 +60,13 @@ def crowded_rebalances(seed: int) -> dict[str, Any]:
     events: list[tuple[int, dict[str, Any]]] = []
     for moment in range(8_000, FAULTS_MS, 12_000):
         first, *others = random.sample([f"app-{number}" for number in range(1, 5)], 4)
-        events.append((moment, {"crash": {"consumer": first, "restart": random.choice(("50ms", "3s"))}}))
+        events.append((moment, {"crash": {"who": first, "down": random.choice(("50ms", "3s"))}}))
         for name in others:
             faults: tuple[dict[str, Any], ...] = (
                 {"pause": {"who": name, "for": random.choice(("7s", "11s"))}},
-                {"reset": {"consumer": name}},
-                {"stop": {"consumer": name, "restart": "3s"}},
-                {"stuck": {"consumer": name, "for": "12s"}},
+                {"reset": {"who": name}},
+                {"stop": {"who": name, "down": "3s"}},
+                {"stuck": {"who": name, "for": "12s"}},
             )
             events.append((moment + random.randint(0, 9_000), random.choice(faults)))
     events.sort(key=lambda event: event[0])
