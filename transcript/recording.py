@@ -13,12 +13,15 @@ from time import perf_counter
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Effect
+from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Context, Input, Millis, Received
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.message import Request
+from rejoin.transcript.sizes import size_of
 
 KEPT_STEPS: Final = 200_000
+KEPT_BYTES: Final = 256 * 2**20
+_STEP_BYTES: Final = 256
 
 
 @dataclass(slots=True)
@@ -43,6 +46,8 @@ class Step:
     what: StepInput
     effects: list[Effect]
     took_ms: float = 0.0
+    size: int = 0
+    """The memory it takes, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class RecordingSnapshot:
 
     steps: tuple[Step, ...]
     mark: int
+    size: int
 
 
 class StepsGone(Exception):
@@ -62,10 +68,14 @@ class StepsGone(Exception):
 
 
 class StepRecorder:
-    """Keeps the newest steps. ``began_at`` is the instant at which the node was ready."""
+    """Keeps the newest steps, as many as fit. ``began_at`` is the instant at which the node was ready."""
 
-    def __init__(self, kept_steps: int = KEPT_STEPS) -> None:
-        self._steps: deque[Step] = deque(maxlen=kept_steps)
+    def __init__(self, kept_steps: int = KEPT_STEPS, kept_bytes: int = KEPT_BYTES) -> None:
+        self.kept_steps = kept_steps
+        self.kept_bytes = kept_bytes
+        self.size = 0
+        """The memory that the kept steps take, about."""
+        self._steps: deque[Step] = deque()
         self.mark = 0
         self.began_at: Millis = 0
         self.recording = False
@@ -73,6 +83,7 @@ class StepRecorder:
     def begin(self, now: Millis) -> None:
         """Start anew: what came before does not count."""
         self._steps.clear()
+        self.size = 0
         self.mark = 0
         self.began_at = now
         self.recording = True
@@ -81,7 +92,14 @@ class StepRecorder:
         """Take in a step; one of which nothing came is kept only if it was asked for."""
         if self.recording and (effects or isinstance(what, (Received, Interception))):
             self.mark += 1
-            self._steps.append(Step(self.mark, at, what, effects, took_ms))
+            asked = what.request if isinstance(what, (Received, Interception)) else None
+            # Without the tokens of replies: they hold what waits for them.
+            said = sum(size_of(each.response if isinstance(each, Reply) else each) for each in effects)
+            step = Step(self.mark, at, what, effects, took_ms, _STEP_BYTES + size_of(asked) + said)
+            self._steps.append(step)
+            self.size += step.size
+            while len(self._steps) > self.kept_steps or (self.size > self.kept_bytes and len(self._steps) > 1):
+                self.size -= self._steps.popleft().size
 
     @property
     def first(self) -> int:
@@ -96,12 +114,13 @@ class StepRecorder:
 
     def keep(self) -> RecordingSnapshot:
         """The recording up to now."""
-        return RecordingSnapshot(tuple(self._steps), self.mark)
+        return RecordingSnapshot(tuple(self._steps), self.mark, self.size)
 
     def go_back(self, kept: RecordingSnapshot) -> None:
         """Forget what came after."""
         self._steps.clear()
         self._steps.extend(kept.steps)
+        self.size = kept.size
         self.mark = kept.mark
 
 

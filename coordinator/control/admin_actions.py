@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -39,9 +40,14 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
 from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.recording import RecordingSnapshot, StepRecorder
+from rejoin.transcript.sizes import size_of
 
 ADMIN: Final = "admin"
 _RATE: Final = "emulator.records.per.second"
+
+KEPT_SNAPSHOT_BYTES: Final = 512 * 2**20
+_COLLECTED_BYTES: Final = 8 * 2**20
+"""A reset that drops more than this gives it back at once."""
 
 
 class MemberKey(Body):
@@ -104,6 +110,8 @@ class Snapshot:
     leading: dict[TopicPartition, int]
     log: LogSnapshot
     recording: RecordingSnapshot
+    size: int
+    """The memory it takes, about."""
 
 
 class AdminActions:
@@ -128,6 +136,8 @@ class AdminActions:
         self._recorder = recorder
         self._new_node = new_node
         self._create_initial_topics = create_initial_topics
+        self.kept_bytes = KEPT_SNAPSHOT_BYTES
+        """What all snapshots together may take; beyond it the oldest ones are dropped."""
         self._snapshots: dict[str, Snapshot] = {}
         self._made = 0
 
@@ -272,9 +282,18 @@ class AdminActions:
         self._made += 1
         name = str(self._made)
         node = self._runtime.node.copy(lambda token: token)
+        contents, recording = log.contents(), self._recorder.keep()
         self._snapshots[name] = Snapshot(
-            name, self._clock.now(), node, self._runtime.leading, log.contents(), self._recorder.keep()
+            name,
+            self._clock.now(),
+            node,
+            self._runtime.leading,
+            contents,
+            recording,
+            size_of(contents) + recording.size,
         )
+        while sum(each.size for each in self._snapshots.values()) > self.kept_bytes and len(self._snapshots) > 1:
+            del self._snapshots[next(iter(self._snapshots))]
         return {"snapshot": name, "at_ms": self._clock.now(), "mark": self._recorder.mark}
 
     def restore(self, which: SnapshotKey) -> dict[str, Any]:
@@ -296,6 +315,7 @@ class AdminActions:
     async def reset(self) -> dict[str, Any]:
         """Begin anew: no groups, no offsets, no rules, no recording; topics as at the start. Time goes on."""
         log = self._memory()
+        held = self._recorder.size + sum(each.size for each in self._snapshots.values())
         self._faults.clear()
         self._send_away(set())
         self._recorder.recording = False
@@ -306,6 +326,8 @@ class AdminActions:
         self._runtime.lead_everything()
         self._recorder.begin(self._clock.now())
         await self._create_initial_topics()
+        if held > _COLLECTED_BYTES:
+            gc.collect()
         return {"at_ms": self._clock.now(), "mark": self._recorder.mark}
 
     def _go_on_with(self, node: Node, leading: dict[TopicPartition, int], at: Millis | None) -> None:

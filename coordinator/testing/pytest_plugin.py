@@ -62,7 +62,11 @@ def pytest_runtest_makereport(
     report = yield
     coordinator = item.stash.get(_RUNNING, None)
     if coordinator is not None and report.when == "call" and report.failed:
-        report.sections.append(
-            ("group coordinator: what happened", coordinator.transcript(claim=f"{item.name} failed."))
-        )
+        from rejoin.coordinator.testing import OperationRefused  # noqa: PLC0415
+
+        try:
+            text = coordinator.transcript(claim=f"{item.name} failed.")
+        except OperationRefused as problem:
+            text = str(problem)
+        report.sections.append(("group coordinator: what happened", text))
     return report

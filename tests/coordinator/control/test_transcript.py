@@ -14,7 +14,6 @@ from rejoin.commands import build
 from rejoin.coordinator.testing import GroupCoordinator, OperationRefused, running
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.transcript.player import play
-from rejoin.transcript.recording import StepRecorder
 from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.control.samples import beat, joined, parse, stable
 from tests.coordinator.service.helpers import join, subscription, sync
@@ -204,7 +203,7 @@ async def test_a_mark_that_is_not_known_is_refused(node: ControlledNode) -> None
 async def test_steps_that_are_not_kept_are_refused(coordinator: GroupCoordinator) -> None:
     control = coordinator.app.control
     assert control is not None
-    control.recorder._steps = StepRecorder(kept_steps=3)._steps
+    control.recorder.kept_steps = 3
     for _ in range(5):
         await coordinator.call(beat("x"), None, "app")
     with pytest.raises(OperationRefused, match="since mark 0 is not kept any more; the oldest mark that is, is 3"):
