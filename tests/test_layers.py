@@ -115,6 +115,7 @@ MAY_IMPORT = {
         "protocol",
         "journal",
         "transcript.recording",
+        "transcript.sizes",
         "coordinator.control",
         "coordinator.core",
         "coordinator.config",

@@ -63,12 +63,9 @@ def _most_bytes(text: str) -> int:
     return size
 
 
-def _control_from(given: ServeOptions) -> ControlOptions | None:
+def _control_from(given: ServeOptions, token: str | None) -> ControlOptions | None:
     if given.control:
-        return ControlOptions(_token_from(given), given.clock)
-    for name, value in (("--control-token", given.control_token), ("--control-token-file", given.control_token_file)):
-        if value is not None:
-            raise WrongSetting(f"{name}: there is nothing to protect without --control")
+        return ControlOptions(token, given.clock)
     if given.clock != "real":
         raise WrongSetting(f"--clock {given.clock}: expected --control too, as nothing else can drive it")
     return None
@@ -113,6 +110,7 @@ def options_from(given: ServeOptions) -> Options:
             raise WrongSetting(f"{name} '': expected the name of a directory, as . for this one")
     if given.port_file is not None:
         check_writable("--port-file", given.port_file)
+    token = _token_from(given)
     return Options(
         settings=settings_from(given.config, os.environ),
         host=given.host,
@@ -123,7 +121,8 @@ def options_from(given: ServeOptions) -> Options:
         store=_store_from(given),
         topics=tuple(topic_from(text) for text in given.topic),
         max_body_bytes=_most_bytes(given.max_body_bytes),
-        control=_control_from(given),
+        control=_control_from(given, token),
+        token=token,
     )
 
 

@@ -45,9 +45,10 @@ class ServeOptions:
     control: bool = False
     """Serve the control API under /control, for tests: faults, waiting, the clock, recordings."""
     control_token: str | None = None
-    """Token that the control API requires as Authorization: Bearer TOKEN. Required unless --host is loopback. The
-    variable REJOIN_CONTROL_TOKEN does the same and keeps it off the command line."""
+    """Token that the control API requires as Authorization: Bearer TOKEN, and so does resigning a partition. Required
+    for them unless --host is loopback. The variable REJOIN_CONTROL_TOKEN does the same and keeps it off the command
+    line."""
     control_token_file: Path | None = None
-    """File with the token of the control API, on its first line."""
+    """File with that token, on its first line."""
     clock: str = "real"
     """With --control: real; virtual, which moves only on request; or fast:SPEED, as in fast:60."""

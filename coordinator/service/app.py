@@ -22,6 +22,7 @@ from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Clock, SystemClock
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HOST, MAX_BODY_BYTES, PORT
 from rejoin.coordinator.service.driver import Runtime
+from rejoin.coordinator.service.http.access import Access
 from rejoin.coordinator.service.http.server import Service
 from rejoin.coordinator.service.http.views import Views
 from rejoin.coordinator.service.metrics import Metrics
@@ -96,6 +97,8 @@ class Options:
     data: Path | None = None
     store: str | None = None
     control: ControlOptions | None = None
+    token: str | None = None
+    """Without the control API: the token that is needed to resign a partition."""
     listen: bool = True
 
 
@@ -129,14 +132,16 @@ class App:
         store.attach(self.runtime)
         if self.control is not None:
             self.control.attach(self.runtime, self.publisher.feed, store.log, self._create_initial_topics)
+        access = _access(options)
         self.service = Service(
             self.runtime,
             Views(self.runtime, self.publisher, self.metrics, store.label),
             self.metrics,
             max_body_bytes=options.max_body_bytes,
             body_seconds=options.body_seconds,
-            control=_control_routes(self.control, options.control),
+            control=_control_routes(self.control, access),
             arrivals=arrivals,
+            access=access,
         )
         self._stopped = False
         self.host = options.host
@@ -227,13 +232,11 @@ class App:
 
 def _check_control(options: Options) -> None:
     """The control API can do anything to the node, so beyond this machine it needs a token."""
-    control = options.control
-    if control is None or not options.listen:
-        return
-    if control.token is not None:
-        if not control.token or not control.token.isascii() or not control.token.isprintable():
+    token = _token(options)
+    if token is not None:
+        if not token or not token.isascii() or not token.isprintable():
             raise StartFailed("--control-token: expected printable ASCII characters, at least one")
-    elif not _is_loopback(options.host):
+    elif options.control is not None and options.listen and not _is_loopback(options.host):
         raise StartFailed(
             f"--control on {options.host or 'every address'}: expected a --control-token too, since other machines "
             "can reach it; or listen on 127.0.0.1"
@@ -251,12 +254,25 @@ def _control(options: Options, store: Store) -> Control:
     return Control(options.settings, clock_named(options.control.clock), topics_logged=store.is_durable)
 
 
-def _control_routes(control: Control | None, options: ControlOptions | None) -> ControlRoutes | None:
-    if control is None or options is None:
+def _access(options: Options) -> Access:
+    return Access(
+        options.host,
+        options.advertised_host or "",
+        token=_token(options),
+        is_local=not options.listen or _is_loopback(options.host),
+    )
+
+
+def _token(options: Options) -> str | None:
+    return options.token if options.control is None else options.control.token
+
+
+def _control_routes(control: Control | None, access: Access) -> ControlRoutes | None:
+    if control is None:
         return None
     from rejoin.coordinator.service.http.control import ControlRoutes  # noqa: PLC0415
 
-    return ControlRoutes(control, options.token)
+    return ControlRoutes(control, access)
 
 
 def _is_loopback(host: str) -> bool:

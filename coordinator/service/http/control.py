@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from difflib import get_close_matches
 from inspect import isawaitable
 from typing import Final
@@ -25,9 +24,10 @@ from rejoin.coordinator.control.errors import (
 from rejoin.coordinator.control.fault_rules import Body
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending_reply import PendingReply
+from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.control_operations import OPERATIONS, ControlOperation, TextAnswer
 from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field_errors, one_error
-from rejoin.coordinator.service.http.server import CONTROL, check_content_type
+from rejoin.coordinator.service.http.server import CONTROL
 from rejoin.protocol.message import Request
 
 _STATUS: Final[dict[type[ControlError], int]] = {
@@ -47,9 +47,9 @@ _PATHS: Final = {each.path for each in OPERATIONS}
 class ControlRoutes:
     """Finds the operation, reads its arguments, and writes what it returns."""
 
-    def __init__(self, control: Control, token: str | None) -> None:
+    def __init__(self, control: Control, access: Access) -> None:
         self._control = control
-        self._token = token
+        self._access = access
 
     def submit(self, request: Request, context: Context) -> PendingReply:
         """Hand in one of Kafka's requests, through the fault rules."""
@@ -57,7 +57,7 @@ class ControlRoutes:
 
     async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.Response:
         """Answer one request."""
-        self._check_token(request)
+        self._access.check_token(request.headers)
         route, key = _match(path)
         method = "GET" if request.method == "HEAD" else request.method
         operation = _BY_ROUTE.get((method, route))
@@ -65,9 +65,8 @@ class ControlRoutes:
             allowed = ", ".join(sorted(each for each, where in _BY_ROUTE if where == route))
             detail = f"{path} takes {allowed}, not {request.method[:32]}"
             raise Problem(405, "wrong-method", detail, headers={"Allow": allowed})
-        kind = request.headers.get("Content-Type")
-        if body and kind is not None:
-            check_content_type(kind)
+        if method == "POST":
+            check_content_type(request.headers.get("Content-Type"))
         query = request.raw_path.partition("?")[2]
         wanted = self._read(operation, body, query)
         try:
@@ -80,14 +79,6 @@ class ControlRoutes:
         if isinstance(answer, TextAnswer):
             return web.Response(body=answer.text.encode(), content_type="text/plain", charset="utf-8", headers=headers)
         return web.Response(body=orjson.dumps(answer), content_type="application/json", headers=headers)
-
-    def _check_token(self, request: web.BaseRequest) -> None:
-        if self._token is None:
-            return
-        kind, _, given = request.headers.get("Authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
-            detail = "expected the token of --control-token, as the header Authorization: Bearer TOKEN"
-            raise Problem(401, "not-authorized", detail, headers={"WWW-Authenticate": "Bearer"})
 
     @staticmethod
     def _read(operation: ControlOperation, body: bytes, query: str) -> Body:

@@ -24,6 +24,7 @@ from rejoin.coordinator.pending_reply import NoReply, PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.defaults import BODY_SECONDS, MAX_BODY_BYTES
 from rejoin.coordinator.service.driver import Runtime
+from rejoin.coordinator.service.http.access import JSON, Access, check_content_type
 from rejoin.coordinator.service.http.cluster_views import resign
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.http.rpc import (
@@ -47,7 +48,6 @@ from rejoin.protocol.registry import API_VERSIONS, APIS
 IDLE_SECONDS: Final = 600.0
 _LINGER_SECONDS: Final = 2.0
 _BACKLOG: Final = 4_096
-_JSON: Final = "application/json"
 CONTROL: Final = "/control"
 RESIGN: Final = "/cluster/partitions/{partition}/resign"
 _RESIGN: Final = re.compile(r"/cluster/partitions/([0-9]{1,9})/resign")
@@ -135,10 +135,12 @@ class Service:
         body_seconds: float = BODY_SECONDS,
         control: Controlling | None = None,
         arrivals: Arrivals | None = None,
+        access: Access | None = None,
     ) -> None:
         self.runtime = runtime
         self._submit = runtime.submit if control is None else control.submit
         self._control = control
+        self._access = access or Access()
         self.metrics = metrics
         self._views = views
         self._max_body_bytes = max_body_bytes
@@ -187,6 +189,7 @@ class Service:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
+            self._access.check(request)
             route = self._routes.get(request.raw_path)
             if route is None or request.method != "POST" or not self._serving:
                 return await self._elsewhere(request)
@@ -212,7 +215,7 @@ class Service:
         began = perf_counter()
         headers = request.headers
         kind = headers.get("Content-Type")
-        if kind is not None and kind != _JSON:
+        if kind != JSON:
             check_content_type(kind)
         variant = route.variant(headers.get(API_VERSION))
         protocol = request.protocol
@@ -288,6 +291,8 @@ class Service:
         if resigning is not None:
             if request.method != "POST":
                 raise _wrong_method(request.method, path, "POST")
+            self._access.check_token(request.headers)
+            check_content_type(request.headers.get("Content-Type"))
             return web.json_response(resign(self.runtime, int(resigning[1])))
         if match is None:
             raise self._unknown(path)
@@ -345,15 +350,7 @@ def _plain(error: str, echo: bytes, body: bytes) -> web.Response:
     if echo:
         name, _, value = echo.decode("ascii").strip().partition(": ")
         headers[name] = value
-    return web.Response(body=body, content_type=_JSON, headers=headers)
-
-
-def check_content_type(given: str) -> None:
-    kind, _, parameters = given.partition(";")
-    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
-    if kind.strip().lower() != _JSON or charset not in {"", "utf-8"}:
-        detail = f"Content-Type: expected {_JSON} in UTF-8, or none at all"
-        raise Problem(415, "unsupported-media-type", detail, one_error("Content-Type", f"expected {_JSON}", given))
+    return web.Response(body=body, content_type=JSON, headers=headers)
 
 
 def _too_large(limit: int) -> Problem:

@@ -24,7 +24,7 @@ class ControlledNode:
     async def request(self, method: str, path: str, body: Any = None, **headers: str) -> HttpAnswer:
         """Any request; a body is sent as JSON."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        if body is not None:
+        if method == "POST":
             named.setdefault("Content-Type", "application/json")
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         url = f"{self.app.url}{path}"

@@ -117,8 +117,7 @@ async def test_a_body_that_is_no_json_object_is_refused(
     ("arguments", "words"),
     [
         (["--clock", "virtual"], "--clock virtual: expected --control too"),
-        (["--control-token", "x"], "--control-token: there is nothing to protect without --control"),
-        (["--control-token-file", "x"], "--control-token-file: there is nothing to protect without --control"),
+        (["--control-token", ""], "--control-token: expected printable ASCII characters, at least one"),
         (["--control", "--control-token-file", "/nope"], "/nope: No such file or directory; expected a file with the"),
         (["--control", "--control-token-file", "/dev/null"], "--control-token: expected printable ASCII characters"),
         (["--control", "--control-token", "x", "--control-token-file", "x"], "expected that or --control-token"),
@@ -145,7 +144,7 @@ def test_the_token_can_come_from_a_file_or_the_environment(tmp_path: Path, monke
         for token, path in ((None, None), ("given", None), (None, file))
     ]
     assert [each and each.token for each in tokens] == ["from-the-environment", "given", "from-a-file"]
-    assert options_from(ServeOptions()).control is None
+    assert (options_from(ServeOptions()).control, options_from(ServeOptions()).token) == (None, "from-the-environment")
 
 
 async def test_snapshots_need_a_log_in_memory(serve: Serve) -> None:

@@ -108,7 +108,8 @@ class Nodes:
             return await answer.json()
 
     async def look(self, app: App, path: str, method: str = "GET") -> tuple[int, Any]:
-        async with self.session.request(method, app.url + path) as answer:
+        headers = {"Content-Type": "application/json"} if method == "POST" else {}
+        async with self.session.request(method, app.url + path, headers=headers) as answer:
             return answer.status, await answer.json(content_type=None)
 
 

@@ -99,6 +99,8 @@ class Harness:
     async def request(self, method: str, path: str, data: bytes | None = None, **headers: str) -> HttpAnswer:
         """Any HTTP request. Header names are given with underscores."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if method == "POST":
+            named.setdefault("Content-Type", "application/json")
         url = f"{self.app.url}{path}"
         async with self.session.request(
             method, url, data=data, headers=named, skip_auto_headers=["Content-Type"]

@@ -199,8 +199,8 @@ async def raw(node: Harness, *pieces: bytes, pause: float = 0.0) -> bytes:
         b"\x00\x00\x00\x1d\x00\x12\x00\x03\x00\x00\x00\x01\x00\x01c\r\n\r\n",
         b"HELO example\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
-        b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n{}",
-        b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n{}",
+        b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: many\r\n\r\n{}",
+        b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: -5\r\n\r\n{}",
         b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 20_000 + b"\r\n\r\n",
         b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
         b"POST /v1/heartbeat HTTP/1.1\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\na",
@@ -217,14 +217,17 @@ async def test_what_is_not_http_is_a_problem_too(node: Harness, data: bytes) -> 
     "header", [b"Kafka-Client-Id: caf\xe9", b"Kafka-Client-Id: a\x1fb", b"Kafka-Principal: User:\xff\xfe"]
 )
 async def test_headers_that_are_not_text_are_refused(node: Harness, header: bytes) -> None:
-    head = b"POST /v1/join-group HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header
+    head = (
+        b"POST /v1/join-group HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n" + header
+    )
     answer = await raw(node, head + b"\r\nContent-Length: %d\r\n\r\n" % len(JOIN) + JOIN)
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.0 400 ")), answer
     assert (await node.get("/groups"))["groups"] == []
 
 
 async def test_a_request_may_come_byte_by_byte(node: Harness) -> None:
-    request = b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 47\r\n\r\n"
+    request = b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    request += b"Content-Length: 47\r\n\r\n"
     request += b'{"groupId":"g","generationId":1,"memberId":"m"}'
     answer = await raw(node, *(request[index : index + 1] for index in range(len(request))))
     assert b"Kafka-Error: UNKNOWN_MEMBER_ID" in answer
@@ -232,13 +235,20 @@ async def test_a_request_may_come_byte_by_byte(node: Harness) -> None:
 
 async def test_a_body_that_never_comes_is_given_up(serve: Any) -> None:
     node = await serve({"body_seconds": 0.05})
-    answer = await raw(node, b"POST /v1/join-group HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n" + JOIN[:40])
+    answer = await raw(
+        node,
+        b"POST /v1/join-group HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n"
+        + JOIN[:40],
+    )
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert (await node.get("/groups"))["groups"] == []
 
 
 async def test_half_a_request_changes_nothing(node: Harness) -> None:
-    for whole in (b"POST /v1/join-gr", b"POST /v1/join-group HTTP/1.1\r\nContent-Length: 900\r\n\r\n" + JOIN[:40]):
+    for whole in (
+        b"POST /v1/join-gr",
+        b"POST /v1/join-group HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n" + JOIN[:40],
+    ):
         _, writer = await asyncio.open_connection("127.0.0.1", node.port)
         writer.write(whole)
         await writer.drain()
@@ -249,7 +259,10 @@ async def test_half_a_request_changes_nothing(node: Harness) -> None:
 
 async def test_an_announced_body_is_asked_for(node: Harness) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
-    head = b"POST /v1/join-group HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(JOIN)
+    head = (
+        b"POST /v1/join-group HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(JOIN)
+    )
     writer.write(head)
     assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
     writer.write(JOIN)

@@ -201,7 +201,10 @@ async def test_a_requester_that_goes_away_leaves_nothing_behind(node: Harness, m
 
 
 async def test_a_connection_serves_several_requests_in_a_row(node: Harness) -> None:
-    request = b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(HEARTBEAT), HEARTBEAT)
+    request = (
+        b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+        % (len(HEARTBEAT), HEARTBEAT)
+    )
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
     writer.write(request * 3)
     for _ in range(3):
@@ -219,7 +222,8 @@ async def test_a_connection_serves_several_requests_in_a_row(node: Harness) -> N
     [(b"HTTP/1.0", b""), (b"HTTP/1.1", b"Connection: close\r\n"), (b"HTTP/1.0", b"Connection: keep-alive\r\n")],
 )
 async def test_old_and_closing_connections_get_the_same_answer(node: Harness, line: bytes, header: bytes) -> None:
-    head = b"POST /v1/heartbeat %s\r\nHost: x\r\nKafka-Correlation-Id: 9\r\n%sContent-Length: %d\r\n\r\n"
+    head = b"POST /v1/heartbeat %s\r\nHost: x\r\nContent-Type: application/json\r\nKafka-Correlation-Id: 9\r\n"
+    head += b"%sContent-Length: %d\r\n\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
     writer.write(head % (line, header, len(HEARTBEAT)) + HEARTBEAT)
     answer = await reader.readuntil(b"}")

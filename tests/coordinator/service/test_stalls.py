@@ -38,9 +38,10 @@ class Client:
 
     def send(self, path: str, **fields: Any) -> socket.socket:
         body = json.dumps(fields).encode()
-        head = f"POST /v1/{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {len(body)}\r\n"
+        head = f"POST /v1/{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
-        connection.sendall(head.encode() + b"\r\n" + body)
+        connection.sendall(head.encode() + body)
         return connection
 
     def call(self, path: str, **fields: Any) -> Any:
