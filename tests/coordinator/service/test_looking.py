@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import pytest
@@ -19,6 +22,8 @@ from rejoin.journal.reader import read_journal
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness, HttpAnswer, join
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="runs the page's script in Node.js")
 
 
 async def test_groups_are_listed_and_shown_whole(node: Harness) -> None:
@@ -106,9 +111,83 @@ async def test_what_the_page_asks_for_is_answered(node: Harness) -> None:
     stand = await node.get(f"/{next(path for path in asked if 'limit=' in path)}")
     for path in asked:
         filled = path.replace("${encodeURIComponent(group.groupId)}", "orders-app")
-        filled = re.sub(r"\$\{Math.max\(first - 1, head - MOST_EVENTS\)\}", str(stand["first"] - 1), filled)
+        filled = re.sub(r"\$\{Math.max\(first - 1, head - MOST_ROWS\)\}", str(stand["first"] - 1), filled)
         assert "$" not in filled, filled
         assert (await node.request("GET", f"/{filled}")).status == 200, filled
+
+
+PAGE_IN_NODE = """
+// Just enough of a browser for the page: elements, and a stream of the events that are given.
+class Element {
+  constructor() { this.children = []; this.own = ""; this.style = { setProperty() {} }; this.isConnected = true; }
+  set textContent(text) { this.own = text; this.children = []; }
+  get textContent() { return this.own + this.children.map(each => each.textContent ?? each).join(""); }
+  get childElementCount() { return this.children.length; }
+  get lastChild() { return { remove: () => this.children.pop() }; }
+  append(...given) { this.children.push(...given); }
+  prepend(given) { this.children.unshift(given); }
+  replaceChildren(...given) { this.children = given; }
+}
+const elements = {}, asked = [];
+globalThis.document = {
+  getElementById: id => elements[id] ??= new Element(), createElement: () => new Element(),
+};
+globalThis.fetch = async path => {
+  asked.push(path);
+  return { ok: true, json: async () => GIVEN[path] ?? GIVEN.group };
+};
+globalThis.EventSource = class {
+  constructor(path) { asked.push(path); setTimeout(() => this.onopen()); }
+  addEventListener(name, call) {
+    for (const event of GIVEN.rows) if (event.event === name) setTimeout(() => call({ data: JSON.stringify(event) }));
+  }
+};
+globalThis.setInterval = () => {};
+setTimeout(() => {
+  console.log(JSON.stringify({ asked, events: elements.events.children.map(each => each.children[1].textContent),
+    groups: elements.groups.children.map(each => each.textContent) }));
+  process.exit(0);
+}, 500);
+"""
+
+
+def shown_by_the_page(page: str, given: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
+    """What the page's script makes of some answers and events."""
+    script = tmp_path / "page.js"
+    source = re.search(r"<script>(.*)</script>", page, re.DOTALL)
+    assert source is not None
+    script.write_text(f"const GIVEN = {json.dumps(given)};{PAGE_IN_NODE}{source[1]}")
+    ended = subprocess.run(["node", str(script)], capture_output=True, text=True, check=True, timeout=60)
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
+
+
+@needs_node
+async def test_the_page_shows_what_happens_and_folds_commits(node: Harness, tmp_path: Path) -> None:
+    page = (await node.request("GET", "/")).body.decode()
+    commit = {"event": "offsets_committed", "at_ms": 0, "group_id": "g", "member_id": "m", "offsets": [{}, {}]}
+    rows = [{**commit, "at_ms": at} for at in range(500)]
+    removed = {"event": "member_removed", "at_ms": 500, "group_id": "h", "member_id": "x", "cause": "session-expiry"}
+    group = {"groupId": "..", "state": "Stable", "members": [], "offsets": [], "generation": 7}
+    given = {
+        "events?limit=0": {"head": 501, "first": 1},
+        "groups": {"groups": [{"groupId": "..", "members": 1}]},
+        "group": group,
+        "rows": [removed, *rows],
+    }
+    found = shown_by_the_page(page, given, tmp_path)
+    assert found["asked"][-1] == "groups?id=.."
+    assert found["groups"] == ["..Stablegeneration 7"]
+    commits, other = found["events"]
+    assert commits.startswith("g  m committed 500 times, last 2 offsets at ")
+    assert other == "h  x sent no heartbeat within its session timeout"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "?", "100%"])
+async def test_a_group_of_any_name_can_be_looked_at(node: Harness, name: str) -> None:
+    await node.stable(name)
+    assert (await node.get(f"/groups?id={quote(name, safe='')}"))["groupId"] == name
+    assert (await node.request("GET", "/groups?name=x")).status == 400
 
 
 async def test_the_page_has_words_for_every_event(node: Harness) -> None:
