@@ -9,9 +9,12 @@ Source: Kafka's ConsumerConfig and CommonClientConfigs of 4.0.
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, Self
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from rejoin.protocol.validation import sentence
 
 JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
 """How much longer than the rebalance timeout a JoinGroup may take before the client gives up on it."""
@@ -24,6 +27,14 @@ _INSTANCE_ID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 def _dotted(name: str) -> str:
     return name.replace("_", ".")
+
+
+def checked_config(settings: Mapping[str, Any]) -> ConsumerConfig:
+    """The configuration of a consumer. Raises ValueError with one sentence."""
+    try:
+        return ConsumerConfig(**settings)
+    except ValidationError as problem:
+        raise ValueError(sentence(problem, ConsumerConfig, kind="setting")) from None
 
 
 class ConsumerConfig(BaseModel):

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
 from rejoin.client.assignors import Assignor, assignor_named
-from rejoin.client.config import ConsumerConfig
+from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.core.consumer import CLOSED, ConsumerCore
 from rejoin.client.core.effects import CallListener, OffsetsFound
 from rejoin.client.core.errors import IllegalStateError, KafkaError
@@ -91,8 +91,7 @@ class Consumer:
     ``assignor`` is short for ``partition_assignment_strategy``: names, classes or objects. ``transport`` or ``runtime``
     let many consumers share connections and one wakeup. ``on_event`` is called with each event and its instant.
 
-    Raises pydantic's ValidationError for settings that make no sense, and ValueError for assignors that do not fit
-    together.
+    Raises ValueError for settings that make no sense, and for assignors that do not fit together.
     """
 
     def __init__(
@@ -107,10 +106,13 @@ class Consumer:
         jitter: Callable[[], float] = random.random,
         **settings: Any,
     ) -> None:
+        if not all(isinstance(topic, str) for topic in topics):
+            raise ValueError(f"topics: expected each name as an argument of its own, not {topics!r}")
+
         assignors = None if assignor is None else _assignors(assignor)
         if assignors is not None:
             settings["partition_assignment_strategy"] = tuple(made.name for made in assignors)
-        self.config = _with_client_id(ConsumerConfig(**settings))
+        self.config = _with_client_id(checked_config(settings))
         if assignors is None:
             assignors = [assignor_named(name) for name in self.config.partition_assignment_strategy]
         self._core = ConsumerCore(self.config, assignors, jitter)

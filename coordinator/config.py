@@ -12,6 +12,8 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from rejoin.protocol.validation import reason
+
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """Longest wait of a new member in the join phase before it is removed. Not a setting in Kafka."""
 
@@ -147,7 +149,7 @@ def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Setti
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else ""
-        message = first["msg"].removeprefix("Value error, ")
+        message = reason(first)
         if not name:
             raise WrongSetting(message) from None
         raise WrongSetting(f"{origins.get(name, name)}: {message}, not {first['input']!r}") from None

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rejoin.journal.envelope import JournalLine, JournalRow, StreamName
 from rejoin.journal.schema import JournalSchema
 from rejoin.journal.segments import JournalError, segments, seq_of, whole_lines
+from rejoin.protocol.validation import reason
 
 
 def read_lines(
@@ -46,7 +47,7 @@ def read_journal(
         except ValidationError as problem:
             first = problem.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise JournalError(path, number, f"{where}: {first['msg']}") from None
+            raise JournalError(path, number, f"{where}: {reason(first)}") from None
 
 
 class _NumberedLine(NamedTuple):

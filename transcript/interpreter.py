@@ -30,6 +30,7 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.validation import sentence
 from rejoin.transcript.driver import START, HeldLogs, NodeDriver
 from rejoin.transcript.grammar.base import OUTSIDE, RequestCommand, Scope
 from rejoin.transcript.grammar.table import (
@@ -129,7 +130,7 @@ class TranscriptPlayer:
         except WrongVersion as problem:
             raise BadWord(f"not a request of this version: {problem.field}: {problem.problem}") from None
         except ValidationError as problem:
-            raise BadWord(_first(problem)) from None
+            raise BadWord(sentence(problem)) from None
         pending = PendingRequest(member, request, quiet)
         self.driver.request(pending, request, Context(version, member.name, "/127.0.0.1"))
         if not pending.answered:
@@ -165,7 +166,7 @@ class TranscriptPlayer:
                 self._driver = driver = NodeDriver(Node(settings, self._new_id), self.logs, self, self._now)
                 driver.see_cluster()
             except ValidationError as problem:
-                raise BadWord(_first(problem)) from None
+                raise BadWord(sentence(problem, Settings, kind="setting")) from None
             except ValueError as problem:
                 raise BadWord(str(problem)) from None
             silent = self._silent
@@ -442,9 +443,3 @@ def _error(name: str) -> ErrorCode:
         near = get_close_matches(name, ErrorCode.__members__, n=1)
         raise BadWord(f"there is no error {name!r}" + (f"; is it {near[0]}?" if near else ""))
     return ErrorCode[name]
-
-
-def _first(problem: ValidationError) -> str:
-    first = problem.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])

@@ -9,6 +9,7 @@ A package declares its own in its pyproject.toml:
 from __future__ import annotations
 
 import importlib
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 
 from rejoin.client.assignors.base import Assignor
@@ -42,7 +43,9 @@ def assignor_named(name: str) -> Assignor:
     if ":" in name:
         return _made(EntryPoint(name, name, ENTRY_POINT_GROUP), name, expected_name=None)
     known = ", ".join(assignor_names())
-    raise UnknownAssignor(f"unknown assignor {name!r}; known are {known}, and any class as module:Class")
+    near = get_close_matches(name, assignor_names(), n=1)
+    hint = f"is it {near[0]}? " if near else ""
+    raise UnknownAssignor(f"unknown assignor {name!r}; {hint}known are {known}, and any class as module:Class")
 
 
 def assignor_names() -> list[str]:

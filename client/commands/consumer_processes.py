@@ -13,15 +13,12 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 from uuid import uuid4
 
-from pydantic import ValidationError
-
 from rejoin.client.assignors import assignor_named
 from rejoin.client.commands.consume import ConsumeOptions
-from rejoin.client.config import ConsumerConfig
+from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.logs import LEVELS, configure
 from rejoin.client.transports.http import base_url
 from rejoin.client.workload.processing_time import parse_processing_time
@@ -30,6 +27,7 @@ from rejoin.journal.segments import JournalError
 from rejoin.journal.writer import check_directory
 from rejoin.posix import stop_signals
 from rejoin.protocol.units import duration_ms
+from rejoin.protocol.validation import nearest
 
 _GRACE_SECONDS: Final = 40.0
 
@@ -133,15 +131,12 @@ def settings_from(pairs: Sequence[str], given: Mapping[str, Any]) -> dict[str, A
         if not equals:
             raise WrongOption(f"-c {pair}: expected NAME=VALUE")
         if name.strip() not in names:
-            near = get_close_matches(name, names, n=1)
-            raise WrongOption(f"-c {pair}: there is no setting {name}" + (f"; is it {near[0]}?" if near else ""))
+            raise WrongOption(f"-c {pair}: there is no setting {name}{nearest(name, names)}")
         found[names[name.strip()]] = value.strip()
     try:
-        checked = ConsumerConfig(**found)
-    except ValidationError as problem:
-        error = problem.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in error["loc"]) or "settings"
-        raise WrongOption(f"{where}: {error['msg'].removeprefix('Value error, ')}") from None
+        checked = checked_config(found)
+    except ValueError as problem:
+        raise WrongOption(str(problem)) from None
     return {name: getattr(checked, name) for name in found}
 
 

@@ -369,9 +369,13 @@ class AdminActions:
     def _unknown(what: str, name: str, known: list[str]) -> NotFound:
         near = get_close_matches(name, known, n=1)
         hint = (
-            f"; is it {near[0]!r}?" if near else f"; there are {', '.join(known[:10])}" if known else "; there is none"
+            f"is it {near[0]!r}?"
+            if near
+            else f"there are {', '.join(known[:10])}"
+            if known
+            else f"there are no {what}s"
         )
-        return NotFound(f"unknown-{what}", f"there is no {what} {name[:249]!r}{hint}")
+        return NotFound(f"unknown-{what}", f"there is no {what} {name[:249]!r}; {hint}")
 
 
 def _or_abandoned(token: Token) -> Token:

@@ -18,6 +18,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import BY_KEY, BY_NAME, BY_REQUEST
 from rejoin.protocol.traits import Traits, traits_of
+from rejoin.protocol.validation import nearest
 
 UNTIL_REMOVED: Final = -1
 LONGEST_LATENCY_MS: Final = 86_400_000
@@ -36,7 +37,7 @@ def _api(value: object) -> object:
         folded = {name.lower(): name for name in BY_NAME}
         found = folded.get(value.replace("_", "").lower())
         if found is None:
-            raise ValueError(f"there is no API {value!r}; expected one of {', '.join(BY_NAME)}")
+            raise ValueError(f"there is no API {value!r}{nearest(value, BY_NAME)}")
         return found
     if value not in BY_KEY:
         raise ValueError(f"there is no API number {value}; expected one of {', '.join(map(str, BY_KEY))}")
@@ -49,7 +50,7 @@ def _error(value: object) -> object:
     names = ErrorCode.__members__
     if isinstance(value, str):
         if value not in names:
-            raise ValueError(f"there is no error {value!r}; expected one of {', '.join(names)}")
+            raise ValueError(f"there is no error {value!r}{nearest(value, names)}")
         return names[value]
     if isinstance(value, int) and not isinstance(value, bool) and value in set(ErrorCode):
         return ErrorCode(value)

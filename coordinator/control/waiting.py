@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
@@ -13,7 +14,9 @@ from rejoin.coordinator.control.fault_rules import Body
 from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.views import GroupView
+from rejoin.protocol.validation import nearest
 
+_MOST_SHOWN: Final = 20
 DEFAULT_TIMEOUT_MS: Final = 10_000
 LONGEST_TIMEOUT_MS: Final = 600_000
 
@@ -23,12 +26,12 @@ Timeout = Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT_MS, description="real ms
 def _state(value: object) -> object:
     states = {state.value.lower(): state.value for state in GroupState}
     if not isinstance(value, str) or value.lower() not in states:
-        raise ValueError(f"there is no state {value!r}; expected one of {', '.join(states.values())}")
+        raise ValueError(f"there is no state {value!r}{nearest(str(value), states.values())}")
     return states[value.lower()]
 
 
 class GroupCondition(Body):
-    """What is waited for; fields are AND-ed. A group that does not exist counts as Dead, without members."""
+    """What is waited for; fields are AND-ed. A group that does not exist is Dead; it meets no other state."""
 
     group: str = Field(description="the group's id")
     state: Annotated[str, BeforeValidator(_state)] | None = Field(
@@ -41,13 +44,16 @@ class GroupCondition(Body):
     timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
 
     def is_met_by(self, view: GroupView | None) -> bool:
-        """Whether the group is so."""
-        state = GroupState.DEAD.value if view is None else view.state
+        """Whether the group is as wanted."""
+        if view is None:
+            return self.state == GroupState.DEAD.value and not (
+                self.members or self.assigned or self.waiting or self.generation is not None
+            )
         return (
-            (self.state is None or self.state == state)
-            and (self.members is None or self.members == (0 if view is None else len(view.members)))
+            (self.state is None or self.state == view.state)
+            and (self.members is None or self.members == len(view.members))
             and (self.assigned is None or self.assigned == _assigned(view))
-            and (self.generation is None or (view is not None and view.generation >= self.generation))
+            and (self.generation is None or view.generation >= self.generation)
             and (self.waiting is None or _waiting(view) >= self.waiting)
         )
 
@@ -61,13 +67,13 @@ class GroupCondition(Body):
             words.append(f"in generation {self.generation} or later")
         if self.waiting is not None:
             words.append(f"with {self.waiting} waiting")
-        return " ".join(words) or "anything"
+        return " ".join(words) or "there"
 
 
-def looks(group_id: str, view: GroupView | None, now: int) -> str:
-    """A group in one sentence."""
+def looks(group_id: str, view: GroupView | None, now: int, known: Sequence[str] = ()) -> str:
+    """A group in one sentence; of one that does not exist, the nearest of the known ones."""
     if view is None:
-        return f"there is no group {group_id!r}"
+        return f"there is no group {group_id!r}{nearest(group_id, known) if known else ''}"
     words = [f"it is {view.state} in generation {view.generation}"]
     if view.members:
         parts = []
@@ -118,16 +124,15 @@ class GroupWaiter:
 
     def _not_reached(self, wanted: GroupCondition, when: str) -> ConditionNotReached:
         view = self._view(wanted.group)
-        seen = looks(wanted.group, view, self._clock.now())
+        seen = looks(wanted.group, view, self._clock.now(), self._runtime.node.group_ids()[:_MOST_SHOWN])
         shown: dict[str, Any] | None = None if view is None else view.model_dump(mode="json")
         detail = f"group {wanted.group!r} was not {wanted.in_words()} {when}; {seen}"
         return ConditionNotReached(detail, {"group": shown})
 
 
-def _assigned(view: GroupView | None) -> int:
-    members = [] if view is None else view.members
-    return sum(len(partitions) for member in members for partitions in (member.assignment or {}).values())
+def _assigned(view: GroupView) -> int:
+    return sum(len(partitions) for member in view.members for partitions in (member.assignment or {}).values())
 
 
-def _waiting(view: GroupView | None) -> int:
-    return 0 if view is None else sum(member.awaiting_join + member.awaiting_sync for member in view.members)
+def _waiting(view: GroupView) -> int:
+    return sum(member.awaiting_join + member.awaiting_sync for member in view.members)

@@ -20,7 +20,7 @@ from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
     from rejoin.coordinator.testing.blocking import BlockingFault, BlockingGroupCoordinator, running_in_thread
-    from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, running
+    from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator
     from rejoin.coordinator.testing.results import (
         ClockAdvance,
         EmittedEvent,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         NotReached,
         OperationRefused,
     )
+    from rejoin.coordinator.testing.starting import running
 
 __all__ = [
     "BlockingFault",
@@ -50,7 +51,8 @@ _HOMES: Final = {
     name: f"{__name__}.{part}"
     for part, names in {
         "blocking": ("BlockingFault", "BlockingGroupCoordinator", "running_in_thread"),
-        "coordinator": ("FaultHandle", "GroupCoordinator", "running"),
+        "coordinator": ("FaultHandle", "GroupCoordinator"),
+        "starting": ("running",),
         "results": ("ClockAdvance", "EmittedEvent", "FiredTimer", "NoAnswer", "NotReached", "OperationRefused"),
     }.items()
     for name in names

@@ -12,11 +12,15 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.fault_rules import When
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
 from rejoin.coordinator.core.views import GroupView, TopicView
-from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers, running
-from rejoin.coordinator.testing.results import ClockAdvance
+from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers
+from rejoin.coordinator.testing.results import MISTAKES, ClockAdvance, hides_traceback
+from rejoin.coordinator.testing.starting import running
 from rejoin.protocol.message import Request, Response
 
 T = TypeVar("T")
+
+# For pytest: an error of the user is shown at the line of the test that made it.
+__tracebackhide__ = hides_traceback
 
 
 @contextmanager
@@ -61,7 +65,10 @@ def _wait(what: Any, loop: asyncio.AbstractEventLoop) -> Any:
     async def awaited() -> Any:
         return await what
 
-    return asyncio.run_coroutine_threadsafe(awaited(), loop).result()
+    try:
+        return asyncio.run_coroutine_threadsafe(awaited(), loop).result()
+    except MISTAKES as error:
+        raise error.with_traceback(None) from None
 
 
 class BlockingFault:
@@ -107,7 +114,8 @@ class BlockingGroupCoordinator:
         self._loop = coordinator.loop
 
     def _wait(self, what: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result()
+        found: T = _wait(what, self._loop)
+        return found
 
     @property
     def url(self) -> str:
@@ -142,7 +150,11 @@ class BlockingGroupCoordinator:
         waiting: int | None = None,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
     ) -> GroupView | None:
-        """The group, once it is so; none where that means that there is none. Raises NotReached with how it was."""
+        """Wait for a group in this state, and return it; without conditions, wait until it exists.
+
+        Raises NotReached with the last state of the group. Returns None if state="Dead" is met by a group that does not
+        exist; no other condition is.
+        """
         return self._wait(
             self.behind.wait_for_group(group_id, state, members, assigned, generation, waiting, timeout_ms)
         )
@@ -210,9 +222,9 @@ class BlockingGroupCoordinator:
         """Create a topic, or let it grow to so many partitions."""
         return self._wait(self.behind.set_topic(topic, partitions, records_per_second))
 
-    def produce(self, topic: str, records: int, partition: int | None = None) -> TopicView:
-        """Move end offsets on by so many records, of one partition or of all."""
-        return self._wait(self.behind.produce(topic, records, partition))
+    def produce(self, topic: str, partition: int | None, records: int) -> TopicView:
+        """Move the end offset of a partition on by so many records, or of every partition if it is None."""
+        return self._wait(self.behind.produce(topic, partition, records))
 
     def snapshot(self) -> str:
         """Keep the whole state; returns the name to restore it by."""

@@ -6,12 +6,10 @@ The methods may be awaited on any event loop: where it is not the coordinator's 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
-import structlog
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import MemberKey, NewRecords, PartitionKey, SnapshotKey, TopicTarget
@@ -23,23 +21,46 @@ from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupConditio
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.pending_reply import NoReply
-from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options
-from rejoin.coordinator.storage.memory import MemoryLog
-from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, OperationRefused, raised
+from rejoin.coordinator.service.app import App
+from rejoin.coordinator.testing.calls import Calls, watch_calls
+from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, OperationRefused, hides_traceback, raised
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.validation import sentence
 
 T = TypeVar("T")
+
+_HIGHEST_PORT: Final = 65_535
+
+_ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
+    model.__name__: model
+    for model in (
+        Advance,
+        FaultRule,
+        GroupCondition,
+        MemberKey,
+        NewRecords,
+        PartitionKey,
+        Settings,
+        SnapshotKey,
+        TopicTarget,
+    )
+}
+"""The models that check the arguments of the methods."""
+
+# For pytest: an error of the user is shown at the line of the test that made it.
+__tracebackhide__ = hides_traceback
 
 Listed = str | Sequence[str]
 Numbers = int | Sequence[int]
 
 
+@watch_calls
 class FaultHandle:
-    """A rule that a test made."""
+    """A fault rule of a test."""
 
     def __init__(self, coordinator: GroupCoordinator, fault: Fault) -> None:
+        self.calls = coordinator.calls
         self._coordinator = coordinator
         self._fault = fault
 
@@ -79,14 +100,16 @@ class FaultHandle:
         await self._coordinator.do(remove)
 
 
+@watch_calls
 class GroupCoordinator:
-    """A running coordinator."""
+    """A running coordinator. Its ``async`` methods must be awaited: a call that is not is an error at the end."""
 
     def __init__(self, app: App, loop: asyncio.AbstractEventLoop, has_socket: bool) -> None:
         assert app.control is not None, "a coordinator for tests is controlled"
         self.app = app
         self._control = app.control
         self.loop = loop
+        self.calls = Calls()
         self._has_socket = has_socket
 
     async def do(self, what: Callable[[Control], Coroutine[Any, Any, T]]) -> T:
@@ -98,9 +121,7 @@ class GroupCoordinator:
         except ControlError as error:
             raise raised(error) from None
         except ValidationError as problem:
-            first = problem.errors(include_url=False)[0]
-            field = ".".join(str(part) for part in first["loc"])
-            raise ValueError(f"{field}: {first['msg']}" if field else first["msg"]) from None
+            raise ValueError(sentence(problem, _ARGUMENTS[problem.title])) from None
 
     # --- where it is
 
@@ -146,6 +167,8 @@ class GroupCoordinator:
 
     async def group(self, group_id: str) -> GroupView | None:
         """A group as its coordinator sees it, or none."""
+        if not isinstance(group_id, str):
+            raise ValueError(f"group_id: expected a string, not {group_id!r}")
 
         async def look(control: Control) -> GroupView | None:
             return self.app.runtime.node.describe_group(group_id)
@@ -162,7 +185,11 @@ class GroupCoordinator:
         waiting: int | None = None,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
     ) -> GroupView | None:
-        """The group, once it is so; none where that means that there is none. Raises NotReached with how it was."""
+        """Wait for a group in this state, and return it; without conditions, wait until it exists.
+
+        Raises NotReached with the last state of the group. Returns None if state="Dead" is met by a group that does not
+        exist; no other condition is.
+        """
 
         async def wait(control: Control) -> GroupView | None:
             wanted = GroupCondition(
@@ -182,18 +209,21 @@ class GroupCoordinator:
 
     async def advance(self, millis: int, settle_ms: int = 0) -> ClockAdvance:
         """Let time pass. ``settle_ms`` is real time for clients to react, whenever something fired."""
-        return await self._advance(Advance(advance_ms=millis, settle_ms=settle_ms))
+        return await self._advance(advance_ms=millis, settle_ms=settle_ms)
 
     async def advance_to_next(self, at_most_ms: int = 86_400_000) -> ClockAdvance:
         """Let time pass until a timer fires."""
-        return await self._advance(Advance(until="next", at_most_ms=at_most_ms))
+        return await self._advance(until="next", at_most_ms=at_most_ms)
 
     async def advance_until_idle(self, at_most_ms: int = 86_400_000, settle_ms: int = 0) -> ClockAdvance:
         """Let time pass until no timer is left but the look at old offsets."""
-        return await self._advance(Advance(until="idle", at_most_ms=at_most_ms, settle_ms=settle_ms))
+        return await self._advance(until="idle", at_most_ms=at_most_ms, settle_ms=settle_ms)
 
-    async def _advance(self, how: Advance) -> ClockAdvance:
-        return ClockAdvance.read(await self.do(lambda control: control.clock_driver.advance(how)))
+    async def _advance(self, **how: Any) -> ClockAdvance:
+        async def advance(control: Control) -> ClockAdvance:
+            return ClockAdvance.read(await control.clock_driver.advance(Advance(**how)))
+
+        return await self.do(advance)
 
     # --- faults
 
@@ -281,8 +311,8 @@ class GroupCoordinator:
 
         return await self.do(set_topic)
 
-    async def produce(self, topic: str, records: int, partition: int | None = None) -> TopicView:
-        """Move end offsets on by so many records, of one partition or of all."""
+    async def produce(self, topic: str, partition: int | None, records: int) -> TopicView:
+        """Move the end offset of a partition on by so many records, or of every partition if it is None."""
 
         async def produce(control: Control) -> TopicView:
             produced = NewRecords(topic=topic, partition=partition, records=records)
@@ -347,31 +377,3 @@ class GroupCoordinator:
             return control.evidence.request_log(kafka, since, group)
 
         return await self.do(write)
-
-
-@asynccontextmanager
-async def running(
-    *,
-    clock: Literal["real", "virtual"] | str = "real",
-    topics: Mapping[str, int] | None = None,
-    settings: Settings | Mapping[str, Any] | None = None,
-    socket: bool = True,
-    port: int = 0,
-) -> AsyncIterator[GroupCoordinator]:
-    """A coordinator on the running event loop, on a free port unless another is given, with no state on disk.
-
-    ``settings`` are Kafka's, by their dotted names. Raises ValueError for what makes no sense.
-    """
-    if not structlog.is_configured():
-        logs.configure("critical")
-    given = settings if isinstance(settings, Settings) else Settings.model_validate(dict(settings or {}))
-    options = Options(
-        settings=given,
-        port=port,
-        topics=tuple(InitialTopic(name, partitions) for name, partitions in (topics or {}).items()),
-        log=MemoryLog(),
-        control=ControlOptions(clock=clock),
-        listen=socket,
-    )
-    async with App(options) as app:
-        yield GroupCoordinator(app, asyncio.get_running_loop(), socket)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Generator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,13 +34,37 @@ def group_coordinator(request: pytest.FixtureRequest) -> Generator[GroupCoordina
     """
     from rejoin.coordinator.testing import BlockingGroupCoordinator, running_in_thread  # noqa: PLC0415
 
-    with running_in_thread(**_options(request)) as coordinator:
+    with ExitStack() as stack:
+        try:
+            coordinator = stack.enter_context(running_in_thread(**_options(request)))
+        except ValueError as problem:
+            pytest.fail(f"@pytest.mark.{MARKER}: {problem}", pytrace=False)
         blocking = BlockingGroupCoordinator(coordinator)
         request.node.stash[_RUNNING] = blocking
         try:
             yield coordinator if inspect.iscoroutinefunction(request.function) else blocking
         finally:
             del request.node.stash[_RUNNING]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Fail a test that forgot an ``await``; if it has failed for another reason, add a note."""
+    try:
+        result = yield
+    except BaseException as error:
+        if forgotten := _forgotten(pyfuncitem):
+            error.add_note(forgotten)
+        raise
+    if forgotten := _forgotten(pyfuncitem):
+        pytest.fail(forgotten, pytrace=False)
+    return result
+
+
+def _forgotten(item: pytest.Item) -> str | None:
+    coordinator = item.stash.get(_RUNNING, None)
+    found = None if coordinator is None else coordinator.behind.calls.take_forgotten()
+    return None if found is None else f"{MARKER}: {found}"
 
 
 def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
@@ -49,7 +74,7 @@ def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
         unknown = [name for name in marker.kwargs if name not in OPTIONS]
         if unknown or marker.args:
             given = ", ".join([*map(repr, marker.args), *unknown])
-            raise pytest.UsageError(f"@pytest.mark.{MARKER}: expected {', '.join(OPTIONS)}, by name; not {given}")
+            raise ValueError(f"expected {', '.join(OPTIONS)}, by name; not {given}")
         options = {**marker.kwargs, **options}
     return options
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from rejoin.coordinator.control import errors
 
@@ -17,6 +17,15 @@ class NotReached(AssertionError):
 
 class NoAnswer(Exception):
     """A request got no answer, since a fault lost it or the coordinator stopped."""
+
+
+MISTAKES: Final = (ValueError, OperationRefused, NotReached, NoAnswer)
+"""Errors of a test, not of the kit."""
+
+
+def hides_traceback(excinfo: Any) -> bool:
+    """For pytest: whether to leave out the kit's frames, because the error is that of a test."""
+    return isinstance(excinfo.value, MISTAKES)
 
 
 class FiredTimer(NamedTuple):

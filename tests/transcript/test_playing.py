@@ -127,7 +127,7 @@ def test_a_mistake_says_what_is_expected(command: str, problem: str) -> None:
     ("settings", "problem"),
     [
         ("group.max.sise=3", "group.max.sise"),
-        ("group.max.size=many", "group.max.size: Input should be a valid integer"),
+        ("group.max.size=many", "group.max.size: expected an integer, not 'many'"),
         ("group.max.size", "expected KEY=VALUE, not 'group.max.size'"),
     ],
 )

@@ -11,6 +11,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from rejoin.protocol.message import WrongVersion
+from rejoin.protocol.validation import reason
 
 LONGEST_GIVEN: Final = 120
 MOST_ERRORS: Final = 20
@@ -83,7 +84,7 @@ def invalid_body(name: str, version: int, problem: ValidationError) -> Problem:
 def field_errors(found: Sequence[Any]) -> list[dict[str, Any]]:
     """Pydantic's errors as ours: the field, what was wrong, what was given."""
     return [
-        {"field": _path(error["loc"]), "problem": _reason(error), "given": abridged(error["input"])} for error in found
+        {"field": _path(error["loc"]), "problem": reason(error), "given": abridged(error["input"])} for error in found
     ]
 
 
@@ -118,14 +119,3 @@ def _text(value: object) -> str:
 
 def _path(location: tuple[int | str, ...]) -> str:
     return ".".join(str(part) for part in location)
-
-
-def _reason(error: Any) -> str:
-    if error["type"] == "extra_forbidden":
-        return "unknown field"
-    if error["type"] == "missing":
-        return "missing"
-    message = str(error["msg"])
-    if message.startswith("Input should be "):
-        return "expected " + message.removeprefix("Input should be ")
-    return message.removeprefix("Value error, ")

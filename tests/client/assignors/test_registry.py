@@ -38,7 +38,7 @@ def test_every_asking_makes_a_new_one() -> None:
 
 
 def test_unknown_names_say_what_is_known() -> None:
-    with pytest.raises(UnknownAssignor, match="unknown assignor 'stikcy'; known are range, roundrobin, sticky"):
+    with pytest.raises(UnknownAssignor, match=r"'stikcy'; is it sticky[?] known are range, roundrobin, sticky"):
         assignor_named("stikcy")
 
 

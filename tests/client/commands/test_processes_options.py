@@ -16,7 +16,7 @@ from rejoin.journal.writer import JournalWriter
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--assignor", "stiky"], "unknown assignor 'stiky'; known are range, roundrobin"),
+        (["--assignor", "stiky"], "unknown assignor 'stiky'; is it sticky? known are range, roundrobin"),
         (["--pattern", "("], "--pattern (: not a regular expression"),
         (["--bootstrap-server", "localhost:abc"], "not a server: 'localhost:abc'; expected HOST:PORT"),
         (["--bootstrap-server", "localhost:99999"], "not a server: 'localhost:99999'"),

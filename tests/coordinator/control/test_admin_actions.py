@@ -213,7 +213,10 @@ async def test_who_waited_at_the_snapshot_and_was_answered_since_is_answered_onc
 
 
 async def test_an_unknown_snapshot_is_reported(node: ControlledNode) -> None:
-    assert await node.refused("POST", "/restore", snapshot="1") == (404, "there is no snapshot '1'; there is none")
+    assert await node.refused("POST", "/restore", snapshot="1") == (
+        404,
+        "there is no snapshot '1'; there are no snapshots",
+    )
 
 
 async def test_a_snapshot_of_the_log_goes_with_that_of_the_memory(node: ControlledNode) -> None:

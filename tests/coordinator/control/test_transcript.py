@@ -322,7 +322,7 @@ class RandomUser:
             elif what == "grow":
                 await self.coordinator.set_topic("orders", self.dice.randrange(3, 9))
             else:
-                await self.coordinator.produce("orders", 5)
+                await self.coordinator.produce("orders", None, 5)
         except OperationRefused:
             pass
 

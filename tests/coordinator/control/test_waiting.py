@@ -68,7 +68,7 @@ async def test_when_time_is_up_without_a_group_it_says_so(node: ControlledNode) 
 async def test_a_state_that_there_is_not_is_refused(node: ControlledNode) -> None:
     status, detail = await node.refused("POST", "/groups/wait", group="g", state="Stabel")
     assert status == 400
-    assert "there is no state 'Stabel'; expected one of Empty, PreparingRebalance" in detail
+    assert "there is no state 'Stabel'; is it Stable?" in detail
 
 
 async def test_waiting_requests_are_answered_when_the_node_stops(node: ControlledNode) -> None:

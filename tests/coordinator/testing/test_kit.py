@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 import subprocess
 import sys
 import threading
-from typing import cast
+from typing import Any, cast
 from urllib.request import Request as HttpRequest
 from urllib.request import urlopen
 
@@ -131,7 +132,7 @@ async def test_every_operation_of_the_control_api_has_a_method() -> None:
 
 def test_the_blocking_one_has_every_method_with_the_same_parameters() -> None:
     for name, method in vars(GroupCoordinator).items():
-        if name.startswith("_") or name == "do" or not inspect.iscoroutinefunction(method):
+        if name.startswith("_") or name == "do" or not inspect.iscoroutinefunction(inspect.unwrap(method)):
             continue
         blocking = getattr(BlockingGroupCoordinator, name)
         assert list(inspect.signature(blocking).parameters) == list(inspect.signature(method).parameters), name
@@ -177,9 +178,60 @@ async def test_what_makes_no_sense_is_reported() -> None:
             await coordinator.call(beat("m"), version=9)
         with pytest.raises(OperationRefused, match="expected a version from 1"):
             await coordinator.broker_log("0.8")
-    with pytest.raises(Exception, match="expected real, virtual, or fast:SPEED"):
-        async with running(clock="slow"):
+        with pytest.raises(ValueError, match=r"^advance_ms: expected greater than or equal to 0, not -1$"):
+            await coordinator.advance(-1)
+        with pytest.raises(ValueError, match=r"^latency_ms.distribution: there is no field unifrom; is it uniform[?]$"):
+            await coordinator.add_fault(keys="Heartbeat", latency_ms={"unifrom": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"clock": "slow"}, "clock slow: expected real, virtual, or fast:SPEED"),
+        ({"settings": {"group.max.sise": 3}}, "settings: there is no setting group.max.sise; is it group.max.size?"),
+        ({"settings": {"group_max_size": "many"}}, "settings: group_max_size: expected an integer, not 'many'"),
+        ({"topics": ["orders"]}, "topics: expected partition counts by name, as {'orders': 3}, not ['orders']"),
+        ({"topics": {"orders": 0}}, "topic orders: INVALID_PARTITIONS: 0 partitions: expected 1 to 100000"),
+        ({"port": 99_999}, "port: expected 0 to 65535, not 99999"),
+    ],
+)
+async def test_wrong_options_of_a_coordinator_are_one_sentence(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)) as raised:
+        async with running(**options):
             pass
+    assert "\n" not in str(raised.value)
+
+
+async def test_waiting_for_a_group_that_does_not_exist_says_so() -> None:
+    async with running(clock="virtual", socket=False, topics={"orders": 3}) as coordinator:
+        for wanted in ({}, {"members": 0}, {"state": "Empty"}, {"waiting": 0}):
+            with pytest.raises(NotReached, match=r"there is no group 'g'$"):
+                await coordinator.wait_for_group("g", **wanted, timeout_ms=0)
+        assert await coordinator.wait_for_group("g", state="Dead") is None
+        await stable(coordinator)
+        assert await coordinator.wait_for_group(GROUP) is not None
+        with pytest.raises(NotReached, match=f"there is no group '{GROUP}s'; is it {GROUP}[?]"):
+            await coordinator.wait_for_group(f"{GROUP}s", state="Stable", timeout_ms=0)
+
+
+async def test_records_are_produced_to_one_partition_or_to_all() -> None:
+    async with running(clock="virtual", socket=False, topics={"orders": 3}) as coordinator:
+        assert list((await coordinator.produce("orders", 1, 100)).end_offsets) == [0, 100, 0]
+        assert list((await coordinator.produce("orders", None, 5)).end_offsets) == [5, 105, 5]
+
+
+async def test_a_call_that_was_not_awaited_is_an_error_at_the_end() -> None:
+    with pytest.raises(RuntimeError, match=r"not awaited, so it had no effect: reset\(\) at .*test_kit.py:\d+; "):
+        async with running(clock="virtual", socket=False) as coordinator:
+            coordinator.reset()  # type: ignore[unused-coroutine]
+    with pytest.raises(NotReached) as raised:  # noqa: PT012 (an error of the body is what is tested)
+        async with running(clock="virtual", socket=False) as coordinator:
+            begun = asyncio.create_task(coordinator.advance(1))
+            await begun
+            coordinator.reset()  # type: ignore[unused-coroutine]
+            await coordinator.wait_for_group("g", timeout_ms=0)
+    (note,) = raised.value.__notes__
+    assert note.startswith("not awaited, so it had no effect: reset() at ")
 
 
 def test_nothing_heavy_is_imported_by_a_coordinator() -> None:

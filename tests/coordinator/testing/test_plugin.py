@@ -149,3 +149,49 @@ def test_a_test_that_does_not_ask_for_it_does_not_pay_for_it(project: pytest.Pyt
         """
     )
     project.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_a_forgotten_await_fails_the_test_that_forgot_it(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        async def test_forgets(group_coordinator):
+            group_coordinator.advance(6_000)
+
+        async def test_fails_for_another_reason(group_coordinator):
+            group_coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")
+            assert await group_coordinator.group("g") is not None
+
+        async def test_awaits(group_coordinator):
+            await group_coordinator.group("g")
+        """
+    )
+    result = project.runpytest_subprocess("-W", "error")
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        ["group_coordinator: not awaited, so it had no effect: advance() at *.py:2; expected await before the call"]
+    )
+    result.stdout.fnmatch_lines(["*not awaited, so it had no effect: add_fault() at *.py:5; *"])
+
+
+def test_a_mistake_is_shown_at_the_line_of_the_test(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import pytest
+
+        def test_wrong(group_coordinator):
+            group_coordinator.add_fault(keys="Hearbeat", error="NOT_COORDINATOR")
+
+        @pytest.mark.group_coordinator(settings={"group.max.sise": 1})
+        def test_wrong_marker(group_coordinator):
+            pass
+        """
+    )
+    result = project.runpytest_subprocess()
+    result.assert_outcomes(failed=1, errors=1)
+    shown = result.stdout.str()
+    assert "E       ValueError: keys.0: there is no API 'Hearbeat'; is it Heartbeat?" in shown
+    assert (
+        "@pytest.mark.group_coordinator: settings: there is no setting group.max.sise; is it group.max.size?" in shown
+    )
+    assert "coordinator/testing" not in shown
+    assert len(shown.splitlines()) < 45

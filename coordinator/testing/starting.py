@@ -1,0 +1,81 @@
+"""Start the coordinator of a test, and stop it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final, Literal
+
+import structlog
+from pydantic import ValidationError
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options, StartFailed
+from rejoin.coordinator.storage.memory import MemoryLog
+from rejoin.coordinator.testing.coordinator import GroupCoordinator
+from rejoin.protocol.validation import sentence
+
+_HIGHEST_PORT: Final = 65_535
+
+
+@asynccontextmanager
+async def running(
+    *,
+    clock: Literal["real", "virtual"] | str = "real",
+    topics: Mapping[str, int] | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
+    socket: bool = True,
+    port: int = 0,
+) -> AsyncIterator[GroupCoordinator]:
+    """A coordinator on the running event loop, on a free port unless another is given, with no state on disk.
+
+    ``topics`` maps names to partition counts, and ``settings`` are Kafka's, by their dotted names. Raises ValueError
+    for arguments that make no sense, and RuntimeError at the end if a call was not awaited.
+    """
+    if not structlog.is_configured():
+        logs.configure("critical")
+    options = Options(
+        settings=_settings(settings or {}),
+        port=_port(port),
+        topics=_topics({} if topics is None else topics),
+        log=MemoryLog(),
+        control=ControlOptions(clock=clock),
+        listen=socket,
+    )
+    async with AsyncExitStack() as stack:
+        try:
+            app = await stack.enter_async_context(App(options))
+        except StartFailed as problem:
+            raise ValueError(str(problem).removeprefix("--")) from None
+        coordinator = GroupCoordinator(app, asyncio.get_running_loop(), socket)
+        try:
+            yield coordinator
+        except BaseException as error:
+            if forgotten := coordinator.calls.take_forgotten():
+                error.add_note(forgotten)
+            raise
+        if forgotten := coordinator.calls.take_forgotten():
+            raise RuntimeError(forgotten)
+
+
+def _settings(given: Settings | Mapping[str, Any]) -> Settings:
+    if isinstance(given, Settings):
+        return given
+    try:
+        return Settings.model_validate(dict(given))
+    except ValidationError as problem:
+        raise ValueError(f"settings: {sentence(problem, Settings, kind='setting')}") from None
+
+
+def _port(port: int) -> int:
+    if not isinstance(port, int) or not 0 <= port <= _HIGHEST_PORT:
+        raise ValueError(f"port: expected 0 to {_HIGHEST_PORT}, not {port!r}")
+    return port
+
+
+def _topics(given: Mapping[str, int]) -> tuple[InitialTopic, ...]:
+    if not isinstance(given, Mapping) or not all(type(count) is int for count in given.values()):
+        raise ValueError(f"topics: expected partition counts by name, as {{'orders': 3}}, not {given!r}")
+    return tuple(InitialTopic(name, partitions) for name, partitions in given.items())

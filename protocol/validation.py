@@ -1,0 +1,75 @@
+"""Wrong values in words: the field, what was expected, what was given, and the nearest of the known names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+_LONGEST_GIVEN: Final = 60
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """How a sentence about an unknown name goes on: with the nearest known name, else with all of them."""
+    names = {each.lower(): each for each in known}
+    found = get_close_matches(name.lower(), names, n=1)
+    if found:
+        return f"; is it {names[found[0]]}?"
+    return f"; expected one of {', '.join(names.values())}" if names else ""
+
+
+def reason(error: Any) -> str:
+    """What is wrong with a value, for an entry of ``ValidationError.errors()``."""
+    if error["type"] == "extra_forbidden":
+        return "unknown field"
+    if error["type"] == "missing":
+        return "missing"
+    message = str(error["msg"]).removeprefix("Value error, ").partition(", unable to parse")[0]
+    if message.startswith("Input should be "):
+        return "expected " + message.removeprefix("Input should be ").replace("a valid integer", "an integer")
+    return message
+
+
+def sentence(problem: ValidationError, model: type[BaseModel] | None = None, *, kind: str = "field") -> str:
+    """The first error in one sentence. An unknown name comes first, as it often explains the others."""
+    errors = problem.errors(include_url=False)
+    error = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+    path = [str(part) for part in error["loc"]]
+    if error["type"] == "extra_forbidden":
+        where = f"{'.'.join(path[:-1])}: " if path[:-1] else ""
+        return f"{where}there is no {kind} {path[-1]}{nearest(path[-1], _names(model, path))}"
+    text = (f"{'.'.join(path)}: " if path else "") + reason(error)
+    if error["type"] in {"value_error", "missing"}:
+        return text
+    choices = re.findall(r"'([^']*)'", text) if error["type"] == "literal_error" else ()
+    near = get_close_matches(str(error["input"]), choices, n=1)
+    return f"{text}, not {_shown(error['input'])}" + (f"; is it {near[0]}?" if near else "")
+
+
+def _shown(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= _LONGEST_GIVEN else text[:_LONGEST_GIVEN] + "…"
+
+
+def _names(model: type[BaseModel] | None, path: list[str]) -> list[str]:
+    """The names that are known where ``path`` ends, in the form in which its last part is given."""
+    models = [] if model is None else [model]
+    for part in path[:-1]:
+        models = [found for each in models for found in _models(each, part)] or models
+    dotted = "." in path[-1]
+    names = [(info.alias or name) if dotted else name for each in models for name, info in each.model_fields.items()]
+    return list(dict.fromkeys(names))
+
+
+def _models(model: type[BaseModel], name: str) -> Iterator[type[BaseModel]]:
+    """The models that a field may hold."""
+    info = model.model_fields.get(name)
+    hints: list[Any] = [] if info is None else [info.annotation]
+    while hints:
+        hint = hints.pop()
+        if isinstance(hint, type) and issubclass(hint, BaseModel):
+            yield hint
+        hints += get_args(hint)
