@@ -217,6 +217,9 @@ class Admin:
         until = monotonic() + self._timeout_ms / 1_000
         while True:
             left = int((until - monotonic()) * 1_000)
+            if to is None:
+                # Any node can answer. If this one hangs, there is time left to ask another.
+                left //= 2
             try:
                 response = await self._transport.send(to, request, version, timeout_ms=left, client_id=CLIENT_ID)
             except TransportError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import re
 from collections.abc import AsyncIterator
@@ -12,7 +13,8 @@ import aiohttp
 import pytest
 
 from rejoin.client import Consumer
-from rejoin.coordinator.testing import running
+from rejoin.coordinator.testing import FaultHandle, GroupCoordinator, running
+from rejoin.coordinator.testing.pytest_plugin import OPTIONS
 from tests.docs.texts import TEXTS
 
 TESTING = TEXTS["docs/testing.md"]
@@ -87,3 +89,20 @@ async def test_the_requests_that_are_shown_are_answered_in_their_order() -> None
             request = session.get(path) if body is None else session.post(path, json=json.loads(body))
             async with request as answer:
                 assert answer.status < 300, f"{line}: {await answer.text()}"
+
+
+@pytest.mark.parametrize("kind", [GroupCoordinator, FaultHandle])
+def test_the_reference_has_every_method_with_its_parameters_in_order(kind: type[object]) -> None:
+    text = TEXTS["docs/testing.md"]
+    missing = []
+    for name, member in vars(kind).items():
+        if name.startswith("_") or name == "do" or not callable(member):
+            continue
+        parameters = list(inspect.signature(member).parameters)[1:]
+        if f"`{name}({', '.join(parameters)})`" not in text:
+            missing.append(name)
+    assert missing == []
+
+
+def test_the_reference_has_every_option_of_the_marker() -> None:
+    assert f"group_coordinator({', '.join(f'{name}=' for name in OPTIONS)})" in TEXTS["docs/testing.md"]

@@ -8,15 +8,19 @@ from typing import Any
 import pytest
 
 from rejoin.client import Consumer
-from rejoin.client.admin import GroupDescription, MemberDescription
+from rejoin.client.admin import Admin, GroupDescription, MemberDescription
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.command import run_action
 from rejoin.client.commands.groups.options import checked, parser
 from rejoin.client.commands.groups.parsing import UsageError, instant, read_plan, topic_partitions
 from rejoin.client.core.effects import Endpoint
+from rejoin.client.core.inputs import Failure
+from rejoin.client.transports.base import TransportError
+from rejoin.client.transports.http import HttpTransport
 from rejoin.commands import build
 from rejoin.coordinator.service.app import App
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.list_groups import ListedGroup
 from rejoin.protocol.types import TopicPartition
 from tests.client.conftest import Serve
@@ -285,3 +289,33 @@ async def test_a_node_that_is_not_there_is_reported(unused_tcp_port: int, capsys
     options = parser().parse_args(["--list", "--bootstrap-server", f"127.0.0.1:{unused_tcp_port}", "--timeout", "300"])
     assert await run_action("--list", options) == 1
     assert "Executing consumer group command failed due to" in capsys.readouterr().out
+
+
+class FirstHangs:
+    """A cluster whose first node takes requests and never answers."""
+
+    def __init__(self, node: HttpTransport) -> None:
+        self.node = node
+        self.given_ms: list[int] = []
+
+    async def send(
+        self, to: Endpoint | None, request: Request, version: int, *, timeout_ms: int, client_id: str
+    ) -> Response:
+        if to is None:
+            self.given_ms.append(timeout_ms)
+            if len(self.given_ms) == 1:
+                raise TransportError(Failure.TIMEOUT, "no answer")
+        return await self.node.send(to, request, version, timeout_ms=timeout_ms, client_id=client_id)
+
+    async def close(self) -> None:
+        await self.node.close()
+
+
+async def test_a_first_node_that_hangs_leaves_time_to_ask_another(serve: Serve) -> None:
+    app = await serve()
+    async with HttpTransport([app.url]) as node:
+        transport = FirstHangs(node)
+        assert await Admin(transport, 60_000).list_groups() == []
+    first, second, *_ = transport.given_ms
+    assert first <= 30_000
+    assert second > 20_000
