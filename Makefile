@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds same-bytes executors kill failover record conformance-others clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds same-bytes executors kill failover record incident conformance-others clean
 
 setup: $(VENV)/.installed
 
@@ -94,6 +94,12 @@ $(CONFORMANCE)/.installed: pyproject.toml conformance/constraints.txt
 # Starts a real Kafka, plays every script against it and writes tests/golden anew; SETS=name ... for some.
 record: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.record $(SETS)
+
+# A real Kafka and real consumers through ten minutes of mixed trouble; writes tests/golden/incidents/NAME with a ledger.
+INCIDENT ?= one
+incident: $(CONFORMANCE)/.installed
+	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.incident.run tests/golden/incidents/$(INCIDENT) \
+	  --plan conformance/incident/plans/$(INCIDENT).yaml
 
 # The same scripts against other emulators; prints a table.
 conformance-others: $(CONFORMANCE)/.installed

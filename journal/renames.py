@@ -77,10 +77,11 @@ def upgraded_text(text: bytes) -> bytes:
     if not is_old(text):
         return text
     try:
-        return json.dumps(upgraded(json.loads(text)), ensure_ascii=False, separators=(",", ":")).encode()
-    except (ValueError, TypeError, KeyError, RecursionError):
+        row = json.loads(text)
+    except ValueError:
         # The reader reports what is wrong with it.
         return text
+    return json.dumps(upgraded(row), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def upgraded(row: dict[str, Any]) -> dict[str, Any]:

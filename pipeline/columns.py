@@ -75,7 +75,8 @@ class MergedColumn(NamedTuple):
 MERGED: Final = {
     "other_member_id": MergedColumn(
         "The other member of the event: the old id that was replaced (static_member_replaced), the refused one"
-        " (static_member_restored), the owner of the instance id (member_fenced).",
+        " (static_member_restored), the owner of the instance id (member_fenced), the id that the same process had"
+        " before (member_joined, where a log shows connections; empty for a new process).",
         ("old_member_id", "refused_member_id", "current_member_id"),
     ),
     "reason": MergedColumn(

@@ -78,7 +78,7 @@ EVENTS: Final = table(
     column("seq", LONG, "Place in the stream of this source and node; orders rows of equal at_ms."),
     column("at_ms", LONG, "When."),
     _DAY,
-    column("event", STRING, "Name of the event, as in the journals; 'request' for a request with its answer."),
+    column("event", STRING, "Its name, as in the journals; also request, broker_started and broker_stopped."),
     _CONFIDENCE,
     column("file", STRING, "Where it was read."),
     column("line", LONG, "Where it was read, from 1."),
@@ -146,10 +146,7 @@ REBALANCES: Final = table(
     column("initial", BOOLEAN, "Whether the initial delay is part of it."),
     column("attempt", INT, "1, and one more for each rebalance that was superseded just before."),
     column(
-        "episode",
-        INT,
-        "Number of the rebalance that this one is an attempt of: equal for superseded ones and"
-        " the one that ended the matter.",
+        "episode", INT, "Number of the rebalance that this one is an attempt of; equal up to the one that ended it."
     ),
     column("members_before", STRINGS, "Members when the group was last Stable; when this began, if never."),
     column("members_after", STRINGS, "Members after it, or after the join phase if it got no further."),
@@ -167,9 +164,7 @@ REBALANCES: Final = table(
     column("moved", INT, "Partitions that went to another member while the old one remains."),
     column("regained", INT, "Partitions whose owner had gone, or which had none."),
     column(
-        "stickiness",
-        DOUBLE,
-        "Share of the partitions that kept their owner, of those that could: 0 to 1; null if there were none.",
+        "stickiness", DOUBLE, "Share of the partitions that kept their owner, of those that could; null if none could."
     ),
     column("join_ms", LONG, "Length of the join phase."),
     column("sync_ms", LONG, "From the end of the join phase to Stable."),
@@ -224,6 +219,11 @@ MEMBER_SESSIONS: Final = table(
     column("rebalance_timeout_ms", LONG, "max.poll.interval.ms."),
     column("protocols", STRINGS, "Assignors it supports."),
     column("topics", STRINGS, "Topics it subscribes to."),
+    column("group_protocol", STRING, "consumer | share | streams where the source says so; null in classic groups."),
+    column("software", STRING, "The client library with its version, as the request log has it."),
+    column(
+        "same_process_as", STRING, "The member id that its process had before; empty for a new one; null if unknown."
+    ),
     column("join_reason", STRING, "What it said when it joined."),
     column("leave_reason", STRING, "What it said when it left."),
     column("previous_end", STRING, "How the previous session of the same instance or client ended."),
@@ -439,6 +439,7 @@ FINDINGS: Final = table(
     column("from_ms", LONG, "The first of it."),
     column("to_ms", LONG, "The last of it."),
     column("members", STRINGS, "Member ids, instance ids or client ids it is about."),
+    column("groups", STRINGS, "The groups that it is about; group_id is null where these are several."),
     column("rebalances", STRINGS, "rebalance_id of the rebalances it explains."),
     column("evidence", EVIDENCE, "Other rows that prove it."),
     _CONFIDENCE,

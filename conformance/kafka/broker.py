@@ -18,6 +18,7 @@ from typing import Final, Self
 HERE: Final = Path(__file__).parent
 HOST: Final = "127.0.0.1"
 CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
+LOGGING: Final = HERE / "log4j2.properties"
 START_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 20.0
 JAVA: Final = ("java", "-Xmx512m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
@@ -55,8 +56,9 @@ async def _run(*command: str) -> None:
 class Cluster:
     """Brokers 1 to ``count``. Use it as an async context manager."""
 
-    def __init__(self, jars: str, count: int, settings: Mapping[str, str]) -> None:
+    def __init__(self, jars: str, count: int, settings: Mapping[str, str], logging: Path = LOGGING) -> None:
         self._jars = jars
+        self._logging = logging
         self._folder = Path(tempfile.mkdtemp(prefix="conformance-"))
         self._settings = settings
         self._processes: dict[int, asyncio.subprocess.Process] = {}
@@ -93,23 +95,24 @@ class Cluster:
         with self._file(number, "console").open("ab") as console:
             self._processes[number] = await asyncio.create_subprocess_exec(
                 *JAVA,
-                f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",
+                f"-Dlog4j2.configurationFile={self._logging}",
                 f"-Dgroup.log={self._file(number, 'group')}",
+                f"-Drequest.log={self._file(number, 'requests')}",
                 *("-cp", self._jars, "kafka.Kafka", str(self._file(number, "settings"))),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=console,
                 stderr=console,
                 cwd=self._folder,
             )
-        starts = self._console(number).count("Kafka Server started")
+        starts = self.server_log(number).count("Kafka Server started")
         try:
             async with asyncio.timeout(START_SECONDS):
-                while self._console(number).count("Kafka Server started") == starts:
+                while self.server_log(number).count("Kafka Server started") == starts:
                     if self._processes[number].returncode is not None:
-                        raise BrokerFailed(f"broker {number} ended: {self._console(number)[-2000:]}")
+                        raise BrokerFailed(f"broker {number} ended: {self.server_log(number)[-2000:]}")
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            raise BrokerFailed(f"broker {number} did not start: {self._console(number)[-2000:]}") from None
+            raise BrokerFailed(f"broker {number} did not start: {self.server_log(number)[-2000:]}") from None
 
     async def stop(self, number: int, how: signal.Signals = signal.SIGTERM) -> None:
         """Stop a broker, and kill it when it does not."""
@@ -130,8 +133,13 @@ class Cluster:
             self._file(number, "group").read_text() for number in self.ports if self._file(number, "group").exists()
         )
 
-    def _console(self, number: int) -> str:
+    def server_log(self, number: int) -> str:
+        """All that a broker has logged, but for its requests."""
         return self._file(number, "console").read_text(errors="replace")
+
+    def request_log(self, number: int) -> str:
+        """The requests that a broker has logged, where its logging does that."""
+        return self._file(number, "requests").read_text(errors="replace")
 
     def _file(self, number: int, name: str) -> Path:
         return self._folder / f"{number}.{name}"

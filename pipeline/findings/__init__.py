@@ -18,8 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings.history import READ_ONE_BY_ONE, ROWS, GroupHistory
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import READ_ONE_BY_ONE, ROWS, RunContext
 from rejoin.pipeline.findings.rules import judge
+from rejoin.pipeline.findings.rules.brokers import OF_BROKERS, one_for_each_event
 from rejoin.pipeline.tables.common import ends_of_runs
 
 READS: Final = ("rebalances", "member_sessions", "pauses", "balance", "ownership", "records")
@@ -31,7 +33,16 @@ def findings(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
 
     All rows of a group that the rules look at go to one task; of pauses, ownership and records only sums do.
     """
-    ends = ends_of_runs(events).select("run_id", F.col("ends_at_ms").alias("end_ms"))
+    rows = rows_of_groups(tables, events)
+    judged = rows.groupBy("run_id", "group_id").applyInArrow(_judge_group, schema=schemas.FINDINGS)
+    # Those of one event of a broker come to one place, all others stay in the places of their groups.
+    of_brokers = F.col("finding").isin(*OF_BROKERS)
+    key = F.when(of_brokers, F.lit(None)).otherwise(F.col("group_id"))
+    return judged.withColumn("key", key).groupBy("run_id", "key").applyInArrow(_join_groups, schema=schemas.FINDINGS)
+
+
+def rows_of_groups(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
+    """What the rules look at: one row for each row of a table that is about a group, with what is known of its run."""
     parts = [
         _part("rebalance", tables["rebalances"]),
         _part("session", tables["member_sessions"]),
@@ -44,8 +55,21 @@ def findings(tables: Mapping[str, DataFrame], events: DataFrame) -> DataFrame:
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionByName(part, allowMissingColumns=True)
-    rows = rows.join(F.broadcast(ends), "run_id", "left")
-    return rows.groupBy("run_id", "group_id").applyInArrow(_judge_group, schema=schemas.FINDINGS)
+    return rows.join(F.broadcast(_runs(events)), "run_id", "left")
+
+
+def _runs(events: DataFrame) -> DataFrame:
+    """What holds for all groups of a run: when it ends, how many brokers there are, and what the source reports."""
+    from_logs = F.col("source").isin(schemas.BROKER_LOG, schemas.REQUEST_LOG)
+    joins = (F.col("event") == "member_joined") & from_logs & (F.col("confidence") == schemas.EXACT)
+    of_brokers = F.col("event").isin("group_loaded", "partition_elected", "partition_loaded", "broker_started")
+    known = events.groupBy("run_id").agg(
+        F.max(F.coalesce(joins, F.lit(False))).alias("joins_reported"),
+        F.max(F.col("event") == schemas.REQUEST).alias("requests_read"),
+        F.count_distinct(F.when(of_brokers, F.col("node"))).cast("int").alias("brokers"),
+    )
+    ends = ends_of_runs(events).select("run_id", F.col("ends_at_ms").alias("end_ms"))
+    return ends.join(known, "run_id")
 
 
 def _part(kind: str, table: DataFrame) -> DataFrame:
@@ -94,15 +118,23 @@ def _events(events: DataFrame, sessions: DataFrame) -> DataFrame:
     names = [each.name for each in fields(ROWS["event"])]
     wanted = events.where(F.col("event").isin(*READ_ONE_BY_ONE))
     of_groups = wanted.where(F.col("group_id").isNotNull()).select("run_id", "group_id", *names)
-    # An event of a topic concerns every group that reads it.
-    readers = sessions.select("run_id", "group_id", F.explode("topics").alias("topic")).distinct()
-    of_topics = _of_topics(wanted, readers, names)
-    return of_groups.unionByName(of_topics)
+    return of_groups.unionByName(_of_topics(wanted, sessions, names)).unionByName(_of_brokers(wanted, sessions, names))
 
 
-def _of_topics(wanted: DataFrame, readers: DataFrame, names: list[str]) -> DataFrame:
+def _of_topics(wanted: DataFrame, sessions: DataFrame, names: list[str]) -> DataFrame:
+    """An event of a topic concerns every group that reads it, and may concern each whose topics are not known."""
+    readers = sessions.select("run_id", "group_id", F.explode_outer("topics").alias("read")).distinct()
+    known = readers.groupBy("run_id", "group_id").agg(F.collect_set("read").alias("read"))
     of_topics = wanted.where(F.col("group_id").isNull() & F.col("topic").isNotNull()).drop("group_id")
-    return of_topics.join(readers, ["run_id", "topic"], "inner").select("run_id", "group_id", *names)
+    concerns = (F.size("read") == 0) | F.array_contains("read", F.col("topic"))
+    return of_topics.join(known, "run_id", "inner").where(concerns).select("run_id", "group_id", *names)
+
+
+def _of_brokers(wanted: DataFrame, sessions: DataFrame, names: list[str]) -> DataFrame:
+    """The stop of a broker may concern every group."""
+    groups = sessions.select("run_id", "group_id").distinct()
+    of_brokers = wanted.where(F.col("group_id").isNull() & F.col("event").isin("broker_stopped", "broker_started"))
+    return of_brokers.drop("group_id").join(groups, "run_id", "inner").select("run_id", "group_id", *names)
 
 
 def _judge_group(table: pa.Table) -> pa.Table:
@@ -112,11 +144,17 @@ def _judge_group(table: pa.Table) -> pa.Table:
     for kind in ROWS:
         column = table.column(kind).combine_chunks()
         rows[kind] = column.drop_null().to_pylist()
-    keys = {name: table.column(name)[0].as_py() for name in ("run_id", "group_id", "end_ms")}
+    keys = {name: table.column(name)[0].as_py() for name in ("group_id", *(each.name for each in fields(RunContext)))}
     if keys["group_id"] is None:
         return schema.empty_table()
-    history = GroupHistory.of(keys["run_id"], keys["group_id"], keys["end_ms"] or 0, rows)
-    return pa.Table.from_pylist(list(rows_of(history)), schema=schema)
+    run = RunContext(**{each.name: keys[each.name] for each in fields(RunContext)})
+    return pa.Table.from_pylist(list(rows_of(GroupHistory.of(run, keys["group_id"], rows))), schema=schema)
+
+
+def _join_groups(table: pa.Table) -> pa.Table:
+    """Findings about one event of a broker as one, with all groups that it met."""
+    found = table.drop_columns(["key"]).to_pylist()
+    return pa.Table.from_pylist(one_for_each_event(found), schema=to_arrow_schema(schemas.FINDINGS))
 
 
 def rows_of(history: GroupHistory) -> Iterable[dict[str, Any]]:
@@ -125,4 +163,5 @@ def rows_of(history: GroupHistory) -> Iterable[dict[str, Any]]:
         row = finding.row()
         at_ms = row["from_ms"]
         day = None if at_ms is None else datetime.fromtimestamp(at_ms / 1_000, UTC).date()
-        yield {"run_id": history.run_id, "group_id": history.group_id, "day": day, **row}
+        about = {"run_id": history.run.run_id, "group_id": history.group_id, "groups": [history.group_id]}
+        yield {**about, "day": day, **row}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rejoin.pipeline.findings.history import Absence, GroupHistory, ObservedRebalance
+from rejoin.pipeline.findings.absences import Absence
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import ObservedRebalance
 from rejoin.pipeline.findings.words import count, period, seconds, span
 
 
@@ -39,3 +41,8 @@ def last(caused: Sequence[ObservedRebalance], absences: Sequence[Absence] = ()) 
 def value(ms: int) -> str:
     """A value for a setting: ``60000 (60 s)``."""
     return f"{ms} ({span(ms)})"
+
+
+def capital(text: str) -> str:
+    """The text as the beginning of a sentence; names of settings keep their case."""
+    return text if "." in text.split(" ", maxsplit=1)[0] else text[:1].upper() + text[1:]

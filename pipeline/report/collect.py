@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from rejoin.pipeline.findings import pauses_by_generation
-from rejoin.pipeline.findings.history import GroupHistory, short
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import RunContext, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 
@@ -114,7 +115,9 @@ def _fill_rebalances(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapp
     pauses = _by_group(_rows(chosen.of(pauses_by_generation(tables["pauses"]))))
     for key, group in made.items():
         rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
-        history = GroupHistory.of(*key, group.to_ms, {"rebalance": rows, "pauses": pauses.get(key, ())})
+        history = GroupHistory.of(
+            RunContext(key[0], group.to_ms), key[1], {"rebalance": rows, "pauses": pauses.get(key, ())}
+        )
         cost = history.stopped_ms if history.pauses else {}
         group.rebalances = [
             {

@@ -117,11 +117,7 @@ def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str) 
         if each.problem is None:
             parsed = parsed.unionByName(from_table(spark.read.parquet(each.path), fn.lit(each.path)))
     bronze = sort_out(parsed.persist())
-    bad = [
-        (each.path, None, each.problem, _kind_of(each), None)
-        for each in found
-        if each.kind != "log" and each.problem is not None
-    ]
+    bad = [(each.path, None, each.problem, _kind_of(each), None) for each in tables if each.problem is not None]
     if bad:
         bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
     logs = [each for each in found if each.kind == "log"]

@@ -1,6 +1,7 @@
 """Every session of a member in a group: how long, how it ended, what it cost.
 
-A member id is handed out once, so a session is all events about one id, from any coordinator. A static member that
+A member id is handed out once, so a session is all events about one id, from any coordinator; in the consumer protocol
+a member that was removed joins again with the same id (KIP-848), and that is another session. A static member that
 restarts has another id and so another session, which names the one it ``replaces``. If that could not be stored, the
 old one goes on (``static_member_restored``).
 """
@@ -50,7 +51,16 @@ def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
             name, fn.last(fn.when(fn.col("group_instance_id").isNotNull(), fn.col(name)), True).over(so_far)
         )
 
-    settings = ("client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms", "protocols", "topics")
+    settings = (
+        "client_id",
+        "client_host",
+        "session_timeout_ms",
+        "rebalance_timeout_ms",
+        "protocols",
+        "topics",
+        "software",
+        "group_protocol",
+    )
     kept = [name for name in known.columns if name not in {*settings, "generations"}]
     return conform(
         known.select(
@@ -96,6 +106,8 @@ def _sessions(events: DataFrame) -> DataFrame:
         "rebalance_timeout_ms",
         "protocols",
         "topics",
+        "software",
+        "kind",
         "confidence",
         fn.col("other_member_id").alias("other"),
     ]
@@ -114,14 +126,22 @@ def _sessions(events: DataFrame) -> DataFrame:
         fn.lit(None).cast("string").alias("client_reason"),
         *[fn.lit(None).cast("long").alias(name) for name in ("session_timeout_ms", "rebalance_timeout_ms")],
         *[fn.lit(None).cast("array<string>").alias(name) for name in ("protocols", "topics")],
+        *[fn.lit(None).cast("string").alias(name) for name in ("software", "kind")],
         "confidence",
         fn.col("member_id").alias("other"),
     )
+    joined = is_one_of("member_joined")
     joins = is_one_of("member_joined", "static_member_replaced")
     over = is_one_of("member_removed", "replaced")
+    so_far = Window.partitionBy(*_KEY).orderBy("at_ms", "seq").rowsBetween(Window.unboundedPreceding, -1)
+    removed = is_one_of("member_removed")
+    was_removed = fn.last(fn.when(joined | removed, removed), ignorenulls=True).over(so_far)
+    again = joined & fn.coalesce(was_removed, fn.lit(False))
     return (
         rows.unionByName(replaced)
-        .groupBy(*_KEY)
+        .select("*", again.cast("int").alias("again"))
+        .select("*", fn.sum("again").over(so_far.rowsBetween(Window.unboundedPreceding, 0)).alias("life"))
+        .groupBy(*_KEY, "life")
         .agg(
             fn.max("group_instance_id").alias("group_instance_id"),
             fn.max("client_id").alias("client_id"),
@@ -142,6 +162,9 @@ def _sessions(events: DataFrame) -> DataFrame:
             fn.max(fn.when(fn.col("topics").isNotNull(), fn.struct("at_ms", "seq", "topics")))["topics"].alias(
                 "topics"
             ),
+            fn.max("software").alias("software"),
+            fn.max(fn.when(joined, fn.col("kind"))).alias("group_protocol"),
+            fn.max(fn.when(joined, fn.col("other"))).alias("same_process_as"),
             fn.min("confidence").alias("sure"),
         )
         .select(

@@ -35,6 +35,15 @@ class ModernGroups(Membership):
             member_id=values["member"],
         )
 
+    def _on_loaded_modern(self, statement: Statement) -> None:
+        self._emit(
+            statement,
+            "group_loaded",
+            generation=self._generation,
+            member_count=int(statement.values["members"]),
+            offsets_partition=statement.partition,
+        )
+
     def _on_modern_left(self, statement: Statement) -> None:
         self._remove(statement, statement.values["member"], "left", EXACT, None)
         self._trigger = self._caused("leave", statement)
@@ -47,7 +56,8 @@ class ModernGroups(Membership):
         self._trigger = self._caused("session-expiry" if expired else UNKNOWN, statement)
 
     def _on_modern_subscribed(self, statement: Statement) -> None:
-        self._trigger = self._caused("rejoin-metadata", statement)
+        # A member that joins subscribes as well; its join is the cause.
+        self._trigger = self._trigger or self._caused("rejoin-metadata", statement)
 
     def _on_modern_metadata(self, statement: Statement) -> None:
         self._trigger = {"cause": UNKNOWN, "reason": statement.text} | (self._trigger or {})

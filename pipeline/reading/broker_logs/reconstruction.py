@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from rejoin.pipeline.reading.broker_logs.brokers import BrokerRuns, topic_events
 from rejoin.pipeline.reading.broker_logs.histories import LogHistory
 from rejoin.pipeline.reading.broker_logs.membership import EXACT, INFERRED, UUID, EventRow
-from rejoin.pipeline.reading.broker_logs.statements import Statement
+from rejoin.pipeline.reading.broker_logs.statements import PARTITION_CREATED, Statement
 
 AHEAD: Final = 5_000
 """Statements of a group that are looked through for the new id of a static member."""
@@ -19,12 +20,17 @@ def reconstruct(statements: Iterable[Statement]) -> Iterator[EventRow]:
     """The events of all groups and partitions, from statements in their order (``order_ms``); group after group."""
     groups: dict[str, list[Statement]] = {}
     others: list[Statement] = []
+    topics: dict[str, list[Statement]] = {}
     for statement in statements:
-        if statement.group is None:
+        if statement.kind == PARTITION_CREATED:
+            topics.setdefault(statement.values["topic"], []).append(statement)
+        elif statement.group is None:
             others.append(statement)
         else:
             groups.setdefault(statement.group, []).append(statement)
     yield from partition_events(others)
+    for created in topics.values():
+        yield from topic_events(created)
     for group_id, mine in groups.items():
         yield from reconstruct_group(group_id, mine)
 
@@ -38,15 +44,17 @@ def reconstruct_group(group_id: str, statements: Iterable[Statement]) -> Iterato
 
 
 def partition_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
-    """Events of offsets partitions: which broker became their coordinator, loaded them and gave them up.
+    """Events of brokers, and of offsets partitions: which broker became their coordinator, loaded and gave them up.
 
     Before 2.8 no line reports an election or a resignation; loading and unloading begin at that time.
     """
     elected: dict[tuple[str, int], int] = {}
     resigned: dict[tuple[str, int], int] = {}
+    brokers = BrokerRuns()
     for statement in statements:
         if statement.kind in _OF_NO_KNOWN_GROUP:
             yield _of_no_known_group(statement)
+        yield from brokers.events(statement)
         if statement.partition is None or statement.kind not in _PARTITION_EVENTS:
             continue
         key = (statement.node, statement.partition)

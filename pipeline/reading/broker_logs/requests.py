@@ -19,6 +19,12 @@ from rejoin.pipeline.reading.broker_logs.membership import (
     STABLE,
     EventRow,
 )
+from rejoin.pipeline.reading.broker_logs.processes import (
+    complete_modern,
+    former_ids,
+    last_answers,
+    poll_timeouts,
+)
 from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
 from rejoin.pipeline.reading.broker_logs.rounds import (
     BROKER_LOG,
@@ -44,15 +50,18 @@ EventsByName = dict[tuple[str, int | None], list[EventRow]]
 def complete(events: list[EventRow], asked: list[SourcedExchange]) -> list[EventRow]:
     """A coordinator's events of one group, completed from its requests; from requests alone if it has none."""
     rounds = rounds_of(asked)
+    former = former_ids(asked)
+    seen = [*poll_timeouts(asked), *last_answers(events, asked)]
+    complete_modern(events, asked)
     if not any(event["event"] == "rebalance_started" for event in events):
-        return [*events, *events_of_requests(rounds, asked)]
+        return [*events, *seen, *events_of_requests(rounds, asked, former)]
     owners: PartitionOwners = {}
     before: Round | None = None
-    completed: list[EventRow] = list(events)
+    completed: list[EventRow] = [*events, *seen]
     by_name = _by_name(events)
     joined = {each["member_id"]: each for each in events if each["event"] == "member_joined"}
     replaced = [each for each in events if each["event"] == "static_member_replaced"]
-    handed_out = _handed_out(asked)
+    ids = _MemberIds(_handed_out(asked), former)
     for each in rounds:
         moves = count_moves(owners, each)
         ended = _nearest(by_name, "join_phase_ended", each)
@@ -63,7 +72,7 @@ def complete(events: list[EventRow], asked: list[SourcedExchange]) -> list[Event
         if stable is not None:
             _fill(stable, each, before, moves)
         started = _started(by_name, each, ended)
-        for event in _joins(each, before, joined, handed_out):
+        for event in _joins(each, before, joined, ids):
             _put_in_place(event, started)
             if started is not None:
                 # It belongs to that coordinator's events.
@@ -72,6 +81,13 @@ def complete(events: list[EventRow], asked: list[SourcedExchange]) -> list[Event
         completed += _static_restarts(each, replaced)
         before = each
     return completed
+
+
+class _MemberIds(NamedTuple):
+    """What is known of member ids: those that were given to new members, and the ids of the same process before."""
+
+    handed_out: set[str]
+    former: dict[str, str]
 
 
 def _by_name(events: list[EventRow]) -> EventsByName:
@@ -172,9 +188,7 @@ def _static_restarts(round_: Round, events: list[EventRow]) -> Iterator[EventRow
         }
 
 
-def _joins(
-    round_: Round, before: Round | None, logged: dict[str, EventRow], handed_out: set[str]
-) -> Iterator[EventRow]:
+def _joins(round_: Round, before: Round | None, logged: dict[str, EventRow], ids: _MemberIds) -> Iterator[EventRow]:
     """The joins and rejoins of this generation; members that a coordinator logged are completed instead."""
     known = set(before.members_since) if before is not None else set()
     for member_id, (member, asked) in round_.joins.items():
@@ -190,6 +204,8 @@ def _joins(
             "protocols": [str(each.get("name")) for each in request.get("protocols") or ()],
             "topics": list_or_none(member.topics),
             "client_reason": request.get("reason") or None,
+            "software": asked.exchange.software,
+            "other_member_id": ids.former.get(member_id) if member_id not in known else None,
         }
         columns = {name: value for name, value in columns.items() if value is not None}
         event = logged.get(member_id)
@@ -198,7 +214,7 @@ def _joins(
                 event.setdefault(name, value)
             continue
         is_new = member_id not in known and (
-            not request.get("memberId") or member_id in handed_out or before is not None or round_.generation == 1
+            not request.get("memberId") or member_id in ids.handed_out or before is not None or round_.generation == 1
         )
         name = "member_joined" if is_new else "member_rejoined"
         yield event_row(asked, name, EXACT, asked.exchange.arrived_at_ms) | columns
@@ -207,12 +223,12 @@ def _joins(
 # --- from requests alone
 
 
-def events_of_requests(rounds: list[Round], asked: list[SourcedExchange]) -> Iterator[EventRow]:
+def events_of_requests(rounds: list[Round], asked: list[SourcedExchange], former: dict[str, str]) -> Iterator[EventRow]:
     """The events of a group that is in no coordinator's log."""
     owners: PartitionOwners = {}
     before: Round | None = None
     beginnings = _Beginnings(asked)
-    handed_out = _handed_out(asked)
+    ids = _MemberIds(_handed_out(asked), former)
     for each in rounds:
         assert each.ended is not None, "a round has begun with an answer"
         ended = each.ended.exchange.answered_at_ms
@@ -226,7 +242,7 @@ def events_of_requests(rounds: list[Round], asked: list[SourcedExchange]) -> Ite
         began |= first.cause
         if state is not None:
             began |= {"previous_state": state, "initial": state == EMPTY}
-        for event in _joins(each, before, {}, handed_out):
+        for event in _joins(each, before, {}, ids):
             _put_in_place(event, began)
             yield event
         for event in _removals(each, before, beginnings, began.get("cause_member_id")):

@@ -15,7 +15,13 @@ from datetime import UTC, tzinfo
 from typing import Any, BinaryIO, Final
 
 from rejoin.pipeline.reading.broker_logs.lines import UNREAD, BrokenLine, LineCounts, Lines, Record
-from rejoin.pipeline.reading.broker_logs.messages import Message, of_a_coordinator, read_message, split_prefix
+from rejoin.pipeline.reading.broker_logs.messages import (
+    Message,
+    of_a_coordinator,
+    read_broker_message,
+    read_message,
+    split_prefix,
+)
 from rejoin.pipeline.reading.broker_logs.reasons import instance, read_reason, several
 from rejoin.pipeline.reading.request_log import LoggedExchange, is_request, read_exchange
 
@@ -28,8 +34,19 @@ SHUFFLED_MS: Final = 1_000
 FAR_MS: Final = 3_600_000
 """A single time this far ahead of all that follow is wrong."""
 
-MARKS: Final = (b"oordinator", b"GroupMetadata", b"Completed request:")
+MARKS: Final = (
+    b"oordinator",
+    b"GroupMetadata",
+    b"Completed request:",
+    b"Server id=",
+    b"Creating new partition",
+    b"it was missing. Creating",
+    b"Created log for partition",
+)
 """One of these is in every line that is looked for: in its prefix, its logger, or its beginning."""
+
+PARTITION_CREATED: Final = "partition_created"
+"""The kind of statement that is about a topic, and neither about a group nor about a broker."""
 
 KNOWN_MEMBERS: Final = 200_000
 
@@ -78,6 +95,7 @@ class LogFile:
         self._lines = Lines(zone, MARKS)
         self._default_node = node
         self._nodes: dict[str, str] = {}
+        self._latest_ms: dict[str, int] = {}
         self._groups_of_members: dict[str, str] = {}
         self._last_static: dict[tuple[str, int | None], Statement] = {}
 
@@ -141,7 +159,7 @@ class LogFile:
                 else:
                     yield found
             elif not of_a_coordinator(record.logger, record.message):
-                self.counts.other += 1
+                yield from self._read_broker(record)
             else:
                 yield from self._read(record)
 
@@ -150,6 +168,7 @@ class LogFile:
         if prefix.node is not None:
             self._nodes[record.origin] = prefix.node
         node = prefix.node or self._nodes.get(record.origin, self._default_node)
+        self._latest_ms[node] = record.at_ms
         message = read_message(prefix.rest)
         if message is None and record.more:
             # A client's reason may hold a line end.
@@ -189,6 +208,31 @@ class LogFile:
             if statement.group is not None:
                 self._remember(statement)
             yield statement
+
+    def _read_broker(self, record: Record) -> Iterator[Statement]:
+        """A line of the broker itself, if it is one of those that matter to groups."""
+        message = read_broker_message(record.message)
+        if message is None:
+            self.counts.other += 1
+            return
+        node = message.values.pop("node", None) or self._nodes.get(record.origin, self._default_node)
+        self._nodes[record.origin] = node
+        values: dict[str, Any] = dict(message.values)
+        if message.kind == "broker_starting" and node in self._latest_ms:
+            values["silent_since_ms"] = self._latest_ms[node]
+        self._latest_ms[node] = record.at_ms
+        self.counts.statements += 1
+        yield Statement(
+            message.kind,
+            None,
+            record.at_ms,
+            record.at_ms,
+            node,
+            self.file,
+            record.line,
+            record.message,
+            values=values,
+        )
 
     def _about_the_static_member(self, statement: Statement, partition: int | None) -> Statement:
         """The line has neither group nor member: it is about the static member that came back just before."""

@@ -21,15 +21,16 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from rejoin.pipeline.reading.broker_logs.brokers import topic_events
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.membership import EventRow
 from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events, reconstruct_group
 from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.rounds import SourcedExchange, request_event
-from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
+from rejoin.pipeline.reading.broker_logs.statements import PARTITION_CREATED, LogFile, Statement
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.request_log import LoggedExchange
-from rejoin.pipeline.reading.text_lines import UNREADABLE, opened
+from rejoin.pipeline.reading.text_lines import opened
 from rejoin.pipeline.schemas import BROKER_LOG, EVENTS, QUARANTINE, VERSION
 
 ROWS_AT_ONCE: Final = 5_000
@@ -47,7 +48,7 @@ PARSED: Final = StructType(
     ]
 )
 """What a file holds: ``what`` is statement, request, broken or file; ``about`` is what its history is of: g: and a
-group, or p: and a node, for offsets partitions; ``body`` is JSON."""
+group, t: and a topic, or p: and a node, for offsets partitions; ``body`` is JSON."""
 
 READ: Final = StructType(
     [
@@ -171,7 +172,7 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
             with opened(path) as file:
                 for found in log.statements(file):
                     yield _row(log, found)
-        except UNREADABLE as trouble:
+        except (OSError, EOFError) as trouble:
             unreadable = 1
             yield _broken(path, BrokenLine(log.read.lines, f"cannot be read to its end: {trouble}", ""))
     counts = {
@@ -201,27 +202,23 @@ def node_of(path: str) -> str:
 def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[str, Any]:
     if isinstance(found, BrokenLine):
         return _broken(log.file, found)
-    try:
-        body = _json(asdict(found))
-    except (TypeError, RecursionError) as problem:
-        log.counts.broken += 1
-        if isinstance(found, LoggedExchange):
-            log.counts.requests -= 1
-        else:
-            log.counts.statements -= 1
-        return _broken(log.file, BrokenLine(found.line, f"cannot be kept: {problem}", ""))
     if isinstance(found, LoggedExchange):
         about = f"g:{found.group_id}" if found.group_id is not None else f"p:{log.node}"
         row = {"what": "request", "about": about, "order_ms": found.answered_at_ms, "node": log.node}
     else:
-        about = f"g:{found.group}" if found.group is not None else f"p:{found.node}"
+        about = _about(found)
         row = {"what": "statement", "about": about, "order_ms": found.order_ms, "node": found.node}
-    return row | {"file": log.file, "line": found.line, "body": body}
+    return row | {"file": log.file, "line": found.line, "body": _json(asdict(found))}
+
+
+def _about(statement: Statement) -> str:
+    if statement.kind == PARTITION_CREATED:
+        return f"t:{statement.values['topic']}"
+    return f"g:{statement.group}" if statement.group is not None else f"p:{statement.node}"
 
 
 def _broken(path: str, found: BrokenLine) -> dict[str, Any]:
-    # Text of a JSON layout may hold half a character.
-    body = _json({"reason": found.reason, "text": found.text.encode(errors="replace").decode()})
+    body = _json({"reason": found.reason, "text": found.text})
     return {"what": "broken", "file": path, "line": found.line, "body": body}
 
 
@@ -247,6 +244,9 @@ def _events(rows: pa.Table) -> Iterator[EventRow]:
     about = rows["about"][0].as_py()
     asked: list[SourcedExchange] = []
     statements = _statements(rows, asked)
+    if about.startswith("t:"):
+        yield from topic_events(statements)
+        return
     if about.startswith("p:"):
         yield from partition_events(statements)
         yield from map(request_event, asked)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import RunContext
 from rejoin.pipeline.findings.rules import judge
 from rejoin.pipeline.findings.words import at_least, count, names, period, seconds, span, spans
 
@@ -51,7 +52,7 @@ def session(member: str, joined: int | None, ended: int | None, end: str, client
 
 
 def found(**rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    history = GroupHistory.of("run", "orders", MARCH_3 + 60 * MINUTE, rows)
+    history = GroupHistory.of(RunContext("run", MARCH_3 + 60 * MINUTE), "orders", rows)
     return {finding.finding: finding.row() for finding in judge(history)}
 
 
@@ -276,20 +277,23 @@ def test_a_join_phase_of_a_heartbeat_is_as_it_should_be() -> None:
     assert "join-held-up" not in found(rebalance=[row])
 
 
-def test_the_first_fencing_of_an_instance_may_be_a_deploy_and_the_second_is_a_duplicate() -> None:
-    def fenced(at_ms: int) -> dict[str, Any]:
+def test_a_fenced_process_has_died_and_only_several_instances_at_once_look_like_a_deploy() -> None:
+    def fenced(at_ms: int, instance: str = "i") -> dict[str, Any]:
         return {
             "source": "coordinator",
             "node": "n",
             "seq": at_ms,
             "at_ms": at_ms,
             "event": "member_fenced",
-            "group_instance_id": "i",
+            "group_instance_id": instance,
         }
 
     once = found(event=[fenced(MARCH_3)])["duplicate-instance-id"]
     twice = found(event=[fenced(MARCH_3), fenced(MARCH_3 + MINUTE)])["duplicate-instance-id"]
-    assert (once["severity"], twice["severity"]) == ("low", "high")
+    assert (once["severity"], twice["severity"]) == ("high", "high")
+    assert "now has a fatal error" in once["title"]
+    deploy = found(event=[fenced(MARCH_3), fenced(MARCH_3 + MINUTE, "j")])["duplicate-instance-id"]
+    assert deploy["severity"] == "medium"
     assert [each["seq"] for each in twice["evidence"]] == [MARCH_3, MARCH_3 + MINUTE]
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from rejoin.pipeline.findings.causes import Causes
+from rejoin.pipeline.findings.clients import cooperative_assignor, how_to_become_cooperative
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
-from rejoin.pipeline.findings.history import COOPERATIVE, EAGER, Balance, GroupHistory, all_exact
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import COOPERATIVE, EAGER, Balance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, when
 from rejoin.pipeline.findings.words import count, names, period, seconds, span
 
@@ -19,10 +22,11 @@ MUCH: Final = 1.25
 """The member with the most has this much more than the mean: then the assignor is to blame."""
 
 
-def eager_assignor(history: GroupHistory) -> Iterator[Finding]:
+def eager_assignor(causes: Causes) -> Iterator[Finding]:
     """With an eager assignor every consumer gives up all it has before each rebalance, also what it gets back at once;
     cooperative-sticky stops only the partitions that move (KIP-429)."""
-    rebalances = [each for each in history.later if each.protocol in EAGER and each.owned_before]
+    history = causes.history
+    rebalances = [each for each in history.later if history.is_eager(each) and each.owned_before]
     cost = history.cost_s(rebalances)
     if not rebalances or cost < WORTH_IT_S:
         return
@@ -33,34 +37,23 @@ def eager_assignor(history: GroupHistory) -> Iterator[Finding]:
     stayed = max(0, owned - changed)
     stops = sum(each.pauses for each in history.pauses if each.kind == "stop-the-world")
     over = f" in {count(stops, 'pause')}" if stops else ""
-    kept = (
-        f" {stayed:,} of {owned:,} times a partition went back to the consumer that had given it up." if stayed else ""
-    )
-    both = all(COOPERATIVE in (session.protocols or ()) for session in history.sessions) and bool(history.sessions)
     exact = all_exact(rebalances) and history.costs_are_known
-    moved_anyway = "" if "sticky" in protocols or not changed else " It also moves fewer partitions."
-    how = (
-        "All members list cooperative-sticky already: one rolling restart without "
-        f"{names(protocols)} in partition.assignment.strategy is enough."
-        if both
-        else "That takes two rolling restarts: first add CooperativeStickyAssignor behind the present one, then take "
-        "the "
-        "old one away. Custom listeners must be ready for onPartitionsLost and for a revocation of some partitions "
-        "only."
-    )
     yield Finding(
         "eager-assignor",
         f"{probably(exact)}{names(protocols)} stopped every consumer in {count(len(rebalances), 'rebalance')}",
         f"{share(history, rebalances)} {when(rebalances)} used {names(protocols)}, which is eager: every member gave "
         "up all its partitions first, and consumers stood still for "
-        f"{'' if exact else 'up to '}{seconds(cost * 1_000)} s, added up{over}.{kept}",
+        f"{'' if exact else 'up to '}{seconds(cost * 1_000)} s, added up{over}."
+        + (
+            f" {stayed:,} of {owned:,} times a partition went back to the consumer that had given it up."
+            if stayed
+            else ""
+        ),
         cost,
         first(rebalances),
         last(rebalances),
         setting="partition.assignment.strategy",
-        advice="Use org.apache.kafka.clients.consumer.CooperativeStickyAssignor: consumers go on "
-        "with the partitions that they keep."
-        f"{moved_anyway} {how}",
+        advice=_cooperative(history, moves_fewer="sticky" not in protocols and changed > 0),
         numbers={
             "rebalances": len(rebalances),
             "rebalances_in_all": len(history.rebalances),
@@ -74,9 +67,19 @@ def eager_assignor(history: GroupHistory) -> Iterator[Finding]:
     )
 
 
-def unbalanced_assignor(history: GroupHistory) -> Iterator[Finding]:
+def _cooperative(history: GroupHistory, *, moves_fewer: bool) -> str:
+    """How the group's clients become cooperative."""
+    listed = all(COOPERATIVE in (session.protocols or ()) for session in history.sessions) and bool(history.sessions)
+    assignor = cooperative_assignor(history)
+    moved = " It also moves fewer partitions." if moves_fewer else ""
+    use = f"Use {assignor}: consumers go on with the partitions that they keep.{moved} " if assignor else ""
+    return use + how_to_become_cooperative(history, listed)
+
+
+def unbalanced_assignor(causes: Causes) -> Iterator[Finding]:
     """Some members have much more than others although all subscribe to the same: range shares out each topic apart, so
     the first members get one more of every topic."""
+    history = causes.history
     subscriptions = {tuple(sorted(session.topics)) for session in history.sessions if session.topics is not None}
     if len(subscriptions) > 1:
         return
@@ -87,57 +90,55 @@ def unbalanced_assignor(history: GroupHistory) -> Iterator[Finding]:
             if each.most - each.least > 1 and each.most >= MUCH * mean:
                 uneven[each.protocol or "the assignor"].append(each)
     for protocol in sorted(uneven):
-        rows = uneven[protocol]
-        lasted = {id(each): _lasted(history, each) for each in rows}
-        worst = max(rows, key=lambda each: (lasted[id(each)] * ((each.most or 0) - (each.least or 0)), -each.at_ms))
-        total = sum(lasted.values())
-        if total < SOME_OF_THE_TIME * sum(_lasted(history, each) for each in history.balances):
-            continue
-        mean = (worst.partitions or 0) / (worst.members or 1)
-        ratio = (worst.most or 0) / mean
-        topics = next(iter(subscriptions), ())
-        yield Finding(
-            "unbalanced-assignor",
-            f"{protocol} gave one member {worst.most} partitions and another {worst.least}",
-            f"For {span(total)} {protocol} shared the partitions out unevenly: in generation {worst.generation} one of "
-            f"{worst.members} members ({history.who(worst.most_member_id)}) had {worst.most} of {worst.partitions} "
-            "partitions, "
-            f"another {worst.least}; {mean:.1f} would have been even. The one with the most has {ratio:.1f} times its "
-            "share "
-            "of the work, and the lag."
-            + (
-                f" {protocol} shares out each of the {len(topics)} topics apart."
-                if protocol == "range" and topics[1:]
-                else ""
-            ),
-            0.0,
-            rows[0].at_ms,
-            max((each.until_ms or history.end_ms) for each in rows),
-            setting="partition.assignment.strategy",
-            advice="Use org.apache.kafka.clients.consumer.CooperativeStickyAssignor (or StickyAssignor, "
-            "RoundRobinAssignor): they "
-            "share out all partitions of all topics together, so members differ by one at the most. Keep "
-            "RangeAssignor only "
-            "where one member must have the same partition of several topics (co-partitioning)."
-            if protocol in EAGER
-            else "Look at what the assignor weighs: with equal subscriptions Kafka's sticky ones differ by one at the "
-            "most.",
-            numbers={
-                "generations": len(rows),
-                "unbalanced_ms": total,
-                "most": worst.most or 0,
-                "least": worst.least or 0,
-                "mean": mean,
-                "ratio": ratio,
-            },
-            members=[history.who(worst.most_member_id)],
-            exact=True,
-            severity=HIGH if ratio >= 3 else MEDIUM,
-        )
+        total = sum(_lasted(history, each) for each in uneven[protocol])
+        if total >= SOME_OF_THE_TIME * sum(_lasted(history, each) for each in history.balances):
+            yield _unbalanced(history, protocol, uneven[protocol], total, next(iter(subscriptions), ()))
 
 
-def idle_members(history: GroupHistory) -> Iterator[Finding]:
+def _unbalanced(
+    history: GroupHistory, protocol: str, rows: Sequence[Balance], total: int, topics: Sequence[str]
+) -> Finding:
+    worst = max(rows, key=lambda each: (_lasted(history, each) * ((each.most or 0) - (each.least or 0)), -each.at_ms))
+    mean = (worst.partitions or 0) / (worst.members or 1)
+    ratio = (worst.most or 0) / mean
+    apart = f" {protocol} shares out each of the {len(topics)} topics apart." if protocol == "range" else ""
+    return Finding(
+        "unbalanced-assignor",
+        f"{protocol} gave one member {worst.most} partitions and another {worst.least}",
+        f"For {span(total)} {protocol} shared the partitions out unevenly: in generation {worst.generation} one of "
+        f"{worst.members} members ({history.who(worst.most_member_id)}) had {worst.most} of {worst.partitions} "
+        f"partitions, another {worst.least}; {mean:.1f} would have been even. The one with the most has {ratio:.1f} "
+        f"times its share of the work, and the lag.{apart if topics[1:] else ''}",
+        0.0,
+        rows[0].at_ms,
+        max((each.until_ms or history.end_ms) for each in rows),
+        setting="partition.assignment.strategy",
+        advice=f"Use {cooperative_assignor(history) or 'roundrobin'} ({_EVEN}): they share out all partitions of all "
+        "topics together, so members differ by one at the most. Keep range only where one member must have the same "
+        "partition of several topics (co-partitioning)."
+        if protocol in EAGER
+        else "Look at what the assignor weighs: with equal subscriptions Kafka's sticky ones differ by one at the "
+        "most.",
+        numbers={
+            "generations": len(rows),
+            "unbalanced_ms": total,
+            "most": worst.most or 0,
+            "least": worst.least or 0,
+            "mean": mean,
+            "ratio": ratio,
+        },
+        members=[history.who(worst.most_member_id)],
+        exact=True,
+        severity=HIGH if ratio >= 3 else MEDIUM,
+    )
+
+
+_EVEN: Final = "or sticky or roundrobin, where the client has them"
+
+
+def idle_members(causes: Causes) -> Iterator[Finding]:
     """There are more consumers than partitions: the rest owns nothing, and only makes rebalances."""
+    history = causes.history
     rows = [
         each
         for each in history.balances
@@ -157,8 +158,7 @@ def idle_members(history: GroupHistory) -> Iterator[Finding]:
         f"For {span(total)} the group had more members than partitions "
         f"({period(rows[0].at_ms, rows[-1].until_ms or history.end_ms)})"
         f": {worst[0]} members for {count(worst[1], 'partition')}. A partition has one owner, so the others idle and "
-        "still "
-        "take part in every rebalance.",
+        "still take part in every rebalance.",
         0.0,
         rows[0].at_ms,
         rows[-1].until_ms or history.end_ms,

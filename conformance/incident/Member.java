@@ -1,0 +1,58 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.time.Duration;
+import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+
+/** A consumer that polls; lines on standard input make its handler slow ("sleep 20") or change its topics. */
+public final class Member {
+    private static volatile boolean stopping = false;
+
+    public static void main(String[] settings) throws Exception {
+        Properties properties = new Properties();
+        List<String> topics = List.of(settings[0].split(","));
+        for (int at = 1; at < settings.length; at++) {
+            String[] pair = settings[at].split("=", 2);
+            properties.put(pair[0], pair[1]);
+        }
+        String bytes = "org.apache.kafka.common.serialization.ByteArrayDeserializer";
+        properties.put("key.deserializer", bytes);
+        properties.put("value.deserializer", bytes);
+        ConcurrentLinkedQueue<String[]> asked = new ConcurrentLinkedQueue<>();
+        Thread reader = new Thread(() -> {
+            try (BufferedReader lines = new BufferedReader(new InputStreamReader(System.in))) {
+                for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                    asked.add(line.split(" "));
+                }
+            } catch (java.io.IOException problem) {
+                stopping = true;
+            }
+        });
+        reader.setDaemon(true);
+        reader.start();
+        Thread main = Thread.currentThread();
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            stopping = true;
+            try {
+                main.join(8000);
+            } catch (InterruptedException ignored) {
+                // The process ends anyway.
+            }
+        }));
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties)) {
+            consumer.subscribe(topics);
+            while (!stopping) {
+                consumer.poll(Duration.ofMillis(200));
+                for (String[] words = asked.poll(); words != null; words = asked.poll()) {
+                    if (words[0].equals("sleep")) {
+                        Thread.sleep(Long.parseLong(words[1]) * 1000);
+                    } else {
+                        consumer.subscribe(List.of(words[1].split(",")));
+                    }
+                }
+            }
+        }
+    }
+}

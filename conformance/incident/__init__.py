@@ -1,0 +1,1 @@
+"""Real consumers of four libraries on a real broker, and half an hour's trouble within ten minutes."""

@@ -1,0 +1,149 @@
+"""Clients that went and came back: which session of a member continues which."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from rejoin.pipeline.findings.observed import ANOTHER_PROCESS, MemberSession
+from rejoin.pipeline.schemas import EXACT
+
+PAIRED_WITHIN_MS: Final = 10 * 60_000
+"""The longest absence that counts as a restart."""
+SILENT_ENDS: Final = ("session-expiry", "did-not-rejoin", "sync-expiry")
+"""Ends of sessions that the coordinator brought about: the member itself said nothing."""
+
+ClientKey = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A client left and came back: its two sessions, and the time between (below 0: it came back before it left)."""
+
+    who: str
+    client: str
+    """The same for all absences of one client; its first member id where only the order of joins shows the client."""
+    before: MemberSession
+    after: MemberSession
+    away_ms: int
+    exact: bool
+    """Whether both are known to be the same client."""
+
+    @property
+    def gone_at_ms(self) -> int:
+        """When the coordinator removed it."""
+        return self.before.ended_at_ms or 0
+
+    @property
+    def back_at_ms(self) -> int:
+        return self.after.joined_at_ms or 0
+
+    @property
+    def went_at_ms(self) -> int:
+        """When it was last heard of: a member that is removed for silence has been silent for a session."""
+        return min(self.gone_at_ms - silent_ms(self.before), self.back_at_ms)
+
+    @property
+    def is_silent(self) -> bool:
+        return self.before.end in SILENT_ENDS
+
+    @property
+    def same_process(self) -> bool | None:
+        """Whether the process went on meanwhile; None where the source does not show it."""
+        former = self.after.same_process_as
+        if self.before.member_id in (former, self.after.member_id):
+            return True
+        is_new = former == ANOTHER_PROCESS or self.after.group_protocol is not None
+        # A member that comes back before the old one is missed cannot be the old one.
+        return False if is_new or (self.is_silent and self.away_ms < 0) else None
+
+
+def silent_ms(session: MemberSession) -> int:
+    """For how long a member sent nothing before it was removed, as far as that is known."""
+    return (session.session_timeout_ms or 0) if session.end == "session-expiry" else 0
+
+
+def sharing_clients(sessions: Iterable[MemberSession], end_ms: int) -> set[ClientKey]:
+    """Clients of one host that share a client.id: two of them were there at one time."""
+    by_client: dict[ClientKey, list[MemberSession]] = defaultdict(list)
+    for session in sessions:
+        by_client[session.client_id, session.client_host].append(session)
+    shared = set()
+    for key, same in by_client.items():
+        for one, next_one in pairwise(same):
+            went_silently = one.end in (*SILENT_ENDS, "replaced")
+            if (one.ended_at_ms or end_ms) > (next_one.joined_at_ms or 0) and not went_silently:
+                shared.add(key)
+    return shared
+
+
+def absences_of(
+    sessions: Sequence[MemberSession], shared: set[ClientKey], name_of: Callable[[MemberSession], str]
+) -> list[Absence]:
+    """Clients that left and came back, by the time of coming back.
+
+    Static members are known by their instance id, members of the consumer protocol by their member id, others by client
+    id and host. Where several have the same ones, or where every start has a new host, a client that joins is paired
+    with the one that went longest ago.
+    """
+    pairs: list[tuple[MemberSession, MemberSession, bool]] = []
+    seen: set[int] = set()
+    for same in _chains(sessions, shared):
+        for before, after in pairwise(same):
+            if before.ended_at_ms is None or after.joined_at_ms is None or before.end == "replaced":
+                continue
+            seen |= {id(before), id(after)}
+            if after.joined_at_ms - before.ended_at_ms <= PAIRED_WITHIN_MS:
+                pairs.append((before, after, before.confidence in (None, EXACT)))
+    rest = [each for each in sessions if id(each) not in seen and not each.group_instance_id]
+    pairs += [(before, after, False) for before, after in _by_order(rest)]
+    first: dict[int, str] = {}
+    found = []
+    for before, after, exact in sorted(pairs, key=lambda pair: (pair[1].joined_at_ms or 0, pair[1].member_id)):
+        first[id(after)] = first.get(id(before), before.member_id)
+        who = name_of(after)
+        away = (after.joined_at_ms or 0) - (before.ended_at_ms or 0)
+        found.append(Absence(who, who if exact else first[id(after)], before, after, away, exact))
+    return sorted(found, key=lambda each: (each.back_at_ms, each.who))
+
+
+def _chains(sessions: Iterable[MemberSession], shared: set[ClientKey]) -> list[list[MemberSession]]:
+    """Sessions of one client each."""
+    chains: dict[tuple[str, ...], list[MemberSession]] = defaultdict(list)
+    for session in sessions:
+        if session.group_instance_id:
+            chains["instance", session.group_instance_id].append(session)
+        elif session.client_id and (session.client_id, session.client_host) not in shared:
+            chains["client", session.client_id, session.client_host or ""].append(session)
+        else:
+            chains["member", session.member_id].append(session)
+    return list(chains.values())
+
+
+def _by_order(sessions: list[MemberSession]) -> list[tuple[MemberSession, MemberSession]]:
+    """Pairs of sessions that can be of one client: the same process if that is known, else whoever went first."""
+    gone = sorted(
+        (session for session in sessions if session.ended_at_ms is not None and session.end != "replaced"),
+        key=lambda session: ((session.ended_at_ms or 0) - silent_ms(session), session.member_id),
+    )
+    found = []
+    for after in sessions:
+        joined = after.joined_at_ms
+        if joined is None:
+            continue
+        there = [each for each in gone if _fits(each, after, joined)]
+        before = next((each for each in there if each.member_id == after.same_process_as), None) or next(
+            (each for each in there if after.same_process_as in (None, ANOTHER_PROCESS)), None
+        )
+        if before is not None:
+            gone.remove(before)
+            found.append((before, after))
+    return found
+
+
+def _fits(before: MemberSession, after: MemberSession, joined: int) -> bool:
+    went = (before.ended_at_ms or 0) - silent_ms(before)
+    return before is not after and joined - PAIRED_WITHIN_MS < (before.ended_at_ms or 0) and went <= joined

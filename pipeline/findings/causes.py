@@ -1,0 +1,380 @@
+"""Separates the causes of a group's rebalances before any of them is counted.
+
+Each absence of a client, and each rebalance, belongs to one cause at the most. What is known for certain is taken out
+first: polls that came late, brokers that were away; then the client that came back by far most often, and the next such
+one; then restarts one after the other, cut into waves where the gaps say so; then members that were silent for longer
+than their session; then what came or went for good.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from rejoin.pipeline.findings.absences import PAIRED_WITHIN_MS, SILENT_ENDS, Absence
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import MemberSession, ObservedEvent, ObservedRebalance
+from rejoin.pipeline.findings.outages import Outage, outages_of
+
+WAVE_MS: Final = 30 * 60_000
+"""Restarts that are further apart than this have nothing to do with each other."""
+WIDER: Final = 3
+"""A gap that is so many times as long as most gaps of a wave ends it."""
+LEAST_CUT_MS: Final = 30_000
+"""No wave is cut at a gap shorter than this."""
+FLAPS: Final = 3
+"""Absences of one client within :data:`WAVE_MS` of each other that make it a flapping one."""
+BY_FAR: Final = 2
+"""A flapping client came back so many times as often as most others."""
+SOON_MS: Final = 60_000
+"""A member that was removed for silence and is back within this (or one more session) was not gone for good."""
+AFTER_OUTAGE_MS: Final = 60_000
+"""A rebalance that begins so soon after the coordinator was back has to do with it."""
+BEGINS_MS: Final = 60_000
+"""A rebalance and the leave or join that it began with are no further apart than this."""
+STARTING_MS: Final = 15_000
+"""Members that join within this of the one before belong to the start of a group that has just begun."""
+
+LATE_POLL: Final = "late-poll"
+OUTAGE: Final = "outage"
+FLAPPING: Final = "flapping"
+DEPLOY: Final = "deploy"
+MISSED_SESSION: Final = "missed-session"
+KILLED: Final = "killed"
+CHANGED: Final = "changed"
+RESTARTED: Final = "restarted"
+
+
+class RebalanceCause(NamedTuple):
+    """What a rebalance came from: the kind of cause, and who or which one it was."""
+
+    kind: str
+    name: str
+
+
+@dataclass
+class Causes:
+    """The causes of one group, apart from each other."""
+
+    history: GroupHistory
+    outages: list[Outage] = field(default_factory=list)
+    late_polls: list[Absence] = field(default_factory=list)
+    flapping: list[list[Absence]] = field(default_factory=list)
+    deploys: list[list[Absence]] = field(default_factory=list)
+    missed_sessions: list[Absence] = field(default_factory=list)
+    killed: list[Absence] = field(default_factory=list)
+    """Members that died and whose process was started again."""
+    dead: list[MemberSession] = field(default_factory=list)
+    """Members that fell silent and are not known to have come back."""
+    restarted: list[Absence] = field(default_factory=list)
+    """Single restarts that belong to none of the others."""
+    added: list[MemberSession] = field(default_factory=list)
+    taken_away: list[MemberSession] = field(default_factory=list)
+
+    # -- which rebalances
+
+    @cached_property
+    def _of_absences(self) -> list[tuple[Absence, RebalanceCause]]:
+        kinds: list[tuple[str, Iterable[Absence]]] = [
+            (LATE_POLL, self.late_polls),
+            *((FLAPPING, each) for each in self.flapping),
+            *((DEPLOY, each) for each in self.deploys),
+            (MISSED_SESSION, self.missed_sessions),
+            (KILLED, self.killed),
+            (RESTARTED, self.restarted),
+        ]
+        found = [(each, RebalanceCause(kind, each.who)) for kind, absences in kinds for each in absences]
+        after = self.history.absences
+        return [*found, *((each, RebalanceCause(OUTAGE, "")) for each in after if id(each) in self._outage_ids)]
+
+    _outage_ids: set[int] = field(default_factory=set)
+
+    @cached_property
+    def of_rebalances(self) -> dict[str, RebalanceCause]:
+        """Rebalance to its cause, the second half of a cooperative one to that of the first; not all have one."""
+        found: dict[str, RebalanceCause] = {}
+        for each in self.history.rebalances:
+            cause = found.get(self.history.begins(each).rebalance_id) or self._cause(each)
+            if cause is not None:
+                found[each.rebalance_id] = cause
+        return found
+
+    def _cause(self, rebalance: ObservedRebalance) -> RebalanceCause | None:
+        near: list[tuple[int, int, RebalanceCause]] = []
+        for nth, (absence, cause) in enumerate(self._of_absences):
+            distance = _distance(rebalance, absence)
+            if distance is not None:
+                near.append((distance, nth, cause))
+        if near:
+            return min(near)[2]
+        member = rebalance.cause_member_id
+        if any(each.member_id == member for each in self.dead) and rebalance.cause in SILENT_ENDS:
+            return RebalanceCause(KILLED, self.history.who(member))
+        if rebalance.cause == "leave" and member in self._late_pollers:
+            return RebalanceCause(LATE_POLL, self.history.who(member))
+        if self._is_after_outage(rebalance):
+            return RebalanceCause(OUTAGE, "")
+        changed = [*self.added] if rebalance.cause == "join-new" else [*self.taken_away]
+        if rebalance.cause in ("join-new", "leave") and any(each.member_id == member for each in changed):
+            return RebalanceCause(CHANGED, self.history.who(member))
+        return None
+
+    @cached_property
+    def _late_pollers(self) -> set[str | None]:
+        """Member ids that left since they had not polled in time, whether they came back or not."""
+        said = {session.member_id for session in self.history.sessions if session.left_by_poll_timeout}
+        return said | {event.member_id for event in late_poll_events(self.history)}
+
+    def _is_after_outage(self, rebalance: ObservedRebalance) -> bool:
+        if rebalance.initial or rebalance.cause == "leave":
+            return False
+        return any(0 <= rebalance.prepared_at_ms - each.to_ms <= AFTER_OUTAGE_MS for each in self.outages)
+
+    def begun_by(self, *kinds: str, of: Iterable[Absence] | None = None) -> list[ObservedRebalance]:
+        """Rebalances with one of these causes; of these absences alone if they are given."""
+        names = None if of is None else {each.who for each in of}
+        found = []
+        for each in self.history.rebalances:
+            cause = self.of_rebalances.get(each.rebalance_id)
+            if cause is not None and cause.kind in kinds and (names is None or cause.name in names):
+                found.append(each)
+        return found
+
+
+def _distance(rebalance: ObservedRebalance, absence: Absence) -> int | None:
+    """How far a rebalance is from the leave or the join of an absence that it began with; None if it did not."""
+    member, found = rebalance.cause_member_id, []
+    if member is None:
+        return None
+    if rebalance.cause == "leave" or rebalance.cause in (*SILENT_ENDS, "sync-expiry"):
+        if member == absence.before.member_id:
+            found.append(abs(rebalance.prepared_at_ms - absence.gone_at_ms))
+    elif member == absence.after.member_id and rebalance.cause in ("join-new", "static-metadata", "static-protocol"):
+        found.append(abs(rebalance.prepared_at_ms - absence.back_at_ms))
+    near = [each for each in found if each <= BEGINS_MS]
+    return min(near, default=None)
+
+
+def separate(history: GroupHistory) -> Causes:
+    """The causes of a group's rebalances."""
+    causes = Causes(history, outages=outages_of(history))
+    rest = list(history.absences)
+    late = {id(each) for each in rest if is_late_poll(history, each)}
+    causes.late_polls, rest = _split(rest, late)
+    causes._outage_ids = {id(each) for each in rest if _is_of_an_outage(causes.outages, each)}
+    _, rest = _split(rest, causes._outage_ids)
+    flaps = flapping(history, [each for each in rest if each.same_process is not True])
+    odd = [each for run in flaps for each in _odd_ones(run)]
+    _, rest = _split(rest, {id(each) for run in flaps for each in run})
+    causes.deploys = [wave for wave in waves(_restarts([*rest, *odd])) if is_deploy(history, wave)]
+    deployed = {id(each) for wave in causes.deploys for each in wave}
+    causes.flapping = [[each for each in run if id(each) not in deployed] for run in flaps]
+    _, rest = _split(rest, deployed)
+    missed = {id(each) for each in rest if _missed_its_session(each)}
+    causes.missed_sessions, rest = _split(rest, missed)
+    causes.killed, rest = _split(rest, {id(each) for each in rest if each.is_silent and not _is_static(each)})
+    causes.restarted = rest
+    _sort_out_sessions(history, causes)
+    return causes
+
+
+def _split(absences: list[Absence], chosen: set[int]) -> tuple[list[Absence], list[Absence]]:
+    return [each for each in absences if id(each) in chosen], [each for each in absences if id(each) not in chosen]
+
+
+def late_poll_events(history: GroupHistory) -> list[ObservedEvent]:
+    return [event for event in history.events if event.event == "poll_timeout_exceeded"]
+
+
+def is_late_poll(history: GroupHistory, absence: Absence) -> bool:
+    """Whether a client left because it had not polled in time: by its own words, or by what was seen of it."""
+    if absence.before.left_by_poll_timeout:
+        return True
+    return absence.before.end == "left" and any(
+        event.member_id == absence.before.member_id and abs(event.at_ms - absence.gone_at_ms) <= BEGINS_MS
+        for event in late_poll_events(history)
+    )
+
+
+def _is_of_an_outage(outages: Iterable[Outage], absence: Absence) -> bool:
+    """Whether a member lost its session because the coordinator was away, or came back under a new id for it."""
+    if not absence.is_silent:
+        return False
+    grace = (absence.before.session_timeout_ms or SOON_MS) + SOON_MS // 4
+    return any(
+        each.to_ms <= absence.gone_at_ms <= each.to_ms + grace
+        and absence.went_at_ms >= each.from_ms - SOON_MS
+        and absence.back_at_ms >= each.from_ms
+        for each in outages
+    )
+
+
+def _is_static(absence: Absence) -> bool:
+    return absence.before.group_instance_id is not None
+
+
+def _missed_its_session(absence: Absence) -> bool:
+    """Whether a member was removed for silence and was back soon, and can be the same process (or is a static one)."""
+    if absence.before.end != "session-expiry" or not absence.exact:
+        return False
+    soon = 0 <= absence.away_ms <= max(SOON_MS, absence.before.session_timeout_ms or 0)
+    return soon and (_is_static(absence) or absence.same_process is not False)
+
+
+def flapping(history: GroupHistory, absences: Iterable[Absence]) -> list[list[Absence]]:
+    """The absences of each client that comes back again and again, far more often than most others.
+
+    The one with the most is taken out first, so that it does not hide the next one.
+    """
+    runs: dict[str, list[Absence]] = {}
+    by_client: dict[str, list[Absence]] = defaultdict(list)
+    for each in absences:
+        by_client[each.client].append(each)
+    for client, own in by_client.items():
+        runs[client] = max(_runs(own), key=len)
+    # Clients that never went count as well.
+    others = len({history.name_of(session) for session in history.sessions}) - len(runs)
+    found = []
+    while runs:
+        client = max(sorted(runs), key=lambda one: len(runs[one]))
+        run = runs.pop(client)
+        rest = sorted([*(len(each) for each in runs.values()), *[0] * max(0, others)])
+        usual = rest[(len(rest) - 1) // 2] if rest else 0
+        if len(run) < max(FLAPS, BY_FAR * usual):
+            break
+        found.append(run)
+    return sorted(found, key=lambda run: run[0].who)
+
+
+def _runs(absences: Sequence[Absence]) -> list[list[Absence]]:
+    """The absences of one client, cut where it was well for far longer than it mostly was."""
+    runs: list[list[Absence]] = []
+    for each in sorted(absences, key=lambda one: (one.back_at_ms, one.who)):
+        if runs and each.back_at_ms - runs[-1][-1].back_at_ms <= WAVE_MS:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    found: list[list[Absence]] = []
+    while runs:
+        run = runs.pop(0)
+        gaps = [after.back_at_ms - before.back_at_ms for before, after in pairwise(run)]
+        cut = _widest(gaps) if len(run) > FLAPS else None
+        if cut is None:
+            found.append(run)
+        else:
+            runs[:0] = [run[:cut], run[cut:]]
+    return found
+
+
+def _odd_ones(run: Sequence[Absence]) -> list[Absence]:
+    """Absences of a flapping client that ended in another way than most: it can have been part of a deploy as well."""
+    ends = Counter(each.before.end for each in run)
+    usual, number = ends.most_common(1)[0]
+    return [each for each in run if each.before.end != usual] if number >= FLAPS else []
+
+
+def _restarts(absences: Iterable[Absence]) -> list[Absence]:
+    """Absences of dynamic members that can be restarts: the process is not known to have gone on."""
+    ends = ("left", "session-expiry", "did-not-rejoin")
+    return [
+        each for each in absences if not _is_static(each) and each.before.end in ends and each.same_process is not True
+    ]
+
+
+def waves(restarts: Iterable[Absence]) -> list[list[Absence]]:
+    """Restarts one after the other: cut where a client comes a second time, and at gaps far wider than most."""
+    found: list[list[Absence]] = []
+    todo: list[list[Absence]] = []
+    for each in sorted(restarts, key=lambda one: (one.went_at_ms, one.who)):
+        if todo and each.went_at_ms - todo[-1][-1].went_at_ms <= WAVE_MS:
+            todo[-1].append(each)
+        else:
+            todo.append([each])
+    while todo:
+        wave = todo.pop(0)
+        cut = _cut(wave)
+        if cut is None:
+            found.append(wave)
+        else:
+            todo[:0] = [wave[:cut], wave[cut:]]
+    return found
+
+
+def _cut(wave: Sequence[Absence]) -> int | None:
+    """Where a wave is to be cut: the number of the restart that begins the next one."""
+    gaps = [after.went_at_ms - before.went_at_ms for before, after in pairwise(wave)]
+    last: dict[str, int] = {}
+    for nth, each in enumerate(wave):
+        before = last.get(each.client)
+        if before is not None:
+            return max(range(before, nth), key=lambda at: gaps[at]) + 1
+        last[each.client] = nth
+    return _widest(gaps)
+
+
+def _widest(gaps: Sequence[int]) -> int | None:
+    """Where to cut at a gap that is far wider than most; None if there is none."""
+    if len(gaps) < 2:
+        return None
+    usual = sorted(gaps)[(len(gaps) - 1) // 2]
+    widest = max(range(len(gaps)), key=lambda at: gaps[at])
+    return widest + 1 if gaps[widest] > max(LEAST_CUT_MS, WIDER * usual) else None
+
+
+def is_deploy(history: GroupHistory, wave: Sequence[Absence]) -> bool:
+    """Whether a good part of the group was restarted, each client once and a few at a time."""
+    begin, end = wave[0].gone_at_ms, max(each.back_at_ms for each in wave)
+    size = max(
+        (len(one.members_before or ()) for one in history.later if begin <= one.prepared_at_ms <= end), default=0
+    )
+    size = size or max(len(wave), history.size_at(begin))
+    steps = sorted(step for each in wave if each.away_ms > 0 for step in ((each.gone_at_ms, 1), (each.back_at_ms, -1)))
+    away = most = 0
+    for _, step in steps:
+        away += step
+        most = max(most, away)
+    enough = len(wave) >= max(2, size / 2) or (len(wave) >= 3 and all(each.exact for each in wave))
+    return enough and most <= max(1, size / 2)
+
+
+def _sort_out_sessions(history: GroupHistory, causes: Causes) -> None:
+    """Members that fell silent for good, and those that came or went for good."""
+    back = {id(each.before) for each in history.absences}
+    again = {id(each.after) for each in history.absences}
+    started = _started_by(history)
+    names: set[str] = set()
+    for session in history.sessions:
+        name, known = history.name_of(session), history.name_of(session) in names
+        names.add(name)
+        ended = session.ended_at_ms
+        if id(session) not in back and ended is not None and session.end == "session-expiry":
+            causes.dead.append(session)
+        late_poll = session.left_by_poll_timeout or any(
+            event.member_id == session.member_id for event in late_poll_events(history)
+        )
+        goes = id(session) not in back and session.end == "left" and not late_poll
+        if goes and ended is not None and history.size_at(ended) > 0:
+            causes.taken_away.append(session)
+        comes = session.joined_at_ms is not None and id(session) not in again and not known
+        if comes and (session.joined_at_ms or 0) > started:
+            causes.added.append(session)
+
+
+def _started_by(history: GroupHistory) -> int:
+    """Until when members belong to the start of the group; where the log begins later, those of the first minutes may
+    have been there before."""
+    joins = sorted(session.joined_at_ms for session in history.sessions if session.joined_at_ms is not None)
+    if not history.rebalances or not joins:
+        return 0
+    if not history.rebalances[0].initial:
+        return history.rebalances[0].prepared_at_ms + PAIRED_WITHIN_MS
+    until = joins[0]
+    for joined in joins:
+        if joined - until > STARTING_MS:
+            break
+        until = joined
+    return until

@@ -1,0 +1,125 @@
+"""Which client libraries a group's members use, and what each of them calls the way to go.
+
+The request log has the library's name (KIP-511), and a member id begins with the client.id, which libraries fill with
+their own name where the application sets none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import MemberSession
+
+JAVA: Final = "java"
+LIBRDKAFKA: Final = "librdkafka"
+KAFKA_PYTHON: Final = "kafka-python"
+AIOKAFKA: Final = "aiokafka"
+
+_SOFTWARE: Final = (
+    ("apache-kafka-java", JAVA),
+    ("rdkafka", LIBRDKAFKA),
+    ("confluent-kafka", LIBRDKAFKA),
+    ("aiokafka", AIOKAFKA),
+    ("kafka-python", KAFKA_PYTHON),
+)
+_MEMBER_IDS: Final = (
+    ("rdkafka-", LIBRDKAFKA),
+    ("aiokafka-", AIOKAFKA),
+    ("kafka-python-", KAFKA_PYTHON),
+    ("consumer-", JAVA),
+)
+
+
+def family(session: MemberSession) -> str | None:
+    """The library of a member; None where neither the request log nor its member id shows it."""
+    software = (session.software or "").lower()
+    named = next((name for words, name in _SOFTWARE if words in software), None)
+    return named or next((name for begin, name in _MEMBER_IDS if session.member_id.startswith(begin)), None)
+
+
+def families(history: GroupHistory) -> set[str]:
+    """The libraries of a group's members, as far as they are known."""
+    return {name for session in history.sessions if (name := family(session)) is not None}
+
+
+def cooperative_assignor(history: GroupHistory) -> str | None:
+    """What to set for cooperative rebalances, as the group's clients call it; None where they cannot."""
+    known = families(history)
+    if known == {AIOKAFKA}:
+        return None
+    if known == {JAVA}:
+        return "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+    return "cooperative-sticky"
+
+
+def how_to_become_cooperative(history: GroupHistory, listed: bool) -> str:
+    """The way from an eager assignor to a cooperative one. ``listed``: all members list it already."""
+    eager = sorted({each.protocol for each in history.rebalances if history.is_eager(each) and each.protocol})
+    known = families(history)
+    java = (
+        f"One rolling restart without {' and '.join(eager)} in partition.assignment.strategy is enough: all members "
+        "list cooperative-sticky already."
+        if listed
+        else "That takes two rolling restarts: first add CooperativeStickyAssignor behind the present assignor, then "
+        "take the old one away. Custom listeners must be ready for onPartitionsLost and for a revocation of some "
+        "partitions only."
+    )
+    rdkafka = (
+        "librdkafka refuses eager and cooperative assignors in one group, so there is no rolling way: stop all "
+        "members, and start them again with cooperative-sticky alone."
+    )
+    if not known:
+        return f"With Java clients: {java} With librdkafka: {rdkafka} {CONSUMER_PROTOCOL}"
+    ways = [text for name, text in ((JAVA, java), (LIBRDKAFKA, rdkafka)) if name in known]
+    if KAFKA_PYTHON in known:
+        ways.append("kafka-python has its CooperativeStickyAssignor since 3.0: change over as with Java clients.")
+    if AIOKAFKA in known:
+        ways.append("aiokafka has no cooperative assignor.")
+    return f"{' '.join(ways)} {CONSUMER_PROTOCOL}"
+
+
+CONSUMER_PROTOCOL: Final = (
+    "With brokers and clients that have it (Kafka 4.0 and later), group.protocol=consumer is the other way: the broker "
+    "then assigns, and members change over one by one."
+)
+
+
+def go_on_meanwhile(history: GroupHistory) -> str:
+    """How the other members can go on during a rebalance; empty where they do already."""
+    if history.is_cooperative or history.uses_consumer_protocol:
+        return ""
+    assignor = cooperative_assignor(history)
+    if assignor is None:
+        return ""
+    return f" With {assignor.rsplit('.', 1)[-1]} the others go on meanwhile."
+
+
+def session_timeout(history: GroupHistory) -> str:
+    """The setting of the session timeout: the consumer's own, or the broker's for the consumer protocol."""
+    return "group.consumer.session.timeout.ms" if history.uses_consumer_protocol else "session.timeout.ms"
+
+
+def session_bound(history: GroupHistory) -> str:
+    """Where the session timeout is set, and what bounds it."""
+    if history.uses_consumer_protocol:
+        return (
+            "members of the consumer protocol cannot set it themselves: it is the broker's, or the group's "
+            "consumer.session.timeout.ms, within group.consumer.max.session.timeout.ms"
+        )
+    return "group.max.session.timeout.ms of the broker must allow it"
+
+
+def least_session(history: GroupHistory) -> str:
+    """What bounds a shorter session timeout."""
+    if history.uses_consumer_protocol:
+        return "not below group.consumer.min.session.timeout.ms, 45000 by default"
+    return "not below group.min.session.timeout.ms, 6000 by default, nor three times heartbeat.interval.ms"
+
+
+SURVIVING_ID: Final = (
+    "a name that stays the same over restarts (in Kubernetes the ordinal of a StatefulSet; the name of a Deployment's "
+    "pod changes with each rollout: then nothing is saved, and each partition waits a whole session for a member that "
+    "never comes back)"
+)
+"""What is fit for group.instance.id."""

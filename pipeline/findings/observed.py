@@ -1,0 +1,217 @@
+"""The rows that the rules look at, as the tables have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rejoin.pipeline.schemas import EXACT
+
+POLL_TIMEOUT: Final = "consumer poll timeout has expired"
+"""How the reason begins that a consumer gives when it did not poll within max.poll.interval.ms (KIP-800)."""
+METADATA_CHANGED: Final = "cached metadata has changed"
+"""How the reason begins that a leader gives when it rejoins because the group's topics changed."""
+REVOKED: Final = "need to revoke partitions and re-join"
+"""How the reason begins that a consumer gives for the second half of a cooperative rebalance."""
+EAGER: Final = ("range", "roundrobin", "sticky")
+"""Kafka's assignors that speak the eager protocol only (KIP-429)."""
+COOPERATIVE: Final = "cooperative-sticky"
+ANOTHER_PROCESS: Final = ""
+"""Of ``same_process_as``: the process is a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What holds for all groups of a run."""
+
+    run_id: str
+    end_ms: int
+    """The last instant of the run."""
+    brokers: int = 0
+    """How many coordinators it has events of."""
+    joins_reported: bool = False
+    """Whether brokers' logs or requests report each join; brokers log them all since 2.5."""
+    requests_read: bool = False
+    """Whether a request log was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedRebalance:
+    """Of the table ``rebalances``."""
+
+    rebalance_id: str
+    source: str | None
+    prepared_at_ms: int
+    joined_at_ms: int | None
+    ended_at_ms: int | None
+    generation_from: int | None
+    generation_to: int | None
+    outcome: str
+    cause: str
+    cause_member_id: str | None
+    client_reason: str | None
+    initial: bool | None
+    members_before: list[str] | None
+    members_after: list[str] | None
+    joined: list[str] | None
+    left: list[str] | None
+    evicted: list[str] | None
+    protocol: str | None
+    owned_before: int | None
+    moved: int | None
+    regained: int | None
+    join_ms: int | None
+    unavailable_ms: int | None
+    members_waiting_ms: int | None
+    slowest_member_id: str | None
+    slowest_ms: int | None
+    chain: int | None
+    chain_length: int | None
+    confidence: str | None
+
+    @property
+    def until_ms(self) -> int:
+        """Its end, or its beginning if the end is not known."""
+        return self.prepared_at_ms if self.ended_at_ms is None else self.ended_at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSession:
+    """Of the table ``member_sessions``."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    joined_at_ms: int | None
+    ended_at_ms: int | None
+    end: str | None
+    session_timeout_ms: int | None
+    rebalance_timeout_ms: int | None
+    protocols: list[str] | None
+    topics: list[str] | None
+    leave_reason: str | None
+    group_protocol: str | None
+    software: str | None
+    same_process_as: str | None
+    confidence: str | None
+
+    @property
+    def left_by_poll_timeout(self) -> bool:
+        return (self.leave_reason or "").startswith(POLL_TIMEOUT)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationPauses:
+    """Of the table ``pauses``: those that one generation ended, summed up."""
+
+    generation_to: int
+    kind: str
+    pauses: int
+    stopped_ms: int
+    """Over all consumers that owned nothing."""
+    ended_at_ms: int
+    guessed: bool | None
+    """Whether it is concluded from the coordinator's events alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Of the table ``balance``."""
+
+    at_ms: int
+    until_ms: int | None
+    generation: int | None
+    protocol: str | None
+    members: int | None
+    partitions: int | None
+    least: int | None
+    most: int | None
+    idle_members: int | None
+    most_member_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Of the table ``ownership``: when a partition first had an owner."""
+
+    topic: str
+    partition: int
+    first_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLoss:
+    """Of the table ``records``: the records of one partition that were never processed."""
+
+    topic: str
+    partition: int
+    records: int
+    ranges: int
+    first_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedEvent:
+    """Of the table ``events``: one of :data:`READ_ONE_BY_ONE`, or an error."""
+
+    source: str
+    node: str | None
+    seq: int | None
+    at_ms: int
+    event: str
+    file: str | None
+    line: int | None
+    member_id: str | None
+    group_instance_id: str | None
+    client_id: str | None
+    other_member_id: str | None
+    topic: str | None
+    partition_count: int | None
+    previous_partition_count: int | None
+    timeout_ms: int | None
+    confidence: str | None
+
+    def as_evidence(self) -> dict[str, Any]:
+        """Where to find the event."""
+        return {name: getattr(self, name) for name in ("source", "node", "seq", "at_ms", "event", "file", "line")}
+
+
+READ_ONE_BY_ONE: Final = (
+    "poll_timeout_exceeded",
+    "member_fenced",
+    "fenced",
+    "group_loaded",
+    "broker_stopped",
+    "broker_started",
+    "commit_refused",
+    "topic_created",
+    "topic_grown",
+    "topic_written",
+)
+"""Events of which the rules see every row."""
+
+ROWS: Final[dict[str, type[Any]]] = {
+    "rebalance": ObservedRebalance,
+    "session": MemberSession,
+    "pauses": GenerationPauses,
+    "balance": Balance,
+    "owned": Owned,
+    "loss": ObservedLoss,
+    "event": ObservedEvent,
+}
+"""Kind of row to its class; the names of the fields are the columns."""
+
+
+def short(member_id: str | None) -> str:
+    """A member id without its UUID."""
+    if not member_id:
+        return "a member"
+    return member_id[:-37] if len(member_id) > 37 and member_id[-37] == "-" else member_id
+
+
+def all_exact(rows: Iterable[ObservedRebalance | MemberSession | ObservedEvent]) -> bool:
+    """Whether the sources reported all of it."""
+    return all(row.confidence in (None, EXACT) for row in rows)

@@ -1,0 +1,93 @@
+"""All rules, and the findings of one group in the order of their weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from math import floor, log10
+from typing import Any, Final
+
+from rejoin.pipeline.findings.causes import Causes, separate
+from rejoin.pipeline.findings.finding import RANK, Finding, severity_of
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.rules.assignments import eager_assignor, idle_members, unbalanced_assignor
+from rejoin.pipeline.findings.rules.brokers import coordinator_failover
+from rejoin.pipeline.findings.rules.groups import lost_records, membership_changed, topic_growth
+from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded
+from rejoin.pipeline.findings.rules.restarts import duplicate_instance_id, flapping_member, rolling_restart
+from rejoin.pipeline.findings.rules.silence import died_without_leaving, fell_silent, session_too_short
+from rejoin.pipeline.findings.rules.storms import storm
+
+Rule = Callable[[Causes], Iterator[Finding]]
+
+RULES: Final[tuple[Rule, ...]] = (
+    lost_records,
+    duplicate_instance_id,
+    rolling_restart,
+    session_too_short,
+    max_poll_exceeded,
+    flapping_member,
+    join_held_up,
+    died_without_leaving,
+    fell_silent,
+    topic_growth,
+    coordinator_failover,
+    eager_assignor,
+    unbalanced_assignor,
+    storm,
+    membership_changed,
+    idle_members,
+)
+"""Causes before what only makes them cost more."""
+
+NAMES: Final = tuple(rule.__name__.replace("_", "-") for rule in RULES)
+"""Of the rules, as the column ``finding`` has them."""
+
+PARTS: Final = (
+    "rolling-restart",
+    "session-too-short",
+    "max-poll-exceeded",
+    "flapping-member",
+    "died-without-leaving",
+    "coordinator-failover",
+    "topic-growth",
+)
+"""Rules that name what a storm came from."""
+
+
+def judge(history: GroupHistory) -> list[Finding]:
+    """What the rules find, the worst first."""
+    causes = separate(history)
+    found = [finding for rule in RULES for finding in rule(causes)]
+    return sorted((_below_its_parts(each, found) for each in found), key=lambda each: order(each.row()))
+
+
+def order(row: Mapping[str, Any]) -> tuple[int, float, int, str, str, str]:
+    """The key by which rows of findings are in order, the worst first, of one group or of many.
+
+    Severity, costs (roughly), causes before symptoms, then run, group and title.
+    """
+    score = row["score"] or 0.0
+    rough = round(score, 1 - floor(log10(score))) if score > 0 else 0.0
+    name = row["finding"]
+    nth = NAMES.index(name) if name in NAMES else len(NAMES)
+    return RANK.get(row["severity"], 3), -rough, nth, row.get("run_id") or "", row.get("group_id") or "", row["title"]
+
+
+def _below_its_parts(finding: Finding, others: list[Finding]) -> Finding:
+    """A storm that comes behind the findings that name its parts."""
+    if finding.finding != "storm":
+        return finding
+    mine = set(finding.rebalances)
+    parts = [each for each in others if each.finding in PARTS and mine & set(each.rebalances)]
+    if not parts:
+        return finding
+    severities = [each.severity or severity_of(each.cost_s) for each in (*parts, finding)]
+    lowest = max(severities, key=lambda each: RANK[each])
+    titles = "; ".join(dict.fromkeys(each.title for each in parts))
+    return replace(
+        finding,
+        severity=lowest,
+        cost_s=min(finding.cost_s, *(each.cost_s for each in parts)),
+        advice=f"{finding.advice} See: {titles}.",
+    )

@@ -1,0 +1,262 @@
+"""What concerns the group as a whole: topics that grew, members that came or went for good, records that were lost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rejoin.pipeline.findings.causes import CHANGED, Causes
+from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import METADATA_CHANGED, ObservedEvent, ObservedRebalance, all_exact
+from rejoin.pipeline.findings.phrases import first, last, share, stood_still, when
+from rejoin.pipeline.findings.words import count, names, period, seconds, span, spans, times
+
+UNREAD_MS: Final = 5_000
+"""New partitions that have an owner within this were noticed at once."""
+WORTH_IT_S: Final = 1.0
+"""Consumer-seconds below which members that were added are no finding."""
+BACK_AND_FORTH: Final = 3
+"""Members that were added and taken away again, from so many on."""
+NOTICED_MS: Final = 6 * 60_000
+"""Leaders notice a topic's growth within metadata.max.age.ms, five minutes by default."""
+
+
+def topic_growth(causes: Causes) -> Iterator[Finding]:
+    """A topic got more partitions. They have no reader before the leader refreshes its metadata, up to
+    metadata.max.age.ms later."""
+    history = causes.history
+    topics_known = any(session.topics is not None for session in history.sessions)
+    noticed: set[str] = set()
+    for event, before in _growths(history.events):
+        growth = _Growth(causes, event, before)
+        if topics_known or growth.caused:
+            noticed |= {each.rebalance_id for each in growth.caused}
+            yield _grown(growth, sure=topics_known)
+    others = [each for each in metadata_changes(causes) if each.rebalance_id not in noticed]
+    if others and not noticed:
+        yield _changed(history, others)
+
+
+def metadata_changes(causes: Causes) -> list[ObservedRebalance]:
+    """Rebalances that a leader began since its topics were not as before; not those of a group that only begins, or
+    whose broker was away: then the leader has just read its metadata."""
+    return [
+        each
+        for each in causes.history.later
+        if (each.client_reason or "").startswith(METADATA_CHANGED)
+        and each.rebalance_id not in causes.of_rebalances
+        and not _just_began(causes.history, each)
+    ]
+
+
+def _just_began(history: GroupHistory, rebalance: ObservedRebalance) -> bool:
+    initial = [each for each in history.rebalances if each.initial and each.prepared_at_ms < rebalance.prepared_at_ms]
+    return bool(initial) and rebalance.prepared_at_ms - initial[-1].until_ms <= UNREAD_MS
+
+
+def _changed(history: GroupHistory, caused: Sequence[ObservedRebalance]) -> Finding:
+    cost = history.cost_s(caused)
+    return Finding(
+        "topic-growth",
+        f"Probably: topics of the group changed {times(len(caused))}",
+        f"In {share(history, caused)} {when(caused)} the leader joined again since its topics were not as before: "
+        f"a topic got more partitions, was created or was deleted.{stood_still(history, cost)}",
+        cost,
+        first(caused),
+        last(caused),
+        setting="metadata.max.age.ms",
+        advice=_AGE,
+        numbers={"rebalances": len(caused), "consumer_seconds": cost},
+        rebalances=[each.rebalance_id for each in caused],
+        exact=False,
+    )
+
+
+_AGE: Final = (
+    "Consumers look at the metadata every metadata.max.age.ms (300000, five minutes, by default; librdkafka: "
+    "topic.metadata.refresh.interval.ms). Lower it before a topic grows if the wait matters, and grow topics when a "
+    "rebalance does no harm."
+)
+
+
+def _growths(events: Sequence[ObservedEvent]) -> list[tuple[ObservedEvent, int]]:
+    """Events that report more partitions than any before, each with the number before."""
+    by_topic: dict[str, list[ObservedEvent]] = defaultdict(list)
+    for event in events:
+        if event.topic and event.partition_count:
+            by_topic[event.topic].append(event)
+    found = []
+    for reported in by_topic.values():
+        # A simulation's nodes learn late of a change from outside.
+        outside = [event for event in reported if event.event == "topic_written"]
+        known = 0
+        for event in outside or reported:
+            now, before = event.partition_count or 0, known or event.previous_partition_count or 0
+            if 0 < before < now:
+                found.append((event, before))
+            known = max(known, now)
+    return sorted(found, key=lambda each: (each[0].at_ms, each[0].topic or ""))
+
+
+class _Growth:
+    """A topic that grew, and when its new partitions were read."""
+
+    def __init__(self, causes: Causes, event: ObservedEvent, before: int) -> None:
+        history = causes.history
+        self.history, self.event, self.before, self.now = history, event, before, event.partition_count or 0
+        owned = {row.partition: row.first_ms for row in history.owned if row.topic == event.topic}
+        new = range(before, self.now)
+        self.waits = [max(0, owned[number] - event.at_ms) for number in new if number in owned]
+        self.never = len([number for number in new if number not in owned]) if owned else 0
+        self.owners_known = bool(owned)
+        self.to_the_end = max(0, history.end_ms - event.at_ms)
+        self.caused = [each for each in history.later if self._is_noticed_by(causes, each)][:1]
+
+    def _is_noticed_by(self, causes: Causes, rebalance: ObservedRebalance) -> bool:
+        """Whether this rebalance began as the leader, or the coordinator, saw the new partitions."""
+        later = rebalance.prepared_at_ms - self.event.at_ms
+        if not 0 <= later <= NOTICED_MS or rebalance.rebalance_id in causes.of_rebalances:
+            return False
+        if self.history.is_second_half(rebalance):
+            return False
+        if (rebalance.client_reason or "").startswith(METADATA_CHANGED):
+            return True
+        unnamed = ("unknown",) if self.history.uses_consumer_protocol else ("rejoin-leader", "rejoin-metadata")
+        return rebalance.client_reason is None and rebalance.cause in unnamed
+
+    @property
+    def unread_s(self) -> float:
+        """Seconds for which new partitions had no owner, added up."""
+        return (sum(self.waits) + self.never * self.to_the_end) / 1_000 if self.owners_known else 0.0
+
+    @property
+    def cost_s(self) -> float:
+        """With what the new partitions would have kept busy, in consumers."""
+        idle = self.unread_s / self.now * _members(self.history, self.event.at_ms) if self.now else 0.0
+        return self.history.cost_s(self.caused) + idle
+
+    def outcome(self) -> str:
+        if not self.owners_known:
+            if self.caused:
+                later = self.caused[0].prepared_at_ms - self.event.at_ms
+                return f"The group rebalanced for it {span(later)} later."
+            return "The source does not say when the new ones were first read."
+        if self.never:
+            return (
+                f"{_the_new(self.never, self.now - self.before)} had no owner to the end of the journal, "
+                f"{span(self.to_the_end)} later: no leader has noticed them. A static leader that restarts takes the "
+                "topics as it finds them for those that the assignment was made from (KIP-814); any other rebalance "
+                "puts it right."
+            )
+        return f"The new ones had an owner {spans(self.waits)} later."
+
+
+def _grown(growth: _Growth, *, sure: bool) -> Finding:
+    event, history, waits, never = growth.event, growth.history, growth.waits, growth.never
+    grew = f"{event.topic} grew from {growth.before} to {growth.now} partitions"
+    read = "; the new ones were not read" if never else f", read after {spans(waits)}" if waits else ""
+    quick = growth.owners_known and not never and max(waits, default=0) <= UNREAD_MS
+    unread = f" They were unread for {seconds(growth.unread_s * 1_000)} partition-seconds." if growth.unread_s else ""
+    exact = all_exact([event]) and sure
+    return Finding(
+        "topic-growth",
+        f"{'' if sure else 'Probably: '}{grew}{read}",
+        f"{grew} {period(event.at_ms, event.at_ms)}. {growth.outcome()}{unread}",
+        growth.cost_s,
+        event.at_ms,
+        event.at_ms + (growth.to_the_end if never else max(waits, default=0)),
+        setting="metadata.max.age.ms",
+        advice="Restart a member that is no leader, or let one leave, so that the group rebalances. " + _AGE
+        if never
+        else "The broker notices growth itself, and members of the consumer protocol get the new partitions with a "
+        "heartbeat; grow topics when a change of owners does no harm."
+        if history.uses_consumer_protocol
+        else _AGE,
+        numbers={
+            "partitions_before": growth.before,
+            "partitions_after": growth.now,
+            "never_owned": never,
+            "longest_unread_ms": max([*waits, *([growth.to_the_end] if never else [])], default=0),
+            "partition_seconds_unread": growth.unread_s,
+        },
+        rebalances=[each.rebalance_id for each in growth.caused],
+        evidence=[event.as_evidence()],
+        exact=exact,
+        severity=HIGH if never else LOW if quick else None,
+    )
+
+
+def _the_new(some: int, of: int) -> str:
+    return "The new ones" if some == of else f"{some} of the {of} new ones"
+
+
+def _members(history: GroupHistory, at_ms: int) -> int:
+    there = [each.members or 0 for each in history.balances if each.at_ms <= at_ms]
+    return there[-1] if there else 1
+
+
+def membership_changed(causes: Causes) -> Iterator[Finding]:
+    """Members were added to the group or taken out of it for good: each costs a rebalance, as it should."""
+    history = causes.history
+    caused = causes.begun_by(CHANGED)
+    if not caused:
+        return
+    added = [history.name_of(session) for session in causes.added]
+    gone = [history.name_of(session) for session in causes.taken_away]
+    cost = history.cost_s(caused)
+    if cost < WORTH_IT_S and not (added and gone and len(added) + len(gone) >= BACK_AND_FORTH):
+        return
+    parts = [f"{len(who)} {what}" for who, what in ((added, "added"), (gone, "taken away")) if who]
+    which = [f"{names(who)} {what}" for who, what in ((added, "joined"), (gone, "left for good")) if who]
+    yield Finding(
+        "membership-changed",
+        f"Members of {history.group_id} were changed: {' and '.join(parts)}",
+        f"{share(history, caused)} {when(caused)} came from members that were added or taken away: "
+        f"{'; '.join(which)}.{stood_still(history, cost)}",
+        cost,
+        first(caused),
+        last(caused),
+        advice="Nothing to change, if this was meant: change several members at a time, and the group rebalances once."
+        " If it was an autoscaler, make it slower than a rebalance (a stabilisation window).",
+        numbers={
+            "added": len(added),
+            "taken_away": len(gone),
+            "rebalances": len(caused),
+            "rebalances_in_all": len(history.rebalances),
+            "consumer_seconds": cost,
+        },
+        members=list(dict.fromkeys([*added, *gone])),
+        rebalances=[each.rebalance_id for each in caused],
+        exact=all_exact(caused),
+        severity=LOW,
+    )
+
+
+def lost_records(causes: Causes) -> Iterator[Finding]:
+    """Records were passed over by a commit and never processed."""
+    history = causes.history
+    if not history.losses:
+        return
+    records = sum(loss.records for loss in history.losses)
+    lost = [f"{loss.topic}-{loss.partition}" for loss in history.losses]
+    yield Finding(
+        "lost-records",
+        f"{count(records, 'record')} lost: committed, but never processed",
+        f"{count(records, 'record')} of {count(len(lost), 'partition')} ({names(lost)}) were passed over and "
+        "never processed "
+        f"{period(min(loss.first_ms for loss in history.losses), max(loss.last_ms for loss in history.losses))}: their "
+        "offsets were committed before the work was done, and then the consumer stopped.",
+        0.0,
+        min(loss.first_ms for loss in history.losses),
+        max(loss.last_ms for loss in history.losses),
+        setting="enable.auto.commit",
+        advice="Commit what is done, after it is done: with enable.auto.commit=true finish all records of a poll "
+        "before the next "
+        "one; with commits of your own, commit after processing, not before. Records may then be processed twice, so "
+        "make "
+        "that harmless.",
+        numbers={"records": records, "partitions": len(lost), "ranges": sum(loss.ranges for loss in history.losses)},
+        severity=HIGH if records > 1 else MEDIUM,
+    )

@@ -1,0 +1,227 @@
+"""Members that are too slow: between two polls, or in answering a rebalance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rejoin.pipeline.findings.causes import LATE_POLL, OUTAGE, Causes, late_poll_events
+from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding, severity_of
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import MemberSession, ObservedEvent, ObservedRebalance, all_exact
+from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
+from rejoin.pipeline.findings.words import at_least, count, names, period, span, spans, times
+
+HELD_UP_MS: Final = 6_000
+"""A join phase of this length is long: members learn of it with their next heartbeat, after 3 s by default."""
+ALONE: Final = 0.8
+"""The slowest member came after this share of the join phase: it is the one that all others waited for."""
+AGAIN: Final = 3
+"""A poll that is missed so often is no accident."""
+MARGIN: Final = 1.2
+
+
+def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
+    """A consumer did not poll within max.poll.interval.ms: its own heartbeat thread leaves the group. The coordinator
+    knows that only from the client's reason (KIP-800) or from a process that left and went on, else the consumer's own
+    journal has it."""
+    history = causes.history
+    ended = [session for session in history.sessions if session.left_by_poll_timeout]
+    timed_out = late_poll_events(history)
+    if not ended and not timed_out:
+        return
+    said = {event.member_id for event in timed_out}
+    ended = [session for session in ended if session.member_id not in said]
+    late = _LatePolls(causes, ended, timed_out)
+    caused, cost, limit = late.caused, history.cost_s(late.caused), late.limit
+    moments = [event.at_ms for event in timed_out]
+    moments += [session.ended_at_ms for session in ended if session.ended_at_ms is not None]
+    number = len(ended) + len(timed_out)
+    exact = all_exact(caused) and all_exact(ended) and all_exact(timed_out)
+    bound = f"max.poll.interval.ms ({span(limit)})" if limit else "max.poll.interval.ms"
+    raised = f", or raise max.poll.interval.ms above {value(at_least(late.longest * MARGIN))}" if late.longest else ""
+    began = f" {share(history, caused)} began through it." if caused else ""
+    yield Finding(
+        "max-poll-exceeded",
+        f"{probably(all_exact(timed_out))}{names(late.clients)} did not poll in time, {times(number)}",
+        f"{times(number).capitalize()} a consumer did not poll within {bound} and left the group "
+        f"{period(min(moments), max(moments)) if moments else ''} ({names(late.clients)}).{late.came_back()} Its "
+        f"heartbeats went on, so the session timeout is not the problem.{began}{late.refused_commits()}"
+        f"{stood_still(history, cost)}",
+        cost,
+        min(moments, default=first(caused)),
+        max([*moments, *([last(caused) or 0] if caused else [])], default=None),
+        setting="max.poll.interval.ms",
+        advice="Make one poll's worth of work shorter: a smaller max.poll.records, or a timeout for what the handler "
+        f"waits for{raised}. That is also the rebalance timeout: for so long the group waits for a consumer that is "
+        "stuck.",
+        numbers={
+            "times": number,
+            "consumers": len(late.clients),
+            "rebalances": len(caused),
+            "rebalances_in_all": len(history.rebalances),
+            "commits_refused": len(late.refused),
+            "consumer_seconds": cost,
+        }
+        # How long the batch was follows from both.
+        | ({"max_poll_interval_ms": limit} if limit else {})
+        | ({"longest_batch_ms": late.longest} if late.longest else {}),
+        members=late.clients,
+        rebalances=[each.rebalance_id for each in caused],
+        evidence=[event.as_evidence() for event in [*timed_out, *late.refused]],
+        exact=exact,
+        # Again and again: the group makes no progress, whatever the other members do.
+        severity=MEDIUM if severity_of(cost) == LOW and number >= AGAIN else None,
+    )
+
+
+class _LatePolls:
+    """The consumers that polled too late, and what came of it."""
+
+    def __init__(self, causes: Causes, ended: Sequence[MemberSession], timed_out: Sequence[ObservedEvent]) -> None:
+        history = causes.history
+        who = [event.group_instance_id or event.client_id or history.who(event.member_id) for event in timed_out]
+        self.clients = list(dict.fromkeys([*who, *(history.name_of(session) for session in ended)]))
+        gone = {session.member_id for session in ended} | {event.member_id for event in timed_out}
+        self.away = [each.away_ms for each in causes.late_polls if each.exact and each.away_ms > 0]
+        limits = [event.timeout_ms for event in timed_out if event.timeout_ms]
+        limits += [session.rebalance_timeout_ms for session in ended if session.rebalance_timeout_ms]
+        self.limit = max(limits, default=0)
+        self.longest = self.limit + max(self.away) if self.limit and self.away else 0
+        """The longest batch, where both are known."""
+        self.caused = causes.begun_by(LATE_POLL)
+        self.refused = [
+            event for event in history.events if event.event == "commit_refused" and event.member_id in gone
+        ]
+
+    def came_back(self) -> str:
+        they = "It" if len(self.clients) == 1 else "They"
+        if not self.away:
+            return f" {they} did not come back."
+        batch = f", so one batch took up to {span(self.longest)}." if self.longest else "."
+        return f" {they} polled again {spans(self.away)} after that{batch}"
+
+    def refused_commits(self) -> str:
+        if not self.refused:
+            return ""
+        were = "was" if len(self.refused) == 1 else "were"
+        return (
+            f" {count(len(self.refused), 'commit')} of theirs {were} refused afterwards: those records are processed "
+            "again."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """A rebalance whose join phase waited for one member."""
+
+    rebalance: ObservedRebalance
+    who: str
+    how: str
+    """late | poll-timeout | expired | never."""
+    ms: int
+
+
+def join_held_up(causes: Causes) -> Iterator[Finding]:
+    """The join phase ends when the last member has sent JoinGroup or has gone, or the rebalance timeout is over: one
+    member that is busy, stuck or dead makes all others wait."""
+    history = causes.history
+    # After an outage a group waits for ids whose clients have new ones.
+    of_outages = {each.rebalance_id for each in causes.begun_by(OUTAGE)}
+    later = [each for each in history.later if each.rebalance_id not in of_outages]
+    waits = [wait for each in later if (wait := _wait(history, each)) is not None]
+    if not waits:
+        return
+    rebalances = [each.rebalance for each in waits]
+    hows = Counter(each.how for each in waits)
+    clients = [who for who, _ in Counter(each.who for each in waits).most_common()]
+    lengths = [each.ms for each in waits]
+    waited = sum(each.members_waiting_ms or 0 for each in rebalances)
+    exact, cost = all_exact(rebalances), history.cost_s(rebalances)
+    ways = names(f"{times(number)} it {_HOW[how]}" for how, number in hows.most_common())
+    dead = hows.most_common(1)[0][0] == "expired"
+    yield Finding(
+        "join-held-up",
+        f"{probably(exact)}{count(len(waits), 'rebalance')} waited {spans(lengths)} for {names(clients, 2)}",
+        f"In {share(history, rebalances)} {when(rebalances)} the join phase waited {spans(lengths)} for one member "
+        f"({names(clients)}): {ways}."
+        + (f" The others waited {span(waited)}, added up." if waited else "")
+        + stood_still(history, cost),
+        cost,
+        first(rebalances),
+        last(rebalances),
+        setting="session.timeout.ms" if dead else "max.poll.interval.ms",
+        advice=_DEAD if dead else _BUSY + _limit(history, waits),
+        numbers={
+            "held_up": len(waits),
+            "rebalances_in_all": len(history.rebalances),
+            "longest_ms": max(lengths),
+            "members_waited_ms": waited,
+            "consumer_seconds": cost,
+        },
+        members=clients,
+        rebalances=[each.rebalance_id for each in rebalances],
+        exact=exact,
+    )
+
+
+_DEAD: Final = (
+    "The coordinator waits for a member that is dead until its session ends. Let consumers close, so that they leave, "
+    "or set group.instance.id, so that a restarted one takes its old place; a shorter session.timeout.ms shortens the "
+    "wait, at the price of more members that are removed for a pause."
+)
+_BUSY: Final = (
+    "A member answers a rebalance with its next poll, so one batch is the longest that all others may have to wait: "
+    "make it shorter with max.poll.records, or lower max.poll.interval.ms, which is how long the coordinator waits at "
+    "the most."
+)
+
+
+def _limit(history: GroupHistory, waits: Sequence[_Wait]) -> str:
+    timeouts = [
+        session.rebalance_timeout_ms
+        for each in waits
+        if (session := history.by_member.get(each.rebalance.slowest_member_id or "")) and session.rebalance_timeout_ms
+    ]
+    return f" It is {span(max(timeouts))} now." if timeouts else ""
+
+
+_HOW: Final = {
+    "late": "came late",
+    "poll-timeout": "left at last, as it had not polled for max.poll.interval.ms",
+    "expired": "was dead, until its session ended",
+    "never": "never came, until the rebalance timeout",
+}
+
+
+def _wait(history: GroupHistory, rebalance: ObservedRebalance) -> _Wait | None:
+    join_ms = rebalance.join_ms
+    if join_ms is None and rebalance.joined_at_ms is not None:
+        join_ms = rebalance.joined_at_ms - rebalance.prepared_at_ms
+    if join_ms is None or join_ms < HELD_UP_MS:
+        return None
+    ended = rebalance.prepared_at_ms + join_ms
+    went = [
+        session
+        for member_id in [*(rebalance.evicted or ()), *(rebalance.left or ())]
+        if (session := history.by_member.get(member_id)) is not None
+        and session.ended_at_ms is not None
+        and session.ended_at_ms > rebalance.prepared_at_ms
+        and abs(session.ended_at_ms - ended) <= (1 - ALONE) * join_ms
+    ]
+    if went:
+        last_one = max(went, key=lambda session: (session.ended_at_ms or 0, session.member_id))
+        if last_one.left_by_poll_timeout:
+            how = "poll-timeout"
+        elif last_one.end == "session-expiry":
+            how = "expired"
+        elif last_one.end == "did-not-rejoin":
+            how = "never"
+        else:
+            return None
+        return _Wait(rebalance, history.name_of(last_one), how, (last_one.ended_at_ms or 0) - rebalance.prepared_at_ms)
+    if rebalance.slowest_member_id and (rebalance.slowest_ms or 0) >= max(HELD_UP_MS, ALONE * join_ms):
+        return _Wait(rebalance, history.who(rebalance.slowest_member_id), "late", rebalance.slowest_ms or 0)
+    return None

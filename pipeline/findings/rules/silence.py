@@ -1,0 +1,234 @@
+"""Members that fell silent for a whole session: paused, restarted too slowly, killed, or gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rejoin.pipeline.findings.absences import Absence
+from rejoin.pipeline.findings.causes import KILLED, MISSED_SESSION, Causes
+from rejoin.pipeline.findings.clients import least_session, session_bound, session_timeout
+from rejoin.pipeline.findings.finding import Finding
+from rejoin.pipeline.findings.history import GroupHistory
+from rejoin.pipeline.findings.observed import MemberSession, ObservedRebalance, all_exact
+from rejoin.pipeline.findings.phrases import capital, first, last, probably, share, stood_still, value, when
+from rejoin.pipeline.findings.words import at_least, count, names, period, seconds, span, spans, times
+
+MARGIN: Final = 1.2
+"""How much longer than what was seen a timeout should be."""
+
+
+def session_too_short(causes: Causes) -> Iterator[Finding]:
+    """A member sent nothing for session.timeout.ms, was removed, and was back soon after: it had not gone, only been
+    silent for longer than the session (a pause of its process or host, or a static restart that took too long)."""
+    if not causes.missed_sessions:
+        return
+    missed, history = causes.missed_sessions, causes.history
+    caused = causes.begun_by(MISSED_SESSION)
+    away = [each.away_ms for each in missed]
+    timeouts = _timeouts(each.before for each in missed)
+    # Broker logs do not report the session timeout, only by how much it was missed.
+    known = len(timeouts) == len(missed)
+    longest = max(timeouts, default=0) + max(away)
+    wanted = at_least((longest if known else max(away)) * MARGIN)
+    cost = history.cost_s(caused) + sum(timeouts) / 1_000
+    clients = list(dict.fromkeys(each.who for each in missed))
+    exact = all_exact(caused) and all_exact(each.before for each in missed)
+    yield Finding(
+        "session-too-short",
+        f"{probably(exact)}{names(clients)} missed the session by {spans(away)}",
+        _missed_text(history, missed, caused, timeouts),
+        cost,
+        first(caused, missed),
+        last(caused, missed),
+        setting=session_timeout(history),
+        advice=_longer(history, missed, wanted, longest if known else None),
+        numbers={
+            "expired": len(missed),
+            "consumers": len(clients),
+            "rebalances": len(caused),
+            "rebalances_in_all": len(history.rebalances),
+            "least_missed_ms": min(away),
+            "most_missed_ms": max(away),
+            "consumer_seconds": cost,
+        }
+        | (
+            {"session_timeout_ms": max(timeouts), "wanted_session_timeout_ms": wanted}
+            if known
+            else {"longer_by_ms": wanted}
+        ),
+        members=clients,
+        rebalances=[each.rebalance_id for each in caused],
+        exact=exact,
+    )
+
+
+def _timeouts(sessions: Iterator[MemberSession]) -> list[int]:
+    return [session.session_timeout_ms for session in sessions if session.session_timeout_ms]
+
+
+def _what(missed: Sequence[Absence]) -> str:
+    """Whether these were pauses of processes that went on, or restarts of static members, as far as that is known."""
+    if all(each.before.group_instance_id and each.same_process is not True for each in missed):
+        return "restart"
+    return "pause" if all(each.same_process for each in missed) else "pause or restart"
+
+
+def _missed_text(
+    history: GroupHistory, missed: Sequence[Absence], caused: Sequence[ObservedRebalance], timeouts: Sequence[int]
+) -> str:
+    clients = list(dict.fromkeys(each.who for each in missed))
+    one = len(clients) == 1
+    away, setting = spans([each.away_ms for each in missed]), session_timeout(history)
+    after = f"{setting} ({spans(timeouts)})" if timeouts else setting
+    what = _what(missed)
+    reason = f"{setting} is shorter than the {what}"
+    if what == "restart":
+        reason += ", so group.instance.id did not help"
+    elif what != "pause" and not any(each.before.group_instance_id for each in missed):
+        reason += "; group.instance.id is not set"
+    unread = f" Before that its partitions had no reader, for {seconds(sum(timeouts))} s in all." if timeouts else ""
+    began = f"{share(history, caused)} {when(caused)} were " if caused else "No rebalance shows it, but there were "
+    return (
+        began
+        + (f"one consumer, {clients[0]}, missing its" if one else f"{names(clients)} missing their")
+        + f" session by {away}: {times(len(missed))} no heartbeat came for {after}, the coordinator took the "
+        f"partitions away, and {'it was' if one else 'each was'} back {away} later. {capital(reason)}.{unread}"
+    )
+
+
+def _longer(history: GroupHistory, missed: Sequence[Absence], wanted: int, longest: int | None) -> str:
+    setting, what = session_timeout(history), _what(missed)
+    if longest is not None:
+        text = (
+            f"Set {setting} to {value(wanted)} or more ({session_bound(history)}): a {what} of up to {span(longest)} "
+            "then passes without a rebalance."
+        )
+    else:
+        text = (
+            f"Make {setting} longer than it is now, by at least {span(wanted)} (the source does not report its value; "
+            f"{session_bound(history)})."
+        )
+    text += " The price: partitions of a consumer that is gone for good are without an owner for as long."
+    if what == "pause or restart":
+        text += (
+            " If these were restarts, set group.instance.id, too: without it even a quick one makes two rebalances."
+            " If they were pauses, look for long garbage collections, a starved CPU or a network that was away."
+        )
+    elif what == "pause":
+        text += " Look for long garbage collections, a starved CPU or a host that was suspended."
+    return text
+
+
+def died_without_leaving(causes: Causes) -> Iterator[Finding]:
+    """A member fell silent and never came back, or came back as a new process: it was killed, and its partitions had no
+    reader until its session ended. A consumer that is closed leaves, and its partitions go on at once."""
+    history = causes.history
+    dead = causes.dead if history.all_joins_are_reported else []
+    gone = [*dead, *(each.before for each in causes.killed)]
+    if not gone:
+        return
+    who = list(dict.fromkeys(history.name_of(session) for session in gone))
+    timeouts = _timeouts(iter(gone))
+    caused = causes.begun_by(KILLED)
+    silent = sum(timeouts) / 1_000
+    cost = history.cost_s(caused) + silent
+    moments = [session.ended_at_ms or 0 for session in gone]
+    # That no member came back is only as certain as the joins that the source reports.
+    exact = all_exact(caused) and all_exact(history.sessions)
+    again = f"{names(each.who for each in causes.killed)} {_was(causes.killed)} started again"
+    outcome = "fell silent and did not come back" if not causes.killed else f"died without leaving; {again}"
+    whose = "its" if len(gone) == 1 else "their"
+    unread = f" Before that {whose} partitions had no reader"
+    if timeouts:
+        unread += f", for {session_timeout(history)} ({spans(timeouts)})"
+        unread += f", {seconds(silent * 1_000)} s in all" if timeouts[1:] else ""
+    yield Finding(
+        "died-without-leaving",
+        f"{probably(exact)}{names(who)} {outcome}",
+        f"{count(len(gone), 'member')} ({names(who)}) sent no heartbeat for a whole session{_fate(causes, dead)}; "
+        f"removed {period(min(moments), max(moments))}.{unread}.{stood_still(history, history.cost_s(caused))}",
+        cost,
+        min(moments) - max(timeouts, default=0),
+        max([*moments, *(each.until_ms for each in caused)]),
+        setting=session_timeout(history),
+        advice=_close(history, gone),
+        numbers={
+            "died": len(gone),
+            "started_again": len(causes.killed),
+            "rebalances": len(caused),
+            "consumer_seconds": cost,
+        }
+        | ({"session_timeout_ms": max(timeouts)} if timeouts else {}),
+        members=who,
+        rebalances=[each.rebalance_id for each in caused],
+        exact=exact,
+    )
+
+
+def _was(absences: Sequence[Absence]) -> str:
+    return "was" if len({each.who for each in absences}) == 1 else "were"
+
+
+def _fate(causes: Causes, dead: Sequence[MemberSession]) -> str:
+    if not causes.killed:
+        return " and did not come back"
+    back = [max(0, each.gone_at_ms - each.went_at_ms + each.away_ms) for each in causes.killed]
+    again = f"{names(each.who for each in causes.killed)} came back as a new process, {spans(back)} after the last sign"
+    if not dead:
+        return f"; {again}"
+    return f"; {names(causes.history.name_of(each) for each in dead)} did not come back, {again}"
+
+
+def _close(history: GroupHistory, gone: Sequence[MemberSession]) -> str:
+    """What to do about members that die: how they would leave, or what a shorter session costs."""
+    static = [session for session in gone if session.group_instance_id]
+    setting = session_timeout(history)
+    shorter = (
+        f"For what dies by itself, a shorter {setting} finds out sooner ({least_session(history)}), at the price of "
+        "members that are removed for a pause."
+    )
+    leave = (
+        "If it was stopped on purpose, let it close its consumer (SIGTERM, and time enough before SIGKILL): then it "
+        "leaves, and its partitions go on at once."
+    )
+    remain = (
+        "A static member never sends LeaveGroup, also when it is closed: its partitions wait for a whole session. Take "
+        "one that is stopped for good out of the group (Admin.removeMembersFromConsumerGroup)."
+    )
+    ways = [leave] if len(static) < len(gone) else []
+    return " ".join([*ways, *([remain] if static else []), shorter])
+
+
+def fell_silent(causes: Causes) -> Iterator[Finding]:
+    """A member fell silent for a whole session, and the source does not report every join: whether it came back, and
+    so whether the session is too long or too short, cannot be known."""
+    history = causes.history
+    if not causes.dead or history.all_joins_are_reported:
+        return
+    caused = causes.begun_by(KILLED)
+    cost = history.cost_s(caused)
+    who = list(dict.fromkeys(history.name_of(session) for session in causes.dead))
+    moments = [session.ended_at_ms or 0 for session in causes.dead]
+    requests = (
+        ""
+        if history.run.requests_read
+        else " The broker's kafka-request.log shows which members came back: add it to the input."
+    )
+    yield Finding(
+        "fell-silent",
+        f"{names(who)} fell silent for a whole session, {times(len(causes.dead))}",
+        f"{count(len(causes.dead), 'member')} ({names(who)}) sent no heartbeat for a whole session and "
+        f"{'was' if len(causes.dead) == 1 else 'were'} removed {period(min(moments), max(moments))}. Whether they came "
+        f"back this source does not say: brokers log every join since Kafka 2.5.{stood_still(history, cost)}",
+        cost,
+        min(moments),
+        max([*moments, *(each.until_ms for each in caused)]),
+        advice="Look into the logs of these consumers at that time. If they paused or restarted and came back, "
+        f"{session_timeout(history)} is too short for it; if they were stopped for good, let them close, so that they "
+        f"leave at once.{requests}",
+        numbers={"silent": len(causes.dead), "rebalances": len(caused), "consumer_seconds": cost},
+        members=who,
+        rebalances=[each.rebalance_id for each in caused],
+        exact=False,
+    )
