@@ -20,7 +20,7 @@ from rejoin.transcript.recording import StepRecorder
 LONGEST_MS: Final = 10 * 365 * 86_400_000
 _DAY_MS: Final = 86_400_000
 _BACKGROUND: Final = "expiry"
-"""The timer that always comes back: a look at old offsets, every ten minutes, for each offsets partition."""
+"""The timer that comes back: a look at old offsets, every ten minutes, for each offsets partition with groups."""
 _LOOP_PASSES: Final = 3
 
 

@@ -164,6 +164,7 @@ class Node:
                 if shard is not None and shard.epoch == what.epoch:
                     shard.log_read(what.records, what.end)
                     if what.end:
+                        self._topics.saw(shard.machine.newest_at)
                         self._changes.delete_orphaned_offsets(what.partition)
             case Elected():
                 self._shards[what.partition.topic].elect(what.partition, what.epoch)

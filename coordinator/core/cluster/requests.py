@@ -206,7 +206,9 @@ class ClusterRequests:
             return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if not self._topics.has_partition(topic_name, index):
             return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        offset, timestamp = self._topics.by_name[topic_name].look_up(index, wanted.timestamp, self._ctx.now)
+        offset, timestamp = self._topics.by_name[topic_name].look_up(
+            index, wanted.timestamp, self._topics.time(self._ctx.now)
+        )
         if context.api_version == 0:
             # Kafka: the oldest version lists segment starts, newest first; a synthetic log is one segment.
             offsets = tuple(dict.fromkeys((offset, 0)))[: wanted.max_num_offsets] if offset >= 0 else ()

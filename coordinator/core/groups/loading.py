@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member import Member, Protocols
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
+from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.offsets.store import OffsetStore
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol
@@ -17,6 +18,9 @@ from rejoin.protocol.records.consumer_offsets import GroupRecord, MemberMetadata
 from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.protocol.records.table import BY_RECORD, Owner
 from rejoin.protocol.types import TopicPartition
+
+MOST_AHEAD_MS: Final = 30 * 86_400_000
+"""A clock that was set back by more is not made up for."""
 
 
 class Replay:
@@ -35,6 +39,8 @@ class Replay:
         self._groups = groups
         self._offsets = offsets
         self._statistics = statistics
+        self.newest_at: Millis = 0
+        """The newest instant that a record has, as far as it may be the coordinator's own."""
         self._by_owner: dict[Owner, Callable[[Any], None]] = {
             Owner.OFFSETS: self._replay_offset,
             Owner.CLASSIC_GROUPS: self._replay_group,
@@ -56,6 +62,7 @@ class Replay:
             self._statistics.drop(group_id)
             return
         changed_at = value.current_state_timestamp
+        self._saw(changed_at)
         group = self._new_group(group_id, self._ctx.now if changed_at == -1 else changed_at)
         protocols: dict[bytes, Protocols] = {}  # by subscription: members of a group mostly have the same
         for stored in value.members:
@@ -98,6 +105,7 @@ class Replay:
             if known is not None:
                 known.remove(partition)
             return
+        self._saw(record.value.data.commit_timestamp)
         if key.group not in self._groups:
             self._groups[key.group] = self._new_group(key.group, self._ctx.now)
         offsets = self._offsets.of(key.group)
@@ -105,6 +113,11 @@ class Replay:
             offsets.hold(record.producer_id, partition, record.value.data)
         else:
             offsets.store(partition, record.value.data)
+
+    def _saw(self, at: Millis) -> None:
+        # The oldest commits carry an instant of their client's, which may be anything.
+        if self.newest_at < at <= self._ctx.now + MOST_AHEAD_MS:
+            self.newest_at = at
 
     def _new_group(self, group_id: str, state_since: int) -> ClassicGroup:
         order = self._ctx.settings.emulator_member_order

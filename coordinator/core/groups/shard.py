@@ -14,7 +14,7 @@ from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.loading import Replay
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
 from rejoin.coordinator.core.groups.timers import GroupTimer
-from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.offsets.commits import OffsetCommits
 from rejoin.coordinator.core.offsets.deletion import OffsetDeletions
 from rejoin.coordinator.core.offsets.expiry import expired_partitions
@@ -49,6 +49,7 @@ class GroupsShard(StateMachine):
         self.commits = OffsetCommits(ctx, log, self.offsets, self)
         self.deletions = OffsetDeletions(ctx, log, self.offsets)
         self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics)
+        self._loaded_at = ctx.now
         self._expiry_key = TimerKey(GroupTimer.EXPIRY, log.partition)
 
     def kind_of(self, group: Group) -> GroupKind[Any]:
@@ -65,6 +66,11 @@ class GroupsShard(StateMachine):
     def replay(self, record: Record) -> None:
         self._replay.replay(record)
 
+    @property
+    def newest_at(self) -> Millis:
+        """The newest instant in the log, as it was read."""
+        return self._replay.newest_at
+
     def on_loaded(self) -> None:
         """Every member's session starts now."""
         for group in self.groups.values():
@@ -72,6 +78,7 @@ class GroupsShard(StateMachine):
             self.kind_of(group).loaded(group, len(offsets.stored) if offsets else 0)
         for group in self.groups.values():
             self.kind_of(group).enforce_max_size(group)
+        self._loaded_at = self._ctx.now
         self._schedule_expiry()
 
     def on_resigned(self) -> None:
@@ -96,6 +103,7 @@ class GroupsShard(StateMachine):
         group = self._classic.new_group(group_id)
         self.groups[group_id] = group
         self.statistics.start(group_id)
+        self._schedule_expiry()
         self._ctx.emit(GroupCreated(group_id=group_id, offsets_partition=self.partition.partition, simple=simple))
         return group
 
@@ -157,6 +165,7 @@ class GroupsShard(StateMachine):
         if group.group_id not in self.groups:
             self.groups[group.group_id] = group
             self.offsets.put_back(group.group_id, offsets)
+            self._schedule_expiry()
 
     def finish_deletion(self, group: Group, why: Literal["requested", "expired"], offsets: int) -> None:
         """A group's tombstones are durable."""
@@ -181,8 +190,12 @@ class GroupsShard(StateMachine):
         self._schedule_expiry()
 
     def _schedule_expiry(self) -> None:
+        """Look for expired offsets at the next multiple of the interval, if there is a group to look at."""
+        if not self.groups or self._ctx.deadlines.at(self._expiry_key) is not None:
+            return
         interval_ms = self._ctx.settings.offsets_retention_check_interval_ms
-        self._ctx.deadlines.set(self._expiry_key, self._ctx.now + interval_ms)
+        since_look_ms = (self._ctx.now - self._loaded_at) % interval_ms
+        self._ctx.deadlines.set(self._expiry_key, self._ctx.now + interval_ms - since_look_ms)
 
     def _expire(self, group: Group) -> None:
         """Drop offsets that have outlived their retention, and an Empty group that has nothing left.

@@ -108,6 +108,20 @@ class Topics:
         self._emit = emit
         self.by_name: dict[str, Topic] = {}
         self._names_by_id: dict[str, str] = {}
+        self._newest: Millis = 0
+
+    # --- time
+
+    def saw(self, instant: Millis) -> None:
+        """A log has something of this instant."""
+        self._newest = max(self._newest, instant)
+
+    def time(self, now: Millis) -> Millis:
+        """The instant up to which logs have grown: now, or where a clock went back the newest that is on record.
+
+        So after a restart no end is below an offset that was committed before.
+        """
+        return max(now, self._newest)
 
     def __contains__(self, name: str) -> bool:
         return name in self.by_name
@@ -133,6 +147,7 @@ class Topics:
         topic = self.by_name.get(self._names_by_id.get(data.topic_id, ""))
         if topic is None:
             return
+        self.saw(data.started_at)
         partitions = topic.partitions
         before = len(partitions)
         for index in range(data.partition_id, data.partition_id + data.partitions):
@@ -187,7 +202,7 @@ class Topics:
                 ),
             ),
         )
-        return result, _new_topic(wanted.name, topic_id, rate, count, now)
+        return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now))
 
     @staticmethod
     def check_automatic(name: str) -> ErrorCode:
@@ -202,7 +217,11 @@ class Topics:
         """The records of a topic that is made because metadata was asked for it."""
         settings = self._settings
         return _new_topic(
-            name, self._new_topic_id(), settings.emulator_records_per_second, settings.num_partitions, now
+            name,
+            self._new_topic_id(),
+            settings.emulator_records_per_second,
+            settings.num_partitions,
+            self.time(now),
         )
 
     def _check(self, wanted: CreatableTopic, brokers: int) -> tuple[int, float]:
@@ -280,7 +299,10 @@ class Topics:
             )
             return refused, ()
         new = PartitionData(
-            topic_id=topic.topic_id, partition_id=before, partitions=wanted.count - before, started_at=now
+            topic_id=topic.topic_id,
+            partition_id=before,
+            partitions=wanted.count - before,
+            started_at=self.time(now),
         )
         return CreatePartitionsTopicResult(name=wanted.name), (PartitionRecord(data=new),)
 
@@ -325,6 +347,7 @@ class Topics:
         return tuple(found)
 
     def describe(self, now: Millis) -> list[TopicView]:
+        now = self.time(now)
         return [
             TopicView(
                 topic=topic.name,

@@ -60,6 +60,18 @@ async def test_parked_requests_stay_parked_while_time_stands_still(node: Control
     assert (await joining)["generationId"] == (await rejoining)["generationId"] == 2
 
 
+async def test_a_year_passes_over_what_is_not_due(node: ControlledNode) -> None:
+    """Old offsets are looked for where there are groups: until the last one is gone, seven days after its session."""
+    year_ms = 365 * 86_400_000
+    assert (await node.advance(year_ms))["fired"] == []
+    await node.stable()
+    answer = await node.advance(year_ms)
+    fired = [each for each in answer["fired"] if each["timer"] == "expiry"]
+    assert len(fired) <= 7 * 24 * 6 + 2
+    assert {each["partitions"] for each in fired} == {1}
+    assert (await node.control("GET", "/clock"))["next_in_ms"] is None
+
+
 async def test_until_next_goes_to_the_next_timer_and_no_further(node: ControlledNode) -> None:
     await node.stable()
     answer = await node.control("POST", "/clock", until="next")

@@ -13,8 +13,13 @@ from rejoin.journal.events.coordinator import CoreFailed, GroupLoaded, Partition
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
-from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from rejoin.protocol.records.consumer_offsets import (
     GroupMetadataValue,
     GroupRecord,
@@ -26,7 +31,7 @@ from rejoin.protocol.records.consumer_offsets import (
 )
 from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.transcript.driver import START
-from tests.coordinator.core.driver import GROUP, PARTITION, DrivenNode, commit, join, protocols
+from tests.coordinator.core.driver import GROUP, PARTITION, TOPIC, DrivenNode, commit, join, protocols
 
 
 def member(member_id: str = "m-1", **given: Any) -> MemberMetadata:
@@ -242,3 +247,41 @@ def test_a_failure_inside_costs_the_shard_of_a_group_that_a_batch_names(monkeypa
     failed = node.emitted(CoreFailed)
     assert [(each.partition, each.doing) for each in failed] == [(PARTITION.partition, "OffsetFetch")]
     assert len(node.emitted(PartitionLoaded)) == 2
+
+
+def end_of_t(driven: DrivenNode) -> int:
+    wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    asked = ListOffsetsRequest(
+        replica_id=-1, isolation_level=0, topics=(ListOffsetsTopic(name=TOPIC, partitions=(wanted,)),)
+    )
+    (answer,) = driven.ask(asked, 5).topics[0].partitions
+    end: int = answer.offset
+    return end
+
+
+def test_a_clock_that_went_back_takes_no_records_away() -> None:
+    """The end of a topic is a function of time: it stands still until the clock has passed what is in the logs."""
+    before = DrivenNode(emulator_records_per_second=2.0)
+    before.now += 33_000
+    committed = end_of_t(before)
+    assert committed == 66
+    mark = OffsetCommitRequestPartition(partition_index=0, committed_offset=committed, committed_metadata="")
+    before.send(commit(topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=(mark,)),)), 8)
+
+    after = DrivenNode(leads=False, emulator_records_per_second=2.0)
+    after.now -= 86_400_000
+    after.log.extend(before.log)
+    after.elect()
+    assert end_of_t(after) == committed
+    (offset,) = after.node.describe_offsets(GROUP, after.now)
+    assert (offset.log_end_offset, offset.lag) == (committed, 0)
+    after.now += 2 * 86_400_000
+    assert end_of_t(after) > committed
+
+
+def test_an_instant_that_a_client_made_up_does_not_count() -> None:
+    driven = DrivenNode(leads=False, emulator_records_per_second=2.0)
+    value = OffsetCommitValue(offset=5, commit_timestamp=2**62)
+    driven.log.append(offset_record(GROUP, TOPIC, 0, value))
+    driven.elect()
+    assert end_of_t(driven) == 0
