@@ -20,7 +20,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Clock, SystemClock
-from rejoin.coordinator.service.defaults import BODY_SECONDS, HOST, MAX_BODY_BYTES, PORT
+from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, HOST, MAX_BODY_BYTES, PORT
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.access import Access
 from rejoin.coordinator.service.http.server import Service
@@ -91,6 +91,7 @@ class Options:
     journal: Path | None = None
     topics: tuple[InitialTopic, ...] = ()
     max_body_bytes: int = MAX_BODY_BYTES
+    head_seconds: float = HEAD_SECONDS
     body_seconds: float = BODY_SECONDS
     clock: Clock | None = None
     log: SoleLog = field(default_factory=MemoryLog)
@@ -139,6 +140,7 @@ class App:
             self.metrics,
             max_body_bytes=options.max_body_bytes,
             body_seconds=options.body_seconds,
+            head_seconds=options.head_seconds,
             control=_control_routes(self.control, access),
             arrivals=arrivals,
             access=access,

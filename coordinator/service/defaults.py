@@ -10,5 +10,8 @@ PORT: Final = 9095
 MAX_BODY_BYTES: Final = 104_857_600
 """Largest body taken, Kafka's ``socket.request.max.bytes``."""
 
+HEAD_SECONDS: Final = 20.0
+"""How long the head of a request may take to arrive."""
+
 BODY_SECONDS: Final = 30.0
 """How long a body may take to arrive."""

@@ -22,10 +22,11 @@ from aiohttp import web
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending_reply import NoReply, PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
-from rejoin.coordinator.service.defaults import BODY_SECONDS, MAX_BODY_BYTES
+from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, MAX_BODY_BYTES
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.access import JSON, Access, check_content_type
 from rejoin.coordinator.service.http.cluster_views import resign
+from rejoin.coordinator.service.http.connections import Connection, Connections
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.http.rpc import (
     ANONYMOUS,
@@ -45,71 +46,10 @@ from rejoin.coordinator.service.metrics import Metrics
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
 
-IDLE_SECONDS: Final = 600.0
-_LINGER_SECONDS: Final = 2.0
 _BACKLOG: Final = 4_096
 CONTROL: Final = "/control"
 RESIGN: Final = "/cluster/partitions/{partition}/resign"
 _RESIGN: Final = re.compile(r"/cluster/partitions/([0-9]{1,9})/resign")
-
-
-class Connection(web.RequestHandler):
-    """One connection. Invalid HTTP is answered as a problem, without a traceback."""
-
-    __slots__ = ("_arrivals", "_metrics", "client_host")
-
-    def __init__(self, manager: web.Server, metrics: Metrics, arrivals: Arrivals, **settings: Any) -> None:
-        super().__init__(manager, **settings)
-        self.client_host = "127.0.0.1"
-        self._metrics = metrics
-        self._arrivals = arrivals
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._arrivals.connections += 1
-        peer = transport.get_extra_info("peername")
-        if isinstance(peer, tuple):
-            self.client_host = str(peer[0])
-
-    def log_exception(self, *args: Any, **kw: Any) -> None:
-        """A body that turns out to be broken is the sender's mistake, and not logged."""
-        if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
-            super().log_exception(*args, **kw)
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Answer what aiohttp itself refuses."""
-        detail = (message or "this is not valid HTTP").strip().splitlines()[0]
-        self._metrics.problems[status] += 1
-        kind = "invalid-http" if status < 500 else "internal-error"
-        response = Problem(status, kind, detail if status < 500 else "the service failed").response()
-        response.force_close()
-        return response
-
-
-class _Server(web.Server):
-    """Makes connections of ours."""
-
-    def __init__(self, handler: Any, metrics: Metrics, arrivals: Arrivals) -> None:
-        super().__init__(handler, handler_cancellation=True)
-        self._metrics = metrics
-        self._arrivals = arrivals
-
-    def __call__(self) -> Connection:
-        return Connection(
-            self,
-            self._metrics,
-            self._arrivals,
-            loop=asyncio.get_running_loop(),
-            access_log=None,
-            keepalive_timeout=IDLE_SECONDS,
-            lingering_time=_LINGER_SECONDS,
-        )
 
 
 class Controlling(Protocol):
@@ -133,6 +73,7 @@ class Service:
         *,
         max_body_bytes: int = MAX_BODY_BYTES,
         body_seconds: float = BODY_SECONDS,
+        head_seconds: float = HEAD_SECONDS,
         control: Controlling | None = None,
         arrivals: Arrivals | None = None,
         access: Access | None = None,
@@ -149,7 +90,7 @@ class Service:
         self._dates = Dates()
         self._serving = False
         self._stopping = False
-        self._server = _Server(self._handle, metrics, arrivals or Arrivals())
+        self._server = Connections(self._handle, metrics, arrivals or Arrivals(), head_seconds)
         self._listening: asyncio.Server | None = None
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log
@@ -171,6 +112,7 @@ class Service:
         self._stopping = True
         if self._listening is not None:
             self._listening.close()
+        self._server.stop_looking()
         self._server.pre_shutdown()
         with suppress(asyncio.TimeoutError):
             await self._server.shutdown(0.1)
@@ -183,11 +125,21 @@ class Service:
         await self.runtime.drain()
         self._views.stop()
         await asyncio.sleep(0)
+        self._server.stop_looking()
         self._server.pre_shutdown()
         with suppress(asyncio.TimeoutError):
             await self._server.shutdown(patience)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        assert isinstance(connection, Connection)
+        connection.waits_since, connection.is_busy = None, True
+        try:
+            return await self._answer(request)
+        finally:
+            connection.is_busy = False
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             self._access.check(request)
             route = self._routes.get(request.raw_path)

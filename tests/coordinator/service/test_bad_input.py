@@ -196,7 +196,6 @@ async def raw(node: Harness, *pieces: bytes, pause: float = 0.0) -> bytes:
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x00\x00\x00\x1d\x00\x12\x00\x03\x00\x00\x00\x01\x00\x01c\r\n\r\n",
         b"HELO example\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
         b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: many\r\n\r\n{}",

@@ -1,0 +1,147 @@
+"""Connections: what is refused before there is a request.
+
+Invalid HTTP is answered as a problem. A client of Kafka's binary protocol is recognised by its first bytes. A head that
+does not arrive in time ends its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+
+from rejoin.coordinator.service.arrivals import Arrivals
+from rejoin.coordinator.service.http.problems import Problem
+from rejoin.coordinator.service.metrics import Metrics
+
+IDLE_SECONDS: Final = 600.0
+_LINGER_SECONDS: Final = 2.0
+_LOOKS: Final = 4
+"""How often a head that is late is looked for, within the time that it has."""
+_TOO_LATE: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_API_VERSIONS: Final = 18
+_MOST_CLIENTS: Final = 100
+
+
+class Connection(web.RequestHandler):
+    """One connection. ``is_busy`` while a request is handled; ``waits_since`` is when it began to wait for a head."""
+
+    __slots__ = ("_connections", "client_host", "is_busy", "waits_since")
+
+    def __init__(self, manager: Connections, **settings: Any) -> None:
+        super().__init__(manager, **settings)
+        self.client_host = "127.0.0.1"
+        self.is_busy = False
+        self.waits_since: float | None = None
+        self._connections = manager
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._connections.arrivals.connections += 1
+        self.waits_since = self._connections.loop.time()
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self.client_host = str(peer[0])
+
+    def data_received(self, data: bytes) -> None:
+        # HTTP begins with a letter, Kafka's protocol with the length of a request.
+        if data[:1] == b"\0" and not self.is_busy:
+            self._connections.refuse_binary(data)
+            if self.transport is not None:
+                self.transport.close()
+            return
+        if self.waits_since is None and not self.is_busy:
+            self.waits_since = self._connections.loop.time()
+        super().data_received(data)
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """A body that turns out to be broken is the sender's mistake, and not logged."""
+        if not isinstance(kw.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **kw)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what aiohttp itself refuses."""
+        detail = (message or "this is not valid HTTP").strip().splitlines()[0]
+        self._connections.metrics.problems[status] += 1
+        kind = "invalid-http" if status < 500 else "internal-error"
+        response = Problem(status, kind, detail if status < 500 else "the service failed").response()
+        response.force_close()
+        return response
+
+
+class Connections(web.Server):
+    """Makes connections, and closes those whose head does not arrive within ``head_seconds``."""
+
+    def __init__(self, handler: Any, metrics: Metrics, arrivals: Arrivals, head_seconds: float) -> None:
+        super().__init__(handler, handler_cancellation=True)
+        self.loop = asyncio.get_running_loop()
+        self.metrics = metrics
+        self.arrivals = arrivals
+        self._head_seconds = head_seconds
+        self._look: asyncio.TimerHandle | None = None
+        self._logged: set[str] = set()
+        self._log: Any = structlog.get_logger("coordinator").bind()
+
+    def __call__(self) -> Connection:
+        if self._look is None:
+            self._look_again()
+        return Connection(
+            self, loop=self.loop, access_log=None, keepalive_timeout=IDLE_SECONDS, lingering_time=_LINGER_SECONDS
+        )
+
+    def stop_looking(self) -> None:
+        """Close nothing any more for a late head."""
+        if self._look is not None:
+            self._look.cancel()
+
+    def refuse_binary(self, data: bytes) -> None:
+        """Say once which Kafka client takes this port for a broker's."""
+        self.metrics.problems[400] += 1
+        client = f"a Kafka client{binary_client(data)} spoke the binary protocol; this port is HTTP"
+        if client not in self._logged and len(self._logged) < _MOST_CLIENTS:
+            self._logged.add(client)
+            self._log.warning("binary_protocol", problem=client)
+
+    def _look_again(self) -> None:
+        oldest = self.loop.time() - self._head_seconds
+        connections = self.connections
+        for each in connections:
+            assert isinstance(each, Connection)
+            if each.waits_since is not None and each.waits_since < oldest and each.transport is not None:
+                self.metrics.problems[408] += 1
+                each.transport.write(_TOO_LATE)
+                each.transport.close()
+        # Without connections there is nothing to look for; the next one starts it again.
+        self._look = self.loop.call_later(self._head_seconds / _LOOKS, self._look_again) if connections else None
+
+
+def binary_client(data: bytes) -> str:
+    """Which client sent Kafka's first request, as `` (librdkafka 2.16)``; empty where the bytes do not say.
+
+    Kafka: ApiVersions from version 3 on carries the name and version of the software; else there is the client id.
+    """
+    try:
+        key, version = (int.from_bytes(data[at : at + 2], "big") for at in (4, 6))
+        length = int.from_bytes(data[12:14], "big", signed=True)
+        end = 14 + max(length, 0)
+        names = [data[14:end]]
+        if key == _API_VERSIONS and version >= 3:
+            # Behind the header's tagged fields come two compact strings.
+            at = end + 1
+            names = []
+            for _ in range(2):
+                size = data[at]
+                names.append(data[at + 1 : at + size])
+                at += size
+        text = " ".join(name.decode("ascii") for name in names if name)
+    except (IndexError, UnicodeDecodeError):
+        return ""
+    return f" ({text})" if text and text.isprintable() else ""

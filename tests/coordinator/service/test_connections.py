@@ -1,0 +1,81 @@
+"""What a connection may send before there is a request: heads in time, and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import struct
+
+import pytest
+
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.http.connections import binary_client
+from tests.coordinator.service.conftest import Serve
+from tests.coordinator.service.helpers import join
+
+
+def first_request(key: int, version: int, client_id: str, rest: bytes = b"") -> bytes:
+    """The first request of a client, as it is on the wire."""
+    body = struct.pack(">hhih", key, version, 1, len(client_id)) + client_id.encode() + rest
+    return struct.pack(">i", len(body)) + body
+
+
+def compact(text: str) -> bytes:
+    return bytes([len(text) + 1]) + text.encode()
+
+
+API_VERSIONS = first_request(18, 4, "rdkafka", b"\0" + compact("librdkafka") + compact("2.16.0") + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("data", "client"),
+    [
+        (API_VERSIONS, " (librdkafka 2.16.0)"),
+        (first_request(18, 0, "sarama"), " (sarama)"),
+        (first_request(3, 1, ""), ""),
+        (API_VERSIONS[:20], ""),
+        (b"\0", ""),
+        (first_request(18, 3, "x", b"\0" + compact("\x1b[2J") + compact("1")), ""),
+    ],
+)
+def test_the_client_is_known_by_its_first_request(data: bytes, client: str) -> None:
+    assert binary_client(data) == client
+
+
+async def test_a_kafka_client_is_refused_and_named_once(serve: Serve) -> None:
+    logs.configure("warning", out := io.StringIO())
+    try:
+        node = await serve()
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+            writer.write(API_VERSIONS)
+            assert await reader.read() == b"", "a Kafka client could not read an answer"
+            writer.close()
+    finally:
+        logs.configure("critical")
+    assert [json.loads(line)["problem"] for line in out.getvalue().splitlines()] == [
+        "a Kafka client (librdkafka 2.16.0) spoke the binary protocol; this port is HTTP"
+    ]
+    assert (await node.get("/healthz"))["status"] == "ok"
+
+
+async def test_a_head_that_does_not_arrive_ends_its_connection(serve: Serve) -> None:
+    node = await serve({"head_seconds": 0.2})
+    parked = await node.parked("JoinGroup", join("g", await node.member_id("g")))
+    async with asyncio.timeout(30):
+        for sent in (b"", b"POST /v1/heart", b"GET / HTTP/1.1\r\nHost: x\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+            writer.write(sent)
+            assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b"}")
+        await asyncio.sleep(0.5)
+        writer.write(b"GET ")
+        assert b"HTTP/1.1 408 " in await reader.read(), "a second head has to arrive as well"
+        writer.close()
+    assert not parked.done(), "a request that waits for its answer is in time"
+    node.clock.advance(3_000)
+    assert (await parked)["errorCode"] == 0
