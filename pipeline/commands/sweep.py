@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from statistics import fmean
+from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -17,10 +20,25 @@ from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session
 from rejoin.pipeline.sweep import answer, results
 from rejoin.pipeline.sweep.code import code_version
-from rejoin.pipeline.sweep.grid import MOST_RUNS, Grid, read_grid
-from rejoin.pipeline.sweep.running import LIGHT, SweepProgress, run_grid, slots_of, spark_player
+from rejoin.pipeline.sweep.grid import MOST_RUNS, Grid, Run, read_grid
+from rejoin.pipeline.sweep.playing import play_task
+from rejoin.pipeline.sweep.running import (
+    LIGHT,
+    SweepProgress,
+    missing_runs,
+    run_grid,
+    slots_of,
+    spark_player,
+    task_of,
+)
 from rejoin.pipeline.sweep.store import SweepInUse, SweepStore
+from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.reading import BadScenario
+
+ESTIMATED_FROM: Final = 20
+"""From so many runs on, one is played to say how long all will take."""
+
+LINE_EVERY_S: Final = 10.0
 
 STOPPED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -33,6 +51,7 @@ def sweep(
     master: str | None = None,
     seeds: str | None = None,
     top: int = 12,
+    by: Literal["rebalances", "stopped", "unowned", "late", "twice"] | None = None,
     again: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Play a scenario with every combination of values and every seed, on Spark, and rank the settings.
@@ -53,6 +72,8 @@ def sweep(
         Seeds to use instead of the grid's: a number of them, or A:B from A up to but excluding B.
     top
         Number of settings to show.
+    by
+        Rank the settings by this instead of the grid's rank_by.
     again
         Play runs again that failed before.
     """
@@ -64,6 +85,8 @@ def sweep(
         if seeds is not None:
             _check_seeds(seeds)
         asked = read_grid(grid, seeds)
+        if by is not None:
+            asked = replace(asked, rank_by=(by,))
         check_out(folder)
         store = SweepStore(folder, code_version(), journals=asked.events, again=again)
     except (BadOption, BadScenario, SweepInUse, OSError) as problem:
@@ -94,10 +117,13 @@ def _check_seeds(text: str) -> None:
 
 
 def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console: Console) -> int:
-    if any(run.key not in store.rows for run in grid.runs()):
+    missing = missing_runs(grid, store)
+    if missing:
         with ExitStack() as closing:
+            took_s = _time_of_a_run(grid, store, missing, console)
             with console.status("starting Spark"):
                 spark = closing.enter_context(session(master, fast=True, settings=LIGHT))
+            console.print(estimate(len(missing), took_s, slots_of(spark)()))
             on_progress = closing.enter_context(_progress(console))
             played = run_grid(grid, store, spark_player(spark), slots_of(spark), on_progress)
     else:
@@ -111,7 +137,8 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
         lines.append(grid.question)
     size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds"
     lines.append(size if not played.known else f"{size}, {played.known} runs finished before")
-    lines += [f"Medians; in brackets {answer.brackets(len(grid.seeds))} of the seeds.", ""]
+    lines += [answer.criterion(grid), f"Medians; in brackets {answer.brackets(len(grid.seeds))} of the seeds."]
+    lines += [answer.NOT_BEATEN, ""] if len(ranked) > 1 else [""]
     print("\n".join([*lines, *answer.format_answer(grid, ranked, top), "", f"tables and plots: {page}"]))
     failed = sum(setting.failed for setting in ranked)
     if failed:
@@ -120,9 +147,56 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
     return 1 if failed else 0
 
 
+def _time_of_a_run(grid: Grid, store: SweepStore, missing: list[Run], console: Console) -> float | None:
+    """Seconds that a run takes: as those that are finished took, or the first one, which is played for it and kept."""
+    took = [row["wall_ms"] / 1000 for row in store.rows.values() if row.get("wall_ms")]
+    if not took and len(missing) >= ESTIMATED_FROM:
+        with console.status("playing one run"):
+            row = play_task(task_of(grid, missing[0], store.version))
+        store.add([row])
+        took = [row["wall_ms"] / 1000]
+    return fmean(took) if took else None
+
+
+def estimate(runs: int, took_s: float | None, slots: int) -> str:
+    """How long a sweep will take, in a sentence."""
+    said = f"{runs} run{'s'[: runs - 1]} to play, {slots} at a time"
+    if took_s is None:
+        return said
+    return f"{said}; one took {took_s:.2g} s, so about {format_duration(round(runs * took_s / slots) * 1000 or 1000)}"
+
+
+class ProgressLines:
+    """Prints how far a sweep is: at its beginning and its end, and in between after some time."""
+
+    def __init__(self, print_line: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._print_line = print_line
+        self._clock = clock
+        self._began = clock()
+        self._printed_at: float | None = None
+
+    def on_progress(self, played: SweepProgress) -> None:
+        """Take the newest numbers."""
+        now = self._clock()
+        is_over = played.done == played.wanted
+        if self._printed_at is not None and now - self._printed_at < LINE_EVERY_S and not is_over:
+            return
+        self._printed_at = now
+        line = f"{played.done} of {played.wanted} runs"
+        if played.failed:
+            line += f", {played.failed} failed"
+        if played.played and not is_over:
+            left_s = (now - self._began) / played.played * (played.wanted - played.done)
+            line += f", about {format_duration(max(1, round(left_s)) * 1000)} left"
+        self._print_line(line)
+
+
 @contextmanager
 def _progress(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
-    """A bar on standard error, with runs a second."""
+    """A bar on standard error, with runs a second; where that is no terminal, a line now and then."""
+    if not console.is_terminal:
+        yield ProgressLines(console.print).on_progress
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -132,7 +206,7 @@ def _progress(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("playing", total=None, rate="")
 
         def on_progress(played: SweepProgress) -> None:

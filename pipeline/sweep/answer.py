@@ -11,8 +11,11 @@ from typing import Any, Final, TypeAlias
 from rejoin.pipeline.sweep.grid import RANKED_BY, Grid, Point
 from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.sweep.tables import FAILED, MEASURES
+from rejoin.pipeline.sweep.tradeoffs import RESPECTS, Interaction, columns_compared, interactions, unbeaten
 
 Row: TypeAlias = dict[str, Any]
+
+NOT_BEATEN: Final = "* No other setting is as good in every respect (" + ", ".join(RESPECTS) + ") and better in one."
 
 MANY_SEEDS: Final = 10
 """From so many runs on the spread is the tenth to the ninetieth percentile, else the extremes."""
@@ -69,6 +72,8 @@ class Setting:
     never_owned: int
     """Runs in which no partition ever had an owner: few rebalances mean nothing there."""
     spreads: dict[str, Spread]
+    unbeaten: bool = False
+    """Whether no other setting is as good in every respect and better in one."""
     good: list[Row] = field(default_factory=list, repr=False, compare=False)
     """The runs that came to their end."""
 
@@ -107,14 +112,16 @@ def rank(grid: Grid, store: SweepStore) -> list[Setting]:
         spreads = {each.name: spread_of(row[each.name] for row in good) for each in MEASURES} if good else {}
         useless = not good or never * 2 > len(good)
         score = (useless, *(spreads[column].median for column in order)) if good else (True, float("inf"))
-        judged.append(
-            (score, Setting(point, 0, name_of(grid, point), len(rows), len(rows) - len(good), never, spreads, good))
-        )
+        name = name_of(grid, point)
+        setting = Setting(point, 0, name, len(rows), len(rows) - len(good), never, spreads, good=good)
+        judged.append((score, setting))
+    useful = [setting for score, setting in judged if not score[0]]
+    best = unbeaten({each.point.number: [each.spreads[c].median for c in columns_compared()] for each in useful})
     judged.sort(key=lambda each: (each[0], each[1].point.number))
     ranked: list[Setting] = []
     for _, equal in groupby(judged, key=lambda each: each[0]):
         number = len(ranked) + 1
-        ranked += [replace(setting, rank=number) for _, setting in equal]
+        ranked += [replace(each, rank=number, unbeaten=each.point.number in best) for _, each in equal]
     return ranked
 
 
@@ -153,7 +160,38 @@ def format_answer(grid: Grid, ranked: list[Setting], most: int = 12) -> list[str
         widest = max(len(axis.values) for axis in grid.axes)
         around = brackets(sum(len(setting.good) for setting in ranked) // widest)
         lines += ["", f"Each parameter by itself, median of all runs that have it ({around}):", *by_itself]
+    for pair in pairs(grid, ranked):
+        lines += ["", *pair_lines(pair, RANKED_BY[grid.rank_by[0]])]
     return lines
+
+
+def criterion(grid: Grid) -> str:
+    """What the settings are ranked by, in a sentence."""
+    names = [SAID[RANKED_BY[name]] for name in grid.rank_by]
+    return f"Ranked by {', then by '.join(names)}; --by chooses another of {', '.join(RESPECTS)}."
+
+
+def pairs(grid: Grid, ranked: list[Setting]) -> list[Interaction]:
+    """The pairs of parameters that depend on each other in what the settings are ranked by."""
+    runs = [(setting.point, setting.good) for setting in ranked]
+    return interactions(grid, runs, RANKED_BY[grid.rank_by[0]])
+
+
+def pair_title(pair: Interaction, column: str) -> str:
+    return f"{pair.first.name} and {pair.second.name} depend on each other, median of {SAID[column]}:"
+
+
+def pair_lines(pair: Interaction, column: str) -> list[str]:
+    """A pair of parameters as a table: the first one's values down, the second one's across."""
+    table = [["", *(pair.second.label(number) for number in range(len(pair.second.values)))]]
+    for number, cells in enumerate(pair.cells):
+        table.append([pair.first.label(number), *(amount(column, value) for value in cells)])
+    widths = [max(len(line[index]) for line in table) for index in range(len(table[0]))]
+    lines = []
+    for first, *rest in table:
+        aligned = [text.rjust(width) for text, width in zip(rest, widths[1:], strict=True)]
+        lines.append("    " + "  ".join([first.ljust(widths[0]), *aligned]))
+    return [pair_title(pair, column), *lines]
 
 
 def said_columns(grid: Grid, ranked: list[Setting]) -> list[str]:
@@ -177,7 +215,7 @@ def line(setting: Setting, columns: list[str]) -> str:
             text += f"; in {setting.never_owned} of {setting.runs} runs no member ever owned a partition"
         if setting.failed:
             text += f"; {setting.failed} of {setting.runs} runs failed"
-    return f"{setting.rank:>3}. {setting.name}: {text}"
+    return f"{setting.rank:>3}{'*' if setting.unbeaten else '.'} {setting.name}: {text}"
 
 
 def effects(grid: Grid, ranked: list[Setting], columns: list[str]) -> list[str]:

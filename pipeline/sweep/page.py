@@ -7,8 +7,21 @@ from typing import Any, Final, TypeAlias
 
 from rejoin import pages
 from rejoin.pages import Markup
-from rejoin.pipeline.sweep.answer import SAID, Setting, Spread, amount, brackets, said_columns, shown, spread_of
-from rejoin.pipeline.sweep.grid import Axis, Grid
+from rejoin.pipeline.sweep.answer import (
+    NOT_BEATEN,
+    SAID,
+    Setting,
+    Spread,
+    amount,
+    brackets,
+    criterion,
+    pair_title,
+    pairs,
+    said_columns,
+    shown,
+    spread_of,
+)
+from rejoin.pipeline.sweep.grid import RANKED_BY, Axis, Grid
 from rejoin.pipeline.sweep.tables import FAILED
 
 Row: TypeAlias = dict[str, Any]
@@ -40,6 +53,9 @@ def render(grid: Grid, ranked: list[Setting], rows: list[Row]) -> str:
         size=size,
         spread=brackets(len(grid.seeds)),
         settings=Markup(_settings(grid, ranked, columns)),
+        criterion=criterion(grid),
+        not_beaten=NOT_BEATEN,
+        pairs=Markup(_pairs(grid, ranked)),
         charts=Markup(_charts(grid, good, list(dict.fromkeys([*columns, "twice"])))),
         failed=Markup(_failed(grid, failed)),
     )
@@ -50,7 +66,8 @@ def _settings(grid: Grid, ranked: list[Setting], columns: list[str]) -> str:
     head += "".join(f'<th class="n">{html.escape(SAID[column])}</th>' for column in columns)
     body = []
     for setting in ranked[:SETTINGS]:
-        cells = f'<td class="n">{setting.rank}</td>'
+        mark = "*" if setting.unbeaten else ""
+        cells = f'<td class="n" data-by="{setting.rank}">{setting.rank}{mark}</td>'
         cells += "".join(f"<td>{html.escape(label)}</td>" for label in grid.labels(setting.point))
         for column in columns:
             cells += _cell(column, setting.spreads.get(column))
@@ -64,6 +81,27 @@ def _settings(grid: Grid, ranked: list[Setting], columns: list[str]) -> str:
         f'<table class="sortable"><thead><tr><th class="n">rank</th>{head}<th></th></tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table>{more}"
     )
+
+
+def _pairs(grid: Grid, ranked: list[Setting]) -> str:
+    """The pairs of parameters that depend on each other, a table for each."""
+    column = RANKED_BY[grid.rank_by[0]]
+    cards = []
+    for pair in pairs(grid, ranked):
+        head = "".join(
+            f'<th class="n">{html.escape(pair.second.label(n))}</th>' for n in range(len(pair.second.values))
+        )
+        body = "".join(
+            f"<tr><td>{html.escape(pair.first.label(n))}</td>"
+            + "".join(f'<td class="n">{amount(column, value)}</td>' for value in cells)
+            + "</tr>"
+            for n, cells in enumerate(pair.cells)
+        )
+        cards.append(
+            f'<div class="card"><h3>{html.escape(pair_title(pair, column))}</h3><div class="wide">'
+            f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
+        )
+    return "".join(cards)
 
 
 def _cell(column: str, spread: Spread | None) -> str:

@@ -95,12 +95,13 @@ def _runs_json(grid: Grid, rows: list[Row]) -> str:
 def _settings_csv(grid: Grid, ranked: list[Setting]) -> str:
     parameters = columns_of(grid)
     parts = ("median", "low", "high", "least", "most")
-    names = ["rank", "point", *parameters, "runs", "failed", "never_owned"]
+    names = ["rank", "unbeaten", "point", *parameters, "runs", "failed", "never_owned"]
     names += [f"{measure.name}_{part}" for measure in MEASURES for part in parts]
     rows = []
     for setting in ranked:
         labels = grid.labels(setting.point)
-        row: Row = {"rank": setting.rank, "point": setting.point.number, **dict(zip(parameters, labels, strict=True))}
+        row: Row = {"rank": setting.rank, "unbeaten": int(setting.unbeaten), "point": setting.point.number}
+        row |= dict(zip(parameters, labels, strict=True))
         row |= {"runs": setting.runs, "failed": setting.failed, "never_owned": setting.never_owned}
         for name, spread in setting.spreads.items():
             row |= {f"{name}_{part}": getattr(spread, part) for part in parts}

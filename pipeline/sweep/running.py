@@ -112,7 +112,7 @@ def run_grid(
                 ahead = schedule.slots + max(1, schedule.slots // 2)
                 while schedule and len(flying) < min(ahead, MOST_PORTIONS):
                     portion = schedule.take()
-                    flying[threads.submit(play, [_task(grid, run, store.version) for run in portion])] = portion
+                    flying[threads.submit(play, [task_of(grid, run, store.version) for run in portion])] = portion
                 landed, _ = wait(flying, return_when=FIRST_COMPLETED)
                 for future in landed:
                     portion = flying.pop(future)
@@ -124,7 +124,7 @@ def run_grid(
                         if len(portion) > 1:
                             schedule.alone(portion)
                             continue
-                        rows = [failed(_task(grid, portion[0], store.version), f"{_DIED}: {_short(problem)}")]
+                        rows = [failed(task_of(grid, portion[0], store.version), f"{_DIED}: {_short(problem)}")]
                     store.add(rows)
                     progress.played += len(rows)
                     progress.failed += sum(row["status"] == FAILED for row in rows)
@@ -142,7 +142,13 @@ def slots_of(spark: SparkSession) -> Callable[[], int]:
     return lambda: spark.sparkContext.defaultParallelism
 
 
-def _task(grid: Grid, run: Run, version: str) -> Task:
+def missing_runs(grid: Grid, store: SweepStore) -> list[Run]:
+    """The runs that the store has not, each key once."""
+    return list({run.key: run for run in reversed(list(grid.runs())) if run.key not in store.rows}.values())[::-1]
+
+
+def task_of(grid: Grid, run: Run, version: str) -> Task:
+    """A run as it is handed to a player."""
     return Task(run.key, run.seed, grid.points[run.point].text, grid.count_from_ms, grid.events, version)
 
 

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rejoin.pipeline.commands import sweep as sweep_command
-from rejoin.pipeline.sweep.answer import Spread, amount, brackets, format_answer, name_of, rank, shown, spread_of, words
+from rejoin.pipeline.sweep.answer import (
+    Spread,
+    amount,
+    brackets,
+    criterion,
+    format_answer,
+    name_of,
+    rank,
+    shown,
+    spread_of,
+    words,
+)
 from rejoin.pipeline.sweep.code import code_version
 from rejoin.pipeline.sweep.grid import Grid, grid_from
 from rejoin.pipeline.sweep.page import render
+from rejoin.pipeline.sweep.running import SweepProgress
 from rejoin.pipeline.sweep.store import SweepStore
 from rejoin.pipeline.sweep.tables import COUNTS, MEASURES
 from tests.pipeline.sweep.sweeps import GRID, SCENARIO, grid, swept
@@ -39,11 +52,72 @@ def test_settings_are_in_the_order_of_their_medians_with_the_spread(tmp_path: Pa
     asked = grid_from(f"{SCENARIO}\nparameters:\n  assignor: [range, sticky, roundrobin]\nseeds: 3")
     store = stored(tmp_path, asked, {"range": [5, 4, 60], "sticky": [0, 0, 0], "roundrobin": [6, 6, None]})
     assert format_answer(asked, rank(asked, store)) == [
-        "  1. sticky: 0 rebalances, 0 consumer-seconds stopped",
+        "  1* sticky: 0 rebalances, 0 consumer-seconds stopped",
         "  2. range: 5 rebalances (4 to 60), 50.0 consumer-seconds stopped (40.0 to 600)",
         "  3. roundrobin: 6 rebalances, 60.0 consumer-seconds stopped; 1 of 3 runs failed",
     ]
     store.close()
+
+
+def measured(folder: Path, what: Grid, numbers: Mapping[str, dict[str, int]]) -> SweepStore:
+    """A store with these measures for every seed, by the point's name."""
+    store = SweepStore(folder, "v", journals=False)
+    for run in what.runs():
+        row = {"run_key": run.key, "seed": run.seed, "status": "ok", "error": None, "code_version": "v", "groups": []}
+        measures = {"first_owned_ms": 3_000, **numbers[name_of(what, what.points[run.point])]}
+        store.add([row | ROW | measures])
+    return store
+
+
+def test_the_criterion_is_chosen_and_said_and_what_no_other_beats_is_marked(tmp_path: Path) -> None:
+    asked = grid_from(f"{SCENARIO}\nparameters:\n  assignor: [range, sticky, roundrobin]\nseeds: 1")
+    numbers = {
+        "range": {"rebalances": 1, "late": 655},
+        "sticky": {"rebalances": 9, "late": 55},
+        "roundrobin": {"rebalances": 9, "late": 700},
+    }
+    store = measured(tmp_path, asked, numbers)
+    by_rebalances, by_late = rank(asked, store), rank(replace(asked, rank_by=("late",)), store)
+    store.close()
+    assert [each.name for each in by_rebalances] == ["range", "sticky", "roundrobin"]
+    assert [each.name for each in by_late] == ["sticky", "range", "roundrobin"]
+    assert [each.name for each in by_rebalances if each.unbeaten] == ["range", "sticky"]
+    assert criterion(asked).startswith("Ranked by rebalances, then by consumer-seconds stopped; --by chooses")
+    assert criterion(replace(asked, rank_by=("late",))).startswith("Ranked by records late; --by")
+
+
+@pytest.mark.parametrize(("down", "expected"), [((2, 4, 6, 8), []), ((2, 9, 6, 0), ["static", "deploy.down"])])
+def test_two_parameters_that_depend_on_each_other_are_shown_as_a_table(
+    down: tuple[int, int, int, int], expected: list[str], tmp_path: Path
+) -> None:
+    asked = grid_from(f"{SCENARIO}\nparameters:\n  static: [true, false]\n  deploy.down: [5s, 20s]\nseeds: 2")
+    numbers = {name_of(asked, point): {"rebalances": count} for point, count in zip(asked.points, down, strict=True)}
+    store = measured(tmp_path, asked, numbers)
+    ranked = rank(asked, store)
+    store.close()
+    lines = format_answer(asked, ranked)
+    shown_pairs = [line for line in lines if "depend on each other" in line]
+    assert shown_pairs == [f"{' and '.join(expected)} depend on each other, median of rebalances:"] * bool(expected)
+    if expected:
+        assert lines[-2:] == ["    true    2    9", "    false   6    0"]
+
+
+def test_progress_is_printed_at_the_ends_and_now_and_then_between() -> None:
+    lines: list[str] = []
+    now = 0.0
+    progress = sweep_command.ProgressLines(lines.append, lambda: now)
+    for played in range(61):
+        now = float(played)
+        progress.on_progress(SweepProgress(60, 0, played, failed=played // 60))
+    assert lines[0] == "0 of 60 runs"
+    assert lines[1] == "10 of 60 runs, about 50s left"
+    assert lines[-1] == "60 of 60 runs, 1 failed"
+    assert len(lines) == 7
+
+
+def test_an_estimate_says_how_many_runs_at_a_time_and_how_long() -> None:
+    assert sweep_command.estimate(64, 3.0, 2) == "64 runs to play, 2 at a time; one took 3 s, so about 1m36s"
+    assert sweep_command.estimate(1, None, 2) == "1 run to play, 2 at a time"
 
 
 def test_equal_settings_share_a_rank_and_failed_ones_come_last(tmp_path: Path) -> None:
@@ -62,7 +136,7 @@ def test_a_group_that_never_got_anything_is_not_the_best(tmp_path: Path) -> None
     store = SweepStore(tmp_path, "v", journals=False)
     lines = format_answer(grid(text), rank(grid(text), store))
     store.close()
-    assert lines[0].startswith("  1. session 10s: 6 rebalances")
+    assert lines[0].startswith("  1* session 10s: 6 rebalances")
     assert lines[1].startswith("  2. session 5s: 0 rebalances")
     assert lines[1].endswith("; in 2 of 2 runs no member ever owned a partition")
 
@@ -137,7 +211,7 @@ def test_terminal_and_page_tell_the_same_of_a_parameter(tmp_path: Path) -> None:
     head = "Each parameter by itself, median of all runs that have it (from the least to the most):"
     assert head in printed
     assert "    assignor = range: 5.5 rebalances (2 to 61), 55.0 consumer-seconds stopped (20.0 to 610)" in printed
-    for line in printed[printed.index(head) + 1 :]:
+    for line in printed[printed.index(head) + 1 : printed.index("", printed.index(head))]:
         name, _, numbers_told = line.strip().partition(": ")
         for measure in numbers_told.split(", "):
             assert f"<title>{name}: median {measure}, from " in page
@@ -160,8 +234,10 @@ class TestCommand:
             "What makes a rolling deploy of three cheap?",
             "4 settings x 4 seeds, 16 runs finished before",
         ]
-        assert printed[2:4] == ["Medians; in brackets from the least to the most of the seeds.", ""]
-        assert printed[4].startswith("  1. static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped, ")
+        assert printed[2].startswith("Ranked by rebalances, then by consumer-seconds stopped; --by chooses another of ")
+        assert printed[3] == "Medians; in brackets from the least to the most of the seeds."
+        assert printed[4].startswith("* No other setting is as good in every respect")
+        assert printed[6].startswith("  1* static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped, ")
         assert printed[-1] == f"tables and plots: {tmp_path / 'out' / 'index.html'}"
 
     def test_a_bad_grid_is_reported_and_nothing_is_made(
