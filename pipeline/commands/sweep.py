@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
+from rejoin.pipeline.findings.words import span
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session
 from rejoin.pipeline.sweep import answer, results
@@ -32,7 +33,6 @@ from rejoin.pipeline.sweep.running import (
     task_of,
 )
 from rejoin.pipeline.sweep.store import SweepInUse, SweepStore
-from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.reading import BadScenario
 
 ESTIMATED_FROM: Final = 20
@@ -163,7 +163,7 @@ def estimate(runs: int, took_s: float | None, slots: int) -> str:
     said = f"{runs} run{'s'[: runs - 1]} to play, {slots} at a time"
     if took_s is None:
         return said
-    return f"{said}; one took {took_s:.2g} s, so about {format_duration(round(runs * took_s / slots) * 1000 or 1000)}"
+    return f"{said}; one took {took_s:.2g} s, so about {span(1000 * runs * took_s / slots)}"
 
 
 class ProgressLines:
@@ -187,7 +187,7 @@ class ProgressLines:
             line += f", {played.failed} failed"
         if played.played and not is_over:
             left_s = (now - self._began) / played.played * (played.wanted - played.done)
-            line += f", about {format_duration(max(1, round(left_s)) * 1000)} left"
+            line += f", about {span(1000 * left_s)} left"
         self._print_line(line)
 
 

@@ -87,7 +87,8 @@ class NodeLeases:
                     self.node.hand_in(Resigned(effect.partition))
                 case _:
                     pass
-        seen = leases.cluster(self.node.broker, leases.view)
+        # What a node knows of the others ages while it cannot ask: their leases expire in its view as well.
+        seen = leases.cluster(self.node.broker, leases.view, leases.view_age_ms(self.cluster.world.now))
         if leases.view.nodes and seen != self._last_seen:
             self._last_seen = seen
             self.node.hand_in(seen)
@@ -103,9 +104,10 @@ class NodeLeases:
         self.hand_in(*what)
 
     def _set_timer(self) -> None:
-        due = self.leases.next_deadline()
+        world, leases = self.cluster.world, self.leases
+        dues = [leases.next_deadline(), None if leases.left else leases.next_expiry(world.now)]
+        due = min((each for each in dues if each is not None), default=None)
         if due is not None:
-            world = self.cluster.world
             at = max(due, world.now + 1)
             if self._timer_at is None or self._timer_at <= world.now or at < self._timer_at:
                 self._timer_at = at

@@ -57,6 +57,28 @@ def test_nodes_that_lost_their_leases_write_nothing() -> None:
     assert taken >= 100
 
 
+def test_what_a_node_knows_of_leaders_ages_while_the_store_is_away() -> None:
+    scenario = Scenario.model_validate(
+        {
+            "horizon": "95s",
+            "topics": {"t": {"partitions": 3}},
+            "groups": {"app": {"topics": ["t"], "consumers": 2, "commit": "after"}},
+            "coordinator": {"nodes": 3, "lease": "9s", "settings": {"offsets.topic.num.partitions": 3}},
+            "events": [{"at": "60s", "outage": {"for": "30s"}}],
+        }
+    )
+    known: dict[int, list[int]] = {}
+
+    def look(_: object) -> None:
+        known[lab.world.now] = [len(node.core.leaders) for node in lab.cluster.nodes if node.core is not None]
+
+    lab = Lab(scenario)
+    for at in (59_000, 80_000, 94_000):
+        lab.world.control(at, look)
+    lab.run_to_horizon()
+    assert known == {59_000: [3, 3, 3], 80_000: [0, 0, 0], 94_000: [3, 3, 3]}
+
+
 def test_a_lease_that_is_thought_to_last_longer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that cannot renew it leads on beside the next one."""
     right = Leases.__init__

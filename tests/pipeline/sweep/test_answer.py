@@ -110,13 +110,13 @@ def test_progress_is_printed_at_the_ends_and_now_and_then_between() -> None:
         now = float(played)
         progress.on_progress(SweepProgress(60, 0, played, failed=played // 60))
     assert lines[0] == "0 of 60 runs"
-    assert lines[1] == "10 of 60 runs, about 50s left"
+    assert lines[1] == "10 of 60 runs, about 50 s left"
     assert lines[-1] == "60 of 60 runs, 1 failed"
     assert len(lines) == 7
 
 
 def test_an_estimate_says_how_many_runs_at_a_time_and_how_long() -> None:
-    assert sweep_command.estimate(64, 3.0, 2) == "64 runs to play, 2 at a time; one took 3 s, so about 1m36s"
+    assert sweep_command.estimate(64, 3.0, 2) == "64 runs to play, 2 at a time; one took 3 s, so about 96 s"
     assert sweep_command.estimate(1, None, 2) == "1 run to play, 2 at a time"
 
 
