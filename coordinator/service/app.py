@@ -136,7 +136,13 @@ class App:
         access = _access(options)
         self.service = Service(
             self.runtime,
-            Views(self.runtime, self.publisher, self.metrics, store.label),
+            Views(
+                self.runtime,
+                self.publisher,
+                self.metrics,
+                store.label,
+                [folder for folder in (options.data, options.journal) if folder is not None],
+            ),
             self.metrics,
             max_body_bytes=options.max_body_bytes,
             body_seconds=options.body_seconds,

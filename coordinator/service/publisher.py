@@ -31,6 +31,8 @@ class Publisher:
         self.stream = {"source": "coordinator", "node": node, "run_id": run_id, "journal": journal is not None}
         """Source, node and run of the rows, and whether a journal keeps them; for readers that follow the stream."""
         self.feed = Feed(after=journal.seq if journal is not None else 0)
+        self.journal_problem = ""
+        """Why the journal cannot be written, while it cannot."""
         self._metrics = metrics
         self._encoder = RowEncoder(run_id, "coordinator", node)
         self._log: Any = structlog.get_logger("coordinator").bind()
@@ -81,9 +83,11 @@ class Publisher:
         except OSError as problem:
             self._metrics.journal_failures += 1
             waiting = self.journal.unflushed_bytes
+            self.journal_problem = problem.strerror or str(problem)
             self._throttle.failed("journal_not_written", str(problem), waiting_bytes=waiting)
             self._order_flush(_RETRY_SECONDS)
         else:
+            self.journal_problem = ""
             self._throttle.recovered("journal_not_written", "journal_written_again")
 
     def close(self) -> None:

@@ -70,7 +70,7 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
     }
 
 
-def readiness(runtime: Runtime, *, is_starting: bool = False) -> tuple[bool, dict[str, Any]]:
+def readiness(runtime: Runtime, *, is_starting: bool = False, disk_problem: str = "") -> tuple[bool, dict[str, Any]]:
     """Whether this node is ready for requests, and the reason if not."""
     node = runtime.node.describe()
     states = [partition.state.lower() for partition in node.partitions]
@@ -82,6 +82,8 @@ def readiness(runtime: Runtime, *, is_starting: bool = False) -> tuple[bool, dic
         problem = "starting"
     if not problem and any(state != "active" for state in states):
         problem = "loading"
+    if not problem:
+        problem = disk_problem
     body = {"status": "ready" if not problem else "not-ready", "nodeId": node.node_id, "partitions": counts}
     return not problem, {**body, "problem": problem} if problem else body
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -15,6 +16,7 @@ import orjson
 from aiohttp import web
 
 from rejoin.coordinator.core.views import GroupView
+from rejoin.coordinator.service.disk import disk_problem
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.feed import EventRange, FeedRow, RowsNotRetained
 from rejoin.coordinator.service.http.cluster_views import cluster, readiness
@@ -72,9 +74,18 @@ class RouteMatch(NamedTuple):
 class Views:
     """The responses to GET."""
 
-    def __init__(self, runtime: Runtime, publisher: Publisher, metrics: Metrics, store: str = "memory") -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        publisher: Publisher,
+        metrics: Metrics,
+        store: str = "memory",
+        folders: Sequence[Path] = (),
+    ) -> None:
+        """``folders`` are those that the node writes to."""
         self.is_starting = True
         self._store = store
+        self._folders = folders
         self._runtime = runtime
         self._publisher = publisher
         self._metrics = metrics
@@ -150,7 +161,8 @@ class Views:
         return _json({"status": status, "nodeId": node.node_id, "partitions": counts})
 
     def _readiness(self, match: RouteMatch) -> web.Response:
-        ready, body = readiness(self._runtime, is_starting=self.is_starting)
+        disk = disk_problem(self._folders, self._metrics.store, self._publisher)
+        ready, body = readiness(self._runtime, is_starting=self.is_starting, disk_problem=disk)
         return _json(body, 200 if ready else 503)
 
     def _cluster(self, match: RouteMatch) -> web.Response:

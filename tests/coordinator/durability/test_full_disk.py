@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
+from types import SimpleNamespace
+
+import aiohttp
+import pytest
 
 from rejoin.coordinator.service import exposition
 from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.disk import LEAST_FREE_BYTES, disk_problem
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.durability.members import NONE, SETTINGS, Member
@@ -26,6 +32,7 @@ async def room_for(app: App, pages: int) -> None:
 async def test_a_full_disk_stops_commits_and_nothing_else(tmp_path: Path) -> None:
     options = Options(settings=SETTINGS, data=tmp_path / "data", topics=(InitialTopic("orders", 1),), listen=False)
     async with App(options) as app:
+        store = app.metrics.store
         member = Member(app)
         assert await member.join() is NONE
         assert await member.commit(5) is NONE
@@ -39,10 +46,12 @@ async def test_a_full_disk_stops_commits_and_nothing_else(tmp_path: Path) -> Non
             assert await member.beat() is NONE, "heartbeats go on"
             assert await member.committed() == acknowledged, "and reads, which show what is stored"
         assert refused > 30
+        assert disk_problem([], store, app.publisher) == "the offsets log cannot be written: the last append failed"
         page = exposition.page(app.metrics, app.runtime.node.describe(), 0, 0, 0).decode()
         assert f'rejoin_store_appends_failed_total{{error="KAFKA_STORAGE_ERROR"}} {refused}.0' in page
         await room_for(app, 1_000_000)
         assert await member.commit(100) is NONE
+        assert disk_problem([tmp_path], store, app.publisher) == ""
         assert await member.join() is NONE
         assert await member.beat() is NONE
         generation = member.generation
@@ -51,3 +60,19 @@ async def test_a_full_disk_stops_commits_and_nothing_else(tmp_path: Path) -> Non
         again.member_id, again.generation = member.member_id, generation
         assert await again.committed() == 100
         assert await again.beat() is NONE, "the same generation, the same member"
+
+
+async def test_a_node_whose_disk_is_full_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(port=0, journal=tmp_path / "journal")
+    async with App(options) as app, aiohttp.ClientSession(app.url) as session:
+
+        async def readiness() -> tuple[int, str]:
+            async with session.get("/readyz") as answer:
+                return answer.status, (await answer.json()).get("problem", "")
+
+        assert await readiness() == (200, "")
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=0, f_frsize=4_096))
+            expected = f"the disk of {tmp_path / 'journal'} is full: 0 bytes are free, expected {LEAST_FREE_BYTES}"
+            assert await readiness() == (503, expected)
+        assert await readiness() == (200, "")
