@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from rejoin.journal.envelope import JournalLine, JournalRow, StreamName
+from rejoin.journal.events.coordinator import JournalRowsLost
 from rejoin.journal.schema import JournalSchema
 from rejoin.journal.segments import JournalError, segments, seq_of, whole_lines
 from rejoin.protocol.validation import reason
@@ -71,8 +73,14 @@ def _stream_lines(directory: Path | str, stream: StreamName, after: int) -> Iter
             seq = seq_of(segment.path, number, text)
             if number == 1 and seq != segment.first:
                 raise JournalError(segment.path, number, f"row {seq} in a segment that begins with {segment.first}")
-            if expected is not None and seq != expected:
+            if expected is not None and seq != expected and not _is_known_gap(text, seq - expected):
                 raise JournalError(segment.path, number, f"row {seq} where row {expected} was to come")
             expected = seq + 1
             if seq > after:
                 yield _NumberedLine(segment.path, number, JournalLine(seq, text))
+
+
+def _is_known_gap(text: bytes, rows: int) -> bool:
+    """Whether a row says that just so many before it are lost."""
+    row = json.loads(text)
+    return bool(row.get("event") == JournalRowsLost.name and row.get("rows_lost") == rows)

@@ -19,13 +19,15 @@ from rejoin.journal.segments import OPEN, JournalError, JournalInUse, segments, 
 
 SEGMENT_ROWS: Final = 100_000
 SEGMENT_BYTES: Final = 64 * 2**20
+MOST_WAITING_BYTES: Final = 64 * 2**20
+"""Rows that wait in memory while the journal cannot be written. Those that do not fit are lost, and counted."""
 
 
 class JournalWriter:
     """The one writer of a stream. ``append`` buffers; call ``flush`` within about 100 ms, and ``close`` at the end.
 
-    The driver's ``flush`` may fail with ``OSError`` (a full disk): nothing is lost then, the next one goes on where it
-    stopped.
+    The driver's ``flush`` may fail with ``OSError`` (a full disk): the next one goes on where it stopped. Rows wait in
+    memory up to ``most_waiting_bytes``; the newest ones are lost beyond that, until ``take_lost`` was called.
     """
 
     def __init__(
@@ -37,11 +39,14 @@ class JournalWriter:
         *,
         segment_rows: int = SEGMENT_ROWS,
         segment_bytes: int = SEGMENT_BYTES,
+        most_waiting_bytes: int = MOST_WAITING_BYTES,
     ) -> None:
         self.directory = Path(directory)
         self.stream = StreamName(source, node)
         self._segment_rows = segment_rows
         self._segment_bytes = segment_bytes
+        self._most_waiting_bytes = most_waiting_bytes
+        self._lost = 0
         self._encoder = RowEncoder(run_id, source, node)
         self._buffer: list[bytes] = []
         self._buffered = 0
@@ -76,9 +81,18 @@ class JournalWriter:
         """Take an event down and return its row."""
         line = self._encoder.encode(self._seq + 1, at_ms, event)
         self._seq += 1
-        self._buffer.append(line.text + b"\n")
-        self._buffered += len(line.text) + 1
+        if self._lost or self._buffered > self._most_waiting_bytes:
+            self._lost += 1
+        else:
+            self._buffer.append(line.text + b"\n")
+            self._buffered += len(line.text) + 1
         return line
+
+    def take_lost(self) -> int:
+        """How many rows are lost since this was last asked; after a flush, with an event that says so."""
+        assert not self._buffer, "what waits is written first: the lost rows come after it"
+        lost, self._lost = self._lost, 0
+        return lost
 
     def flush(self) -> None:
         """Hand what is buffered to the operating system, and close the segment when it is full."""
@@ -135,7 +149,7 @@ class JournalWriter:
         self._buffer[0] = self._buffer[0][written:]
 
     def _open_segment(self) -> None:
-        first = self._seq - len(self._buffer) + 1
+        first = self._seq - self._lost - len(self._buffer) + 1
         self._path = self.directory / f"{self.stream}-{first:012d}{OPEN}"
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._rows = self._bytes = 0

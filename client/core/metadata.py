@@ -160,6 +160,8 @@ _CACHE: dict[int, tuple[MetadataResponseTopic, dict[int, str | None], TopicInfo]
 """The topics that were read last, by identity: consumers that share an answer need not each read it."""
 
 _CACHE_SIZE = 64
+_MOST_PARTITIONS = 10_000
+"""Larger topics are read each time: they must not stay in memory behind their consumers."""
 
 
 def _read_topic(topic: MetadataResponseTopic, racks: dict[int, str | None]) -> TopicInfo:
@@ -174,5 +176,6 @@ def _read_topic(topic: MetadataResponseTopic, racks: dict[int, str | None]) -> T
         tuple(tuple(racks.get(node) for node in partition.replica_nodes) for partition in partitions),
         topic.is_internal,
     )
-    _CACHE[id(topic)] = (topic, racks, info)
+    if len(partitions) <= _MOST_PARTITIONS:
+        _CACHE[id(topic)] = (topic, racks, info)
     return info

@@ -32,6 +32,9 @@ from rejoin.protocol.registry import BY_REQUEST
 
 DEFAULT_PORT: Final = 9095
 
+MOST_BYTES: Final = 100_000_000
+"""The longest answer that is read. Source: librdkafka's receive.message.max.bytes; Kafka's own client has no limit."""
+
 _CLIENT_ID: Final = istr("Kafka-Client-Id")
 _API_VERSION: Final = istr("Kafka-Api-Version")
 _CONTENT_TYPE: Final = istr("Content-Type")
@@ -136,7 +139,7 @@ class HttpTransport:
         node.in_flight += 1
         try:
             async with self._session.post(node.url + path, data=body, headers=headers) as answer:
-                content = await answer.read()
+                content = await _content(answer)
         except (aiohttp.ClientError, OSError) as error:
             self._failed(node)
             self._last_problem = f"{node.url}: {error or type(error).__name__}"
@@ -204,9 +207,22 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+async def _content(answer: aiohttp.ClientResponse) -> bytes:
+    """The body of an answer. One that is too long breaks the connection."""
+    parts: list[bytes] = []
+    left = MOST_BYTES
+    async for part in answer.content.iter_any():
+        left -= len(part)
+        if left < 0:
+            answer.close()
+            raise aiohttp.ClientPayloadError(f"an answer of more than {MOST_BYTES} bytes; the connection is closed")
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
 def _problem(content: bytes) -> str:
     try:
         problem = json.loads(content)
         return str(problem.get("detail") or problem.get("title"))
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return content[:200].decode("utf-8", "replace")

@@ -23,7 +23,12 @@ LEVELS: Final = {
 }
 
 _LONGEST_LIST: Final = 6
-_LEVELS_BY_EVENT: Final = {"core_failed": "error", "append_failed": "warning", "assignment_store_failed": "warning"}
+_LEVELS_BY_EVENT: Final = {
+    "core_failed": "error",
+    "journal_rows_lost": "error",
+    "append_failed": "warning",
+    "assignment_store_failed": "warning",
+}
 _LOGGED_BY_STORAGE: Final = ErrorCode.KAFKA_STORAGE_ERROR.name
 
 

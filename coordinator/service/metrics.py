@@ -108,6 +108,7 @@ class Metrics:
         self.events: Counter[str] = Counter()
         self.started: Counter[str] = Counter()
         self.journal_failures = 0
+        self.journal_rows_lost = 0
         self.store = StoreMetrics()
         self.leases: Mapping[str, int] = {}
         """What became of this node's leases, by kind; empty where it is the only node."""

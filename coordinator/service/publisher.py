@@ -17,6 +17,7 @@ from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.storage.log_throttle import LogThrottle, counted
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import JournalRowsLost
 from rejoin.journal.writer import JournalWriter
 
 FLUSH_SECONDS: Final = 0.1
@@ -37,6 +38,7 @@ class Publisher:
         self._encoder = RowEncoder(run_id, "coordinator", node)
         self._log: Any = structlog.get_logger("coordinator").bind()
         self._flush_ordered = False
+        self._newest_at: Millis = 0
         self._quiet = False
         self._loads = Loads(self._log)
         self._throttle = LogThrottle(self._log)
@@ -56,6 +58,7 @@ class Publisher:
 
     def publish(self, event: Event, now: Millis) -> None:
         """Number an event and hand it to journal, feed, metrics and log."""
+        self._newest_at = now
         if self.journal is not None:
             line = self.journal.record(event, now)
             if not self._flush_ordered:
@@ -74,7 +77,7 @@ class Publisher:
             getattr(self._log, level)(event.name, **shortened(event), **counted(times))
 
     def flush(self) -> None:
-        """Write the journal. A failure is logged and retried; rows stay in memory meanwhile."""
+        """Write the journal. A failure is logged and retried; rows stay in memory meanwhile, as many as fit there."""
         self._flush_ordered = False
         if self.journal is None:
             return
@@ -89,6 +92,9 @@ class Publisher:
         else:
             self.journal_problem = ""
             self._throttle.recovered("journal_not_written", "journal_written_again")
+            if lost := self.journal.take_lost():
+                self._metrics.journal_rows_lost += lost
+                self.publish(JournalRowsLost(rows_lost=lost), self._newest_at)
 
     def close(self) -> None:
         """Close the feed and the journal."""
@@ -96,6 +102,9 @@ class Publisher:
         self._loads.stop()
         if self.journal is not None:
             try:
+                self.journal.flush()
+                if lost := self.journal.take_lost():
+                    self.journal.append(JournalRowsLost(rows_lost=lost), self._newest_at)
                 self.journal.close()
             except OSError as problem:
                 self._log.error("journal_not_closed", problem=str(problem))

@@ -366,6 +366,12 @@ class CoreFailed(Event):
     problem: str
 
 
+class JournalRowsLost(Event):
+    """The journal could not be written for so long that events no longer fit into memory. Their numbers are missing."""
+
+    rows_lost: int
+
+
 class TopicCreated(Event):
     """A topic with its partitions and the records a second that each partition gets."""
 

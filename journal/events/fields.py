@@ -86,6 +86,7 @@ MEANINGS: Final = {
     "producer_id": "The producer of a transactional commit.",
     "committed": "Whether the transaction was committed.",
     "records": "How many records of the log.",
+    "rows_lost": "How many rows, just before this one, the journal lacks.",
     "groups": "How many groups.",
     "load_ms": "How long loading took.",
     # trouble

@@ -27,6 +27,8 @@ HIGHEST_VERSION = 3
 NO_GENERATION = -1
 
 _INT16_MAX = 0x7FFF
+_LONGEST_KEPT = 16_384
+"""Characters of a topic list that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +141,14 @@ def decode_assignment(data: bytes) -> Assignment:
     return Assignment(partitions, reader.nullable_bytes("userData"))
 
 
-@lru_cache(maxsize=256)
 def _shared(topics: tuple[str, ...]) -> tuple[str, ...]:
     """One object for equal topic lists: the members of a group mostly want the same, and are then quick to compare."""
+    # Long lists are not kept: what a client sends must not fill the memory.
+    return _kept(topics) if sum(map(len, topics)) <= _LONGEST_KEPT else topics
+
+
+@lru_cache(maxsize=256)
+def _kept(topics: tuple[str, ...]) -> tuple[str, ...]:
     return topics
 
 

@@ -13,6 +13,7 @@ from rejoin.client import Consumer, ConsumerRuntime, HttpTransport, KafkaError
 from rejoin.client.admin import Admin
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.inputs import Failure
+from rejoin.client.transports import http
 from rejoin.client.transports.base import TransportError
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import CoordinatorNotFound
@@ -157,3 +158,32 @@ async def test_the_problem_names_the_request_once(hang: Hang) -> None:
         assert problem == f"FindCoordinator: {hung.url}: no answer within {TIMEOUT_MS} ms"
         with pytest.raises(KafkaError, match=rf"^Metadata: {hung.url}: no answer within \d+ ms$"):
             await Admin(transport, TIMEOUT_MS).list_groups()
+
+
+async def test_an_answer_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is closed, and the node is backed off like any that breaks off."""
+    monkeypatch.setattr(http, "MOST_BYTES", 1_000_000)
+    sent = 0
+    closed = asyncio.Event()
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+        with suppress(OSError):
+            while True:
+                writer.write(b"[" * 65_536)
+                await writer.drain()
+                sent += 65_536
+        closed.set()
+
+    server = await asyncio.start_server(endless, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with HttpTransport([f"127.0.0.1:{port}"]) as transport:
+        with pytest.raises(TransportError, match="an answer of more than 1000000 bytes") as problem:
+            await transport.send(None, WHO, 4, timeout_ms=60_000, client_id="c")
+        assert problem.value.failure is Failure.DISCONNECT
+        await asyncio.wait_for(closed.wait(), 60)
+    assert sent < 100_000_000
+    server.close()
+    await server.wait_closed()

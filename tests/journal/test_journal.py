@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from rejoin.journal.events.coordinator import (
     CommittedOffset,
     GroupCreated,
     GroupDeleted,
+    JournalRowsLost,
     OffsetsCommitted,
     RebalanceStarted,
 )
@@ -180,6 +182,43 @@ def test_nothing_is_written_before_the_flush_and_all_of_it_then(tmp_path: Path) 
     assert seqs(tmp_path) == [1, 2, 3]
     assert writer.unflushed_bytes == 0
     writer.close()
+
+
+def test_rows_that_wait_for_a_full_disk_are_bounded_and_the_gap_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = write(tmp_path, 2, most_waiting_bytes=2_000)
+    writer.flush()
+    with monkeypatch.context() as patched:
+
+        def full(file: int, data: Any) -> int:
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+        patched.setattr(os, "write", full)
+        for number in range(100):
+            writer.append(created(number), number)
+            with pytest.raises(OSError, match="no space left"):
+                writer.flush()
+        assert 2_000 < writer.unflushed_bytes < 3_000
+    writer.flush()
+    waited = seqs(tmp_path)
+    assert waited == list(range(1, len(waited) + 1))
+    lost = writer.take_lost()
+    assert len(waited) + lost == 102
+    assert writer.append(JournalRowsLost(rows_lost=lost), 100) == 103
+    writer.append(created(101), 101)
+    writer.close()
+    assert seqs(tmp_path) == [*waited, 103, 104]
+
+
+def test_a_gap_that_no_row_explains_is_a_defect(tmp_path: Path) -> None:
+    writer = write(tmp_path, 2)
+    writer.append(JournalRowsLost(rows_lost=3), 5)
+    writer.close()
+    (segment,) = segments(tmp_path)
+    segment.path.write_bytes(segment.path.read_bytes().replace(b'"seq":3,', b'"seq":5,'))
+    with pytest.raises(JournalError, match="row 5 where row 3 was to come"):
+        seqs(tmp_path)
 
 
 def test_a_run_without_events_leaves_no_segment(tmp_path: Path) -> None:

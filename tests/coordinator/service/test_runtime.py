@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.commands.journal_schema import journal_schema
+from rejoin.journal.events.coordinator import JournalRowsLost
 from rejoin.journal.reader import read_journal
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
@@ -105,6 +106,34 @@ async def test_a_full_disk_stops_no_client_and_loses_no_event(
     rows = list(read_journal(tmp_path, journal_schema()))
     assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
     assert any(row.event.name == "member_id_handed_out" for row in rows)
+
+
+async def test_events_that_no_memory_is_left_for_are_counted_and_said(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that stays full does not fill the memory; the journal says what it lacks once it can be written."""
+    node = await serve({"journal": tmp_path})
+
+    def full(file: int, data: Any) -> int:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    publisher = node.app.publisher
+    assert publisher.journal is not None
+    publisher.flush()
+    with monkeypatch.context() as patched:
+        patched.setattr(publisher.journal, "_most_waiting_bytes", 1_000)
+        patched.setattr(os, "write", full)
+        for _ in range(20):
+            await node.member_id("g")
+        publisher.flush()
+        assert publisher.journal.unflushed_bytes < 3_000
+    publisher.flush()
+    lost = node.app.metrics.journal_rows_lost
+    assert lost > 0
+    await node.app.stop()
+    rows = list(read_journal(tmp_path, journal_schema()))
+    assert [row.event for row in rows if isinstance(row.event, JournalRowsLost)] == [JournalRowsLost(rows_lost=lost)]
+    assert rows[-1].seq == len(rows) + lost
 
 
 async def test_events_reach_the_disk_soon_by_themselves(serve: Serve, tmp_path: Path) -> None:
