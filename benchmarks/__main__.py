@@ -15,7 +15,8 @@ SHORT: Final = (
     "http_heartbeats",
     "parked_joins",
     "commits",
-    "report_page",
+    "report.page",
+    "report.time",
     "assignors",
 )
 """Modules of this package with a ``main()``, each done in minutes with ``--quick``, quickest first."""

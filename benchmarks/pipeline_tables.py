@@ -39,7 +39,7 @@ from benchmarks.pipeline_sql import OWNERSHIP, REBALANCES
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import parse, sort_out
 from rejoin.pipeline.reading.text_lines import read_lines
-from rejoin.pipeline.report.run import all_tables
+from rejoin.pipeline.report.tables import all_tables
 from rejoin.pipeline.spark.session import session
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.rebalances import rebalances

@@ -26,7 +26,6 @@ LONG_FUNCTIONS = {
     "pipeline/audits.py: commits_not_seen",
     "pipeline/audits.py: static_members_that_rebalanced",
     "pipeline/audits.py: unexplained_gaps",
-    "pipeline/commands/report.py: report",
     "pipeline/commands/watch.py: watch",
     "pipeline/tables/member_sessions.py: _sessions",
     "pipeline/tables/pauses.py: _by_consumers",

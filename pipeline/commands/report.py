@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cyclopts import Parameter
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from rich.console import Console
+from rich.markup import escape
 
+from rejoin.pipeline.commands.interrupts import STOPPED, ignore_interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
-from rejoin.pipeline.reading.inputs import NoInput
+from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.collect import MOST_GROUPS
 from rejoin.pipeline.report.console import show
-from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, TITLE, make_report, to_read
+from rejoin.pipeline.report.data import Report
+from rejoin.pipeline.report.keeping import OnStep
+from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, TITLE, is_small, make_report, to_read
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
 
-SMALL_BYTES: Final = 16 * 2**20
-"""Inputs up to this size are best done with a session that starts quickly and compiles nothing."""
-STOPPED: Final = 130
-"""Exit code after Ctrl-C, as shells have it."""
+EVERY_SECONDS: Final = 10.0
+"""Where standard error is a file, progress is a line this often."""
 
 
 def report(
@@ -64,57 +67,75 @@ def report(
     title
         Title of the page.
     """
-    console = Console(highlight=False)
-    try:
-        ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError):
-        print(f"--timezone {timezone}: there is no such zone; expected a name such as Europe/Berlin", file=sys.stderr)
-        return 2
-    try:
-        if not inputs:
-            raise NoInput("nothing to read: name journals, brokers' logs, or directories of them")
-        check_least("--groups", groups)
-        check_master(master)
-        read = to_read(inputs, out, kind)
-        check_out(out, file=PAGE, below=TABLES)
-        small = master is None and sum(found.size for found in read) <= SMALL_BYTES
-        with _step_printer() as on_step:
-            on_step("starting Spark")
-            with session(master, fast=small, settings=QUICK if small else None) as spark:
-                try:
-                    made = make_report(
-                        spark,
-                        inputs,
-                        out,
-                        kind=kind,
-                        groups=group,
-                        most_groups=groups,
-                        timezone=timezone,
-                        title=title,
-                        on_step=on_step,
-                    )
-                except (PySparkException, Py4JError) as problem:
-                    raise trouble("Spark did not finish the report", problem) from problem
-    except (BadOption, NoInput, NoJava, SparkTrouble, OSError) as problem:
-        print(problem, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return STOPPED
-    show(made, console, page=out / PAGE, tables=out / TABLES)
+    with quietly(), interrupts() as interrupted:
+        try:
+            read = _checked(inputs, out, kind, groups, timezone, master)
+            small = master is None and is_small(read)
+            with _progress() as on_step:
+                on_step("starting Spark")
+                with session(master, fast=small, settings=QUICK if small else None) as spark:
+                    interrupted.take()
+                    options = {"kind": kind, "groups": group, "most_groups": groups, "timezone": timezone}
+                    made = _made(spark, inputs, out, title=title, on_step=on_step, small=small, **options)
+        except (BadOption, NoInput, NoJava, SparkTrouble, OSError, KeyboardInterrupt) as problem:
+            if interrupted.came:
+                ignore_interrupts()
+                print(f"stopped; what is in {out} is not complete", file=sys.stderr)
+                return STOPPED
+            print(problem, file=sys.stderr)
+            return 2
+    show(made, Console(highlight=False), page=out / PAGE, tables=out / TABLES)
     return 0
 
 
+def _checked(
+    inputs: Sequence[Path], out: Path, kind: str | None, groups: int, timezone: str, master: str | None
+) -> list[InputFile]:
+    """The files to read, after all that can be found wrong without Spark."""
+    try:
+        ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise BadOption(
+            f"--timezone {timezone}: there is no such zone; expected a name such as Europe/Berlin"
+        ) from None
+    if not inputs:
+        raise NoInput("nothing to read: name journals, brokers' logs, or directories of them")
+    check_least("--groups", groups)
+    check_master(master)
+    read = to_read(inputs, out, kind)
+    check_out(out, file=PAGE, below=TABLES)
+    must_name_groups(read)
+    return read
+
+
+def _made(spark: SparkSession, inputs: Sequence[Path], out: Path, **options: Any) -> Report:
+    try:
+        return make_report(spark, inputs, out, **options)
+    except (PySparkException, Py4JError) as problem:
+        raise trouble("Spark did not finish the report", problem) from problem
+    except OSError as problem:
+        raise BadOption(f"--out {out}: the report could not be written: {problem}") from problem
+
+
 @contextmanager
-def _step_printer() -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says what is being done, on a terminal."""
+def _progress() -> Iterator[OnStep]:
+    """What is being done, on standard error: in one line on a terminal, in a file a line now and then."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
     began = time.monotonic()
-    with console.status("") as status:
 
-        def on_step(what: str) -> None:
-            status.update(f"[dim]{time.monotonic() - began:3.0f} s[/]  {what}")
+    def line(step: str) -> str:
+        return f"{time.monotonic() - began:3.0f} s  {step}"
 
-        yield on_step
+    if console.is_terminal:
+        with console.status("") as status:
+            yield lambda step: status.update(f"[dim]{escape(line(step))}[/]")
+        return
+    written = began
+
+    def write(step: str) -> None:
+        nonlocal written
+        if time.monotonic() - written >= EVERY_SECONDS:
+            written = time.monotonic()
+            print(line(step), file=sys.stderr, flush=True)
+
+    yield write

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import signal
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.live import Live
 
+from rejoin.pipeline.commands.interrupts import ignore_interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_master, check_out
 from rejoin.pipeline.findings.words import count
 from rejoin.pipeline.live.board import Board, finding, line
@@ -98,7 +97,7 @@ def watch(
     except (BadOption, ValueError) as problem:
         errors.print(str(problem), style="red")
         return 2
-    with _quietly(), _interrupts(), ExitStack() as closing:
+    with quietly(), interrupts(), ExitStack() as closing:
         try:
             folder = out or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="rejoin-watch-")))
             store = WatchStore(folder)
@@ -111,7 +110,7 @@ def watch(
             watched = _Watch(spark, store, urls, inputs, journal, every, lost, console, errors)
             made = watched.once() if once else watched.on_and_on()
         except KeyboardInterrupt:
-            _ignore_interrupts()
+            ignore_interrupts()
             kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
             errors.print(f"stopped; {kept}")
             return 0
@@ -376,40 +375,3 @@ def _words(problem: Exception) -> tuple[str, str]:
     if found is not None:
         return found[1], found[2].strip()
     return "", str(trouble("the stream failed", problem))
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """When Spark is left in the middle of something, its bridge to Python logs every call that it had open."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)
-
-
-@contextmanager
-def _interrupts() -> Iterator[None]:
-    """Take SIGTERM like Ctrl-C."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _ignore_interrupts() -> None:
-    """The first signal has begun the shutdown, which takes a moment."""
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)

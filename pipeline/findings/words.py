@@ -47,6 +47,9 @@ def seconds(ms: float) -> str:
 
 
 def _short(value: float) -> str:
+    if 0 < value < 0.05:
+        # What rounds to nothing is something all the same.
+        return f"{value:.1g}"
     if value < 9.95:
         return f"{value:.1f}".removesuffix(".0")
     return f"{value:,.0f}"

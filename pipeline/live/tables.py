@@ -17,7 +17,7 @@ from rejoin.pipeline import findings, schemas
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live.store import WatchStore, write_json
 from rejoin.pipeline.reading.journals import sort_out
-from rejoin.pipeline.report.run import all_tables
+from rejoin.pipeline.report.tables import all_tables
 
 WANTED: Final = (*findings.READS, "findings")
 """Tables that are kept up to date."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -24,9 +24,17 @@ _OURS: Final = (".jsonl", ".jsonl.gz", ".jsonl.open")
 _PARQUET: Final = ".parquet"
 _NO_INPUT: Final = (".lock", ".crc", ".yaml", ".yml", ".html", ".md")
 _PEEK_BYTES: Final = 4096
+_LOOK_BYTES: Final = 2**20
+_GROUP: Final = b"group"
 _EVENTS: Final = "events"
 _OF_A_REPORT: Final = {_EVENTS, "quarantine", "rebalances", "member_sessions", "findings"}
 """Folders of tables; where two of them lie side by side, a report or a watch has written them."""
+
+
+EXPECTED: Final = (
+    "Expected journals of ours (*.jsonl), a broker's server.log with the lines of its group coordinator, or its "
+    "kafka-request.log"
+)
 
 
 class InputFile(NamedTuple):
@@ -103,6 +111,37 @@ def _look(path: Path, name: str) -> InputFile:
         except (OSError, EOFError) as problem:
             return InputFile(name, size, "log", f"not in the format of gzip: {problem}")
     return InputFile(name, size, "journal" if b'"schema_version"' in head.split(b"\n", 1)[0] else "log")
+
+
+def must_name_groups(found: Iterable[InputFile]) -> None:
+    """Look for a group in the files, before anything is started for them. Raises :class:`NoInput` where none is named.
+
+    Every line that says something about a group has the word in it, as a field of JSON or in the name of a logger.
+    """
+    found = list(found)
+    if not any(_names_groups(each) for each in found):
+        raise NoInput(f"{named(found)}: nothing about consumer groups in there. {EXPECTED}")
+
+
+def named(found: Sequence[InputFile]) -> str:
+    """The first of many files."""
+    return ", ".join(each.path for each in found[:3]) + (f" and {len(found) - 3} more files" if found[3:] else "")
+
+
+def _names_groups(each: InputFile) -> bool:
+    if each.kind == "parquet":
+        return each.problem is None
+    opened = gzip.open if each.path.endswith(".gz") else open
+    try:
+        with opened(each.path, "rb") as file:
+            before = b""
+            while chunk := file.read(_LOOK_BYTES):
+                if _GROUP in before + chunk.lower():
+                    return True
+                before = chunk[-len(_GROUP) :].lower()
+    except (OSError, EOFError):
+        return False
+    return False
 
 
 def as_parquet(found: InputFile) -> InputFile:

@@ -22,6 +22,8 @@ MOST_GROUPS: Final = 20
 MOST_LINES: Final = 20
 """Lines of the quarantine that the page shows."""
 MOST_STREAMS: Final = 50
+MOST_LANES: Final = 200
+"""Members of a group with a lane; those that came first have one."""
 LAG_POINTS: Final = 400
 STOP_STEPS: Final = 4_000
 
@@ -31,7 +33,7 @@ _RANK: Final = {"high": 0, "medium": 1, "low": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
+class Chosen:
     """The groups to show, and when each of them was."""
 
     spans: dict[Key, tuple[int, int]]
@@ -69,7 +71,7 @@ def collect(
     }
     ranked = sorted(known, key=lambda key: (_weight(findings.get(key, ())), -rebalanced.get(key, 0), key))
     shown = [key for key in ranked if not groups or key[1] in groups][:most_groups]
-    chosen = _Chosen({key: known[key] for key in shown})
+    chosen = Chosen({key: known[key] for key in shown})
     on_step("charts")
     made = {key: GroupReport(*key, *span) for key, span in chosen.spans.items()}
     _fill(made, chosen, tables)
@@ -89,9 +91,10 @@ def collect(
     )
 
 
-def _fill(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, DataFrame]) -> None:
+def _fill(made: dict[Key, GroupReport], chosen: Chosen, tables: Mapping[str, DataFrame]) -> None:
     _fill_rebalances(made, chosen, tables)
     _fill_owners(made, chosen, tables["ownership"])
+    fill_members(made, chosen, tables["member_sessions"])
     _fill_pauses(made, chosen, tables["pauses"])
     _fill_lag(made, chosen, tables["commits"])
     simple = {
@@ -110,7 +113,7 @@ def _fill(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, Da
         group.counts = counts | {name: found[key][name] for name in ("duplicates", "lost") if key in found}
 
 
-def _fill_rebalances(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapping[str, DataFrame]) -> None:
+def _fill_rebalances(made: dict[Key, GroupReport], chosen: Chosen, tables: Mapping[str, DataFrame]) -> None:
     rebalances = _by_group(_rows(chosen.of(tables["rebalances"])))
     pauses = _by_group(_rows(chosen.of(pauses_by_generation(tables["pauses"]))))
     for key, group in made.items():
@@ -131,7 +134,7 @@ def _fill_rebalances(made: dict[Key, GroupReport], chosen: _Chosen, tables: Mapp
         ]
 
 
-def _fill_owners(made: dict[Key, GroupReport], chosen: _Chosen, ownership: DataFrame) -> None:
+def _fill_owners(made: dict[Key, GroupReport], chosen: Chosen, ownership: DataFrame) -> None:
     owned = chosen.of(ownership.where("kind = 'owned' AND from_ms IS NOT NULL AND to_ms IS NOT NULL"))
     numbers = {_key(row): row["n"] for row in _rows(owned.groupBy(*_KEY).agg(fn.count("*").alias("n")))}
     if not numbers:
@@ -178,6 +181,44 @@ def _draw_owners(group: GroupReport, columns: Mapping[str, list[Any]], most: int
     group.to_ms = max(group.to_ms, int(held.end.max()))
 
 
+def fill_members(made: dict[Key, GroupReport], chosen: Chosen, sessions: DataFrame) -> None:
+    """A lane for each member of the groups whose owners are not known."""
+    without = {key: chosen.spans[key] for key, group in made.items() if not group.partitions}
+    if not without:
+        return
+    who = fn.coalesce("group_instance_id", "client_id")
+    columns = sessions.select(*_KEY, who.alias("who"), "member_id", "joined_at_ms", "ended_at_ms", "end")
+    for key, rows in _by_group(_rows(Chosen(without).of(columns))).items():
+        group = made[key]
+        rows.sort(key=lambda row: (row["joined_at_ms"] or group.from_ms, row["member_id"]))
+        shared = _shared_names(rows, group)
+        lane_of: dict[str, int] = {}
+        lanes = []
+        for row in rows:
+            name = row["who"] if row["who"] and row["who"] not in shared else row["member_id"]
+            lane = lane_of.setdefault(name, len(lane_of))
+            if lane < MOST_LANES:
+                lanes.append((lane, *_span(row, group), str(row["end"] or "")))
+        group.members, group.sessions = list(lane_of)[:MOST_LANES], lanes
+
+
+def _span(row: Row, group: GroupReport) -> tuple[int, int]:
+    begin = group.from_ms if row["joined_at_ms"] is None else row["joined_at_ms"]
+    return begin, max(begin, group.to_ms if row["ended_at_ms"] is None else row["ended_at_ms"])
+
+
+def _shared_names(rows: Sequence[Row], group: GroupReport) -> set[str]:
+    """Names of which two members were in the group at a time."""
+    until: dict[str, int] = {}
+    shared = set()
+    for row in rows:
+        begin, end = _span(row, group)
+        if until.get(row["who"], begin) > begin:
+            shared.add(row["who"])
+        until[row["who"]] = max(end, until.get(row["who"], end))
+    return shared
+
+
 def _closed(owned: DataFrame, gap_ms: Column) -> DataFrame:
     """Intervals of one owner drawn together where at most so much lies between them."""
     place = Window.partitionBy(*_KEY, "topic", "partition").orderBy("from_ms", "to_ms", "owner")
@@ -191,7 +232,7 @@ def _closed(owned: DataFrame, gap_ms: Column) -> DataFrame:
     )
 
 
-def _fill_pauses(made: dict[Key, GroupReport], chosen: _Chosen, pauses: DataFrame) -> None:
+def _fill_pauses(made: dict[Key, GroupReport], chosen: Chosen, pauses: DataFrame) -> None:
     ours = chosen.of(pauses.where("end != 'gone'"))
     who = fn.coalesce("group_instance_id", "client_id", "member_id")
     stopped = fn.col("kind") == "stop-the-world"
@@ -236,7 +277,7 @@ def _running(steps: list[tuple[int, int, int]], from_ms: int, to_ms: int) -> lis
     return sorted({*highest.values(), *last.values()})
 
 
-def _fill_lag(made: dict[Key, GroupReport], chosen: _Chosen, commits: DataFrame) -> None:
+def _fill_lag(made: dict[Key, GroupReport], chosen: Chosen, commits: DataFrame) -> None:
     stored = chosen.of(commits.where("outcome = 'stored' AND lag IS NOT NULL"))
     if not chosen.spans:
         return

@@ -121,6 +121,10 @@ class GroupReport:
     held: Intervals = field(default_factory=lambda: Intervals.of(()))
     closed_ms: int = 0
     """Gaps between two turns of one owner that were this short were closed, to have fewer intervals."""
+    members: Sequence[str] = ()
+    """Where owners are not known: who was in the group, by their first session."""
+    sessions: Sequence[tuple[int, int, int, str]] = ()
+    """Row of a member, from, to, and how the session ended."""
     overlaps: Sequence[tuple[int, int, int]] = ()
     """Row, from, to: owned by two at a time."""
     stops: Sequence[tuple[int, int, int]] = ()
@@ -136,8 +140,9 @@ class GroupReport:
 
     @property
     def stopped_ms(self) -> int:
-        """Consumers that owned nothing, summed up."""
-        return sum(int(row.get("stopped_ms") or 0) for row in self.rebalances)
+        """Consumers that owned nothing, summed up: in rebalances, or else in pauses of which no rebalance is known."""
+        in_rebalances = sum(int(row.get("stopped_ms") or 0) for row in self.rebalances)
+        return in_rebalances or sum(int(row.get("stopped_ms") or 0) for row in self.pauses)
 
 
 @dataclass(slots=True)

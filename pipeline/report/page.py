@@ -30,6 +30,21 @@ CAUSES: Final = {
 }
 """The text of each cause; ``a member`` or ``a static member`` is replaced by its name where known."""
 
+SHORT_CAUSES: Final = {
+    "join-new": "joined",
+    "rejoin-metadata": "changed metadata",
+    "rejoin-leader": "leader rejoined",
+    "static-metadata": "static restart",
+    "static-protocol": "other assignors",
+    "leave": "left",
+    "session-expiry": "session expired",
+    "sync-expiry": "no SyncGroup",
+    "store-failure": "not stored",
+    "over-capacity": "over capacity",
+    "unknown": "unknown",
+}
+"""The same for a legend."""
+
 VIOLATIONS: Final = {
     "two-owners": "two owners at the same time",
     "unexplained-gap": "no owner for longer than a rebalance explains",
@@ -54,7 +69,8 @@ _DEFAULT_REASONS: Final = ("need to re-join with the given member-id", "not prov
 
 def render(report: Report) -> str:
     """The page."""
-    data = {"causes": [[name, words] for name, words in CAUSES.items()], "groups": [_chart(g) for g in report.groups]}
+    causes = [[name, words, SHORT_CAUSES[name]] for name, words in CAUSES.items()]
+    data = {"causes": causes, "groups": [_chart(group) for group in report.groups]}
     return pages.render(
         __package__,
         "page.html",
@@ -74,66 +90,62 @@ def _head(report: Report) -> str:
 
 
 def _body(report: Report) -> Iterable[str]:
-    found = [(index, group, row) for index, group in enumerate(report.groups) for row in group.findings]
-    found.sort(key=lambda each: order(each[2]))
     yield _tiles(
         [
             _counted(len(report.groups) + len(report.others), "group"),
             _counted(report.rebalances, "rebalance"),
             (seconds(sum(group.stopped_ms for group in report.groups)), _STOPPED),
-            _counted(len(found), "finding"),
+            _counted(sum(len(group.findings) for group in report.groups), "finding"),
             _counted(sum(len(group.violations) for group in report.groups), "violation"),
             (f"{report.quarantined:,}", "lines in quarantine"),
         ]
     )
-    yield "<h2>Findings</h2>"
-    if not found:
-        yield (
-            '<div class="card"><p class="good">No findings.</p><p class="soft">No rule found a cause that '
-            "a change of settings would fix. The charts below show the groups.</p></div>"
-            if report.groups
-            else '<div class="card soft">No group in the input.</div>'
-        )
-    if any(row.get("score") for _, _, row in found):
-        yield f'<p class="soft">{_COSTS}</p>'
     several = naming(report)
-    for index, group, row in found[:12]:
-        yield _finding(index, group, row, several)
-    if found[12:]:
-        yield f"<details><summary>{count(len(found) - 12, 'more finding')}</summary>"
-        for index, group, row in found[12:]:
-            yield _finding(index, group, row, several)
-        yield "</details>"
+    if not report.groups:
+        yield '<div class="card soft">No group in the input.</div>'
     if several or report.others:
         yield "<h2>Groups, worst first</h2>"
         yield _index(report)
-    if not several:
+    if not several and report.groups:
         yield "<h2>Timeline</h2>"
     for index, group in enumerate(report.groups):
         yield from _group(index, group, several)
+    if any(row.get("score") for group in report.groups for row in group.findings):
+        yield f'<p class="soft">{_COSTS}</p>'
     yield "<h2>Input</h2>"
     yield from _read(report)
 
 
-def _finding(index: int, group: GroupReport, row: Row, several: Naming) -> str:
+def _findings(index: int, group: GroupReport) -> Iterable[str]:
+    """A line for each, the worst first, that opens."""
+    if not group.findings:
+        yield '<p><span class="good">No findings</span>: no rule found a cause that a change of settings would fix.</p>'
+        return
+    yield f"<h4>{count(len(group.findings), 'finding')}</h4>"
+    for row in sorted(group.findings, key=order):
+        yield _finding(index, row)
+
+
+def _finding(index: int, row: Row) -> str:
     severity = str(row["severity"])
-    where = f'<span class="soft">{_text(several(group))}</span>' if several else ""
     cost = f"cost {seconds((row['score'] or 0) * 1_000)} consumer-seconds" if row.get("score") else ""
-    sure = "" if row.get("confidence") == "exact" else '<span class="soft">inferred, not in the input</span>'
+    shared = row.get("groups") or ()
+    about = f"{len(shared)} groups: {', '.join(shared)}" if row.get("group_id") is None and len(shared) > 1 else ""
+    sure = "" if row.get("confidence") == "exact" else '<p class="soft">Inferred, not in the input.</p>'
     button = ""
     if row.get("from_ms") is not None and row.get("to_ms") is not None:
         span_of = f'data-from="{row["from_ms"]}" data-to="{row["to_ms"]}"'
-        button = f'<button data-show="{index}" {span_of}>on the chart</button>'
+        button = f'<div class="tools"><button data-show="{index}" {span_of}>on the chart</button></div>'
     do = ""
     if row.get("advice"):
         setting = f"<code>{_text(row['setting'])}</code> " if row.get("setting") else ""
         what = "What to change" if row.get("setting") else "What to do"
         do = f'<p class="do"><b>{what}</b> {setting}{_text(row["advice"])}</p>'
+    more = "; ".join(filter(None, (about, cost)))
     return (
-        f'<article class="card finding {severity}"><div class="top"><h3>{_text(row["title"])}</h3>'
-        f'<span class="chip {severity}">{severity}</span>{where}<span class="soft">{_text(cost)}</span>{sure}</div>'
-        f"<p>{_text(row['text'])}</p>{do}{_evidence(row)}"
-        f'<div class="tools">{button}</div></article>'
+        f'<details class="finding {severity}"><summary><span class="chip {severity}">{severity}</span> '
+        f'<b>{_text(row["title"])}</b> <span class="soft">{_text(more)}</span></summary>'
+        f"<p>{_text(row['text'])}</p>{do}{sure}{_evidence(row)}{button}</details>"
     )
 
 
@@ -208,7 +220,9 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
             "The table ownership has them.</p>"
         )
     if not group.partitions:
-        yield '<p class="soft">The input has no ownership, so there is no chart of owners.</p>'
+        lanes = "the lanes are members" if group.sessions else "there is no chart of owners"
+        yield f'<p class="soft">The input does not say who owned which partition: {lanes}.</p>'
+    yield from _findings(index, group)
     if group.rebalances:
         total = count(len(group.rebalances), "rebalance")
         yield f"<details data-rebalances><summary>{total}, one by one</summary></details>"
@@ -412,6 +426,8 @@ def _chart(group: GroupReport) -> dict[str, Any]:
         "reasons": list(reasons),
         "partitions": [list(each) for each in group.partitions],
         "held": group.held.encoded(group.from_ms),
+        "members": list(group.members),
+        "sessions": [list(each) for each in group.sessions],
         "overlaps": [list(each) for each in group.overlaps],
         "rebalances": rebalances,
         "stops": [list(each) for each in group.stops],

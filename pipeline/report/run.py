@@ -7,45 +7,44 @@ Below the output folder: ``report.html``, and ``tables/NAME/day=.../group_id=...
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.types import StructType
 
 from rejoin.pipeline import schemas
-from rejoin.pipeline.audits import violations
-from rejoin.pipeline.findings import findings
+from rejoin.pipeline.findings.words import count
 from rejoin.pipeline.reading.broker_logs.tables import read_logs
-from rejoin.pipeline.reading.inputs import InputFile, NoInput, as_parquet, find
+from rejoin.pipeline.reading.inputs import EXPECTED, InputFile, NoInput, as_parquet, find, must_name_groups, named
 from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
-from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.reading.text_lines import lines_here, read_lines
 from rejoin.pipeline.report.collect import MOST_GROUPS, collect
 from rejoin.pipeline.report.data import Report
+from rejoin.pipeline.report.keeping import Keep, OnStep, in_process, local, on_disk
 from rejoin.pipeline.report.page import render
+from rejoin.pipeline.report.tables import make_tables
 from rejoin.pipeline.schemas import QUARANTINE
-from rejoin.pipeline.tables.balance import balance
-from rejoin.pipeline.tables.commits import commits
-from rejoin.pipeline.tables.member_sessions import member_sessions
-from rejoin.pipeline.tables.ownership import ownership
-from rejoin.pipeline.tables.pauses import pauses
-from rejoin.pipeline.tables.rebalances import rebalances
-from rejoin.pipeline.tables.records import progress, records
-from rejoin.pipeline.tables.requests import requests
-from rejoin.pipeline.tables.streams import streams
 
 PAGE: Final = "report.html"
 TABLES: Final = "tables"
 TITLE: Final = "Why did my group rebalance?"
-QUICK: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Settings of a session for little data: a report is many small queries; to compile one takes longer than it runs."""
+SMALL_BYTES: Final = 40 * 2**20
+"""Inputs up to this size, about a hundred thousand events, take longer to plan for than to work through."""
+QUICK: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # All rows are in one place anyway: to send some to where the others are would be a job of its own.
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+"""Settings of a session for little data: to compile a query, or to spread it out, takes longer than to run it."""
 KINDS: Final = ("journal", "parquet", "log")
-_BY: Final = ("day", "group_id")
-"""Columns by which tables lie in folders, as far as they have them."""
-
-OnStep = Callable[[str], None]
+_BYTES_A_ROW: Final = 400
+_PACKED: Final = 15
+"""How much longer a journal is than its gzip."""
 
 
 def make_report(
@@ -59,23 +58,26 @@ def make_report(
     timezone: str = "UTC",
     title: str = TITLE,
     on_step: OnStep = lambda _: None,
+    small: bool | None = None,
 ) -> Report:
-    """Everything: tables and page below ``out``. ``on_step`` is called with the name of each step.
+    """Everything: tables and page below ``out``. ``on_step`` is called with each step.
+
+    ``small``: keep tables in this process as well as on disk; the default is what :func:`is_small` says.
 
     Raises :class:`rejoin.pipeline.reading.inputs.NoInput` where there is nothing to read or nothing about groups in it.
     """
     found = to_read(inputs, out, kind)
-    on_step(f"reading {len(found)} files")
+    must_name_groups(found)
+    on_step(f"reading {count(len(found), 'file')}")
     folder = out / TABLES
-    bronze = read_events(spark, found, timezone)
-    events = _write(in_one_run(bronze.events), schemas.EVENTS, folder / "events", by=("day",))
-    quarantine = _write(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", by=())
+    small = is_small(found) if small is None else small
+    keep: Keep = in_process if small else on_disk
+    bronze = read_events(spark, found, timezone, small=small)
+    events = keep(in_one_run(bronze.events), schemas.EVENTS, folder / "events", ("day",))
+    quarantine = keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
     if events.where("group_id IS NOT NULL").limit(1).count() == 0:
         raise NoInput(_nothing(found, quarantine))
-    tables: dict[str, DataFrame] = {}
-    for name, make in all_tables():
-        on_step(f"making {name.replace('_', ' ')}")
-        tables[name] = _write(make(events, tables), schemas.TABLES[name], folder / name)
+    tables = make_tables(events, keep, folder, here=small, on_step=on_step)
     report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
     report.files = len(found)
     report.made = f"Made by rejoin report; the tables are in {folder}."
@@ -86,37 +88,29 @@ def make_report(
     return report
 
 
-def all_tables() -> Iterable[tuple[str, Callable[[DataFrame, Mapping[str, DataFrame]], DataFrame]]]:
-    """Names of tables with how each is made of the events and the tables before it."""
-    return (
-        ("streams", lambda events, _: streams(events)),
-        ("rebalances", lambda events, _: rebalances(events)),
-        ("member_sessions", lambda events, tables: member_sessions(events, tables["rebalances"])),
-        ("pauses", lambda events, tables: pauses(events, tables["rebalances"])),
-        ("ownership", lambda events, _: ownership(events)),
-        ("balance", lambda events, _: balance(events)),
-        ("commits", lambda events, _: commits(events)),
-        ("records", lambda events, _: records(events)),
-        ("progress", lambda events, _: progress(events)),
-        ("requests", lambda events, _: requests(events)),
-        (
-            "violations",
-            lambda events, tables: violations(
-                events, tables["rebalances"], tables["ownership"], tables["member_sessions"]
-            ),
-        ),
-        ("findings", lambda events, tables: findings(tables, events)),
-    )
+def is_small(found: Iterable[InputFile]) -> bool:
+    """Whether the work is less than what it takes to spread it out."""
+    return sum(map(_bytes_of_events, found)) <= SMALL_BYTES
 
 
-def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str) -> Bronze:
-    """The events of all files, and what could not be used."""
-    parsed = parse(read_lines(spark, [each for each in found if each.kind == "journal"]))
+def _bytes_of_events(file: InputFile) -> int:
+    """About how long a file's events are as lines."""
+    if file.kind == "parquet" and file.problem is None:
+        return int(read_metadata(file.path).num_rows) * _BYTES_A_ROW
+    return file.size * _PACKED if file.path.endswith(".gz") else file.size
+
+
+def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str, *, small: bool = False) -> Bronze:
+    """The events of all files, and what could not be used. ``small``: the lines are read, and kept, in this process."""
+    journals = [each for each in found if each.kind == "journal"]
+    parsed = parse(lines_here(spark, journals) if small else read_lines(spark, journals))
     tables = [each for each in found if each.kind == "parquet"]
     for each in tables:
         if each.problem is None:
             parsed = parsed.unionByName(from_table(spark.read.parquet(each.path), fn.lit(each.path)))
-    bronze = sort_out(parsed.persist())
+    bronze = sort_out(local(spark, parsed.toArrow(), parsed.schema) if small else parsed.persist())
+    if small:
+        bronze = bronze._replace(events=local(spark, bronze.events.toArrow(), schemas.EVENTS))
     bad = [(each.path, None, each.problem, _kind_of(each), None) for each in tables if each.problem is not None]
     if bad:
         bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
@@ -161,18 +155,5 @@ def _nothing(found: Sequence[InputFile], quarantine: DataFrame) -> str:
     """Why there is nothing to report on."""
     kinds = quarantine.groupBy("kind", "reason").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind").limit(1)
     bad = [row.asDict() for row in kinds.collect()]
-    seen = ", ".join(each.path for each in found[:3]) + (f" and {len(found) - 3} more files" if found[3:] else "")
     why = f"; {bad[0]['n']} lines are {bad[0]['kind']}: {bad[0]['reason']}" if bad else ""
-    return (
-        f"{seen}: nothing about consumer groups in there{why}. Expected journals of ours (*.jsonl), a broker's "
-        "server.log with the lines of its group coordinator, or its kafka-request.log"
-    )
-
-
-def _write(table: DataFrame, schema: StructType, folder: Path, by: Sequence[str] = _BY) -> DataFrame:
-    """Write a table anew, and give it back as it is on disk: whatever comes after is made of that."""
-    by = [name for name in by if name in schema.fieldNames()]
-    writer = table.write.mode("overwrite").option("partitionOverwriteMode", "static")
-    (writer.partitionBy(*by) if by else writer).parquet(str(folder))
-    session = table.sparkSession
-    return session.read.schema(schema).parquet(str(folder)).select(*schema.fieldNames())
+    return f"{named(found)}: nothing about consumer groups in there{why}. {EXPECTED}"

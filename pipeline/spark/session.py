@@ -12,14 +12,15 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import rejoin
@@ -53,6 +54,8 @@ _ALWAYS: Final = {
     # Compiled plans that are kept; one table of ours is up to a hundred, which is Spark's own number for all of them.
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.python.filterPushdown.enabled": "true",
+    # Else each operation on a column asks the JVM seven times, only to name the line of Python in an error.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -65,7 +68,30 @@ _FAST: Final = {
     "spark.shuffle.spill.compress": "false",
     "spark.driver.memory": "1g",
 }
-_FAST_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_PATIENCE_S: Final = 10.0
+"""How long Spark may take to stop after Ctrl-C; the JVM ends with this process anyway."""
+_FAST_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xms512m"
+_LOOKED_UP: Final = (
+    "functions",
+    "PythonUtils",
+    "PythonSQLUtils",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.types.Metadata",
+    "org.apache.spark.sql.expressions.Window",
+)
+"""Names by which pyspark looks up classes of the JVM, again for each column."""
+
+
+class _JavaClass:
+    """A class of the JVM whose members are looked up once: for each of them the JVM goes through all there are."""
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._found, name)
+        setattr(self, name, member)
+        return member
 
 
 class SparkTrouble(Exception):
@@ -131,9 +157,28 @@ def session(
     spark = spark_session(master, fast=fast, settings=settings, app=app)
     try:
         yield spark
-    finally:
+    except KeyboardInterrupt:
+        if before is None:
+            _stop_from_aside(spark)
+        raise
+    except BaseException:
         if before is None:
             spark.stop()
+        raise
+    if before is None:
+        spark.stop()
+
+
+def _stop_from_aside(spark: SparkSession) -> None:
+    """Stop after Ctrl-C. The call to the JVM that it came into was cut off, so this thread can make no other."""
+    aside = threading.Thread(target=_try_to_stop, args=(spark,), daemon=True)
+    aside.start()
+    aside.join(_PATIENCE_S)
+
+
+def _try_to_stop(spark: SparkSession) -> None:
+    with suppress(Exception):
+        spark.stop()
 
 
 def log_file() -> Path:
@@ -182,7 +227,13 @@ def _start(master: str, settings: dict[str, str], app: str, folder: Path) -> Spa
             environment["PYTHONPATH"] = str(_ROOT) if not known else f"{_ROOT}{os.pathsep}{known}"
         with _environment(environment), log_file().open("ab") as log:
             gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-    return SparkContext(conf=conf, gateway=gateway)
+    context = SparkContext(conf=conf, gateway=gateway)
+    jvm = context._jvm
+    for name in _LOOKED_UP:
+        # Kept where Python finds it first. A name that is no class, yet, would be searched for in every jar.
+        if name not in vars(jvm):
+            setattr(jvm, name, _JavaClass(getattr(jvm, name)))
+    return context
 
 
 def _settings(master: str, folder: Path, fast: bool) -> dict[str, str]:

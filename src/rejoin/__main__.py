@@ -12,6 +12,9 @@ from typing import Any, NoReturn
 
 from rejoin.commands import COMMANDS, EXTRAS, build
 
+STOPPED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a subcommand and exit with its code."""
@@ -35,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not isinstance(problem, PosixNeeded):
             raise
         _refuse(f"{given[0]}: {problem}")
+    except KeyboardInterrupt:
+        # Commands that have something to end handle it themselves; this one came while modules were imported.
+        sys.exit(STOPPED)
     sys.exit(code or 0)
 
 

@@ -104,15 +104,16 @@ def test_what_cannot_be_written_is_told(journal: Path, capsys: pytest.CaptureFix
     assert "cannot be written" in one_line(capsys.readouterr().err)
 
 
-def test_spark_s_failure_while_writing_is_one_line(
+def test_a_failure_while_writing_is_one_line(
     journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
     # As when the disk is full in the middle: what was checked at the beginning does not hold any more.
     monkeypatch.setattr(report_command, "check_out", lambda *_, **__: None)
+    journal.write_text(JOURNAL.replace("epoch", "group"))
     file = journal.parent.parent / "file"
     file.write_text("")
     assert report([journal], out=file) == 2
-    assert one_line(capsys.readouterr().err).startswith("Spark did not finish the report: ")
+    assert one_line(capsys.readouterr().err).startswith(f"--out {file}: the report could not be written: ")
 
 
 def test_numbers_that_mean_nothing_are_refused(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:

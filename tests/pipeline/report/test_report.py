@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
+from rejoin.pipeline.findings.words import seconds
+from rejoin.pipeline.report.collect import Chosen, fill_members
 from rejoin.pipeline.report.data import GroupReport, Report
 from rejoin.pipeline.report.page import render
 from rejoin.pipeline.schemas import TABLES
@@ -83,10 +88,11 @@ def test_tags_nest_and_close() -> None:
         "Pauses by consumer",
         "Requests",
         "1 row of evidence",
-        "2 more findings",
         "1 more group without a chart (--group shows one)",
     }
-    assert set(found.summaries) == summaries
+    findings = [summary for summary in found.summaries if summary not in summaries]
+    assert set(found.summaries) - set(findings) == summaries
+    assert findings == ["low t <b> "] * 14
 
 
 def test_what_is_counted_and_in_which_zone_is_said() -> None:
@@ -131,12 +137,81 @@ def test_the_page_needs_nothing_else(page: str) -> None:
     assert "@@" not in re.sub(r"<script type=.*?</script>", "", page, count=1, flags=re.DOTALL)
 
 
-def test_findings_come_before_everything_that_happened(page: str) -> None:
-    places = [page.index(f"<h2>{title}") for title in ("Findings", "Groups, worst first", "Input")]
+def test_groups_come_first_each_with_its_findings_in_a_line_that_opens(page: str) -> None:
+    places = [page.index(each) for each in ("<h2>Groups, worst first", 'class="chart"', "<details class=", "<h2>Input")]
     assert places == sorted(places)
-    titles = re.findall(r'<article class="card finding (\w+)">', page)
-    assert titles == sorted(titles, key=["high", "medium", "low"].index)
-    assert titles[0] == "high"
+    sections = page.split('<section class="card group"')[1:]
+    found = [re.findall(r'<details class="finding (\w+)"><summary>', section) for section in sections]
+    for severities in found:
+        assert severities == sorted(severities, key=["high", "medium", "low"].index)
+    assert found[0][0] == "high"
+    worst = [severities[0] if severities else "none" for severities in found]
+    assert worst == sorted(worst, key=["high", "medium", "low", "none"].index)
+
+
+def test_a_stop_of_milliseconds_is_not_nothing() -> None:
+    assert [seconds(ms) for ms in (0, 4, 20, 70, 400, 36_000)] == ["0", "0.004", "0.02", "0.1", "0.4", "36"]
+    pause = {"owner": "o", "pauses": 1, "stopped_ms": 20, "longest_ms": 20, "incremental": 0}
+    page = render(Report("t", [GroupReport("r", "g", 0, 60_000, pauses=[pause])]))
+    assert "<b>0.02</b>" in page
+    assert '<b>0</b><span class="soft">consumer-seconds' not in page
+
+
+def test_where_owners_are_not_known_each_member_has_a_lane(spark: SparkSession) -> None:
+    rows = [
+        ("r", "g", "i-1-x", "i-1", "c", 10, 40, "replaced"),
+        ("r", "g", "i-1-y", "i-1", "c", 45, None, "open"),
+        ("r", "g", "c-a", None, "c", 20, 90, "left"),
+        ("r", "g", "c-b", None, "c", 30, 80, "session-expiry"),
+        ("r", "g", "old", None, "d", None, 50, "left"),
+        ("r", "h", "other", None, "e", 1, 2, "left"),
+    ]
+    columns = "run_id string, group_id string, member_id string, group_instance_id string, client_id string, "
+    sessions = spark.createDataFrame(rows, columns + "joined_at_ms long, ended_at_ms long, end string")
+    group = GroupReport("r", "g", 5, 100)
+    known = GroupReport("r", "h", 0, 100, partitions=[("t", 0)])
+    keys = {("r", "g"): (5, 100), ("r", "h"): (0, 100)}
+    fill_members({("r", "g"): group, ("r", "h"): known}, Chosen(keys), sessions)
+    # Two members with one client.id at a time are two lanes, with their member ids.
+    assert group.members == ["d", "i-1", "c-a", "c-b"]
+    assert group.sessions == [
+        (0, 5, 50, "left"),
+        (1, 10, 40, "replaced"),
+        (2, 20, 90, "left"),
+        (3, 30, 80, "session-expiry"),
+        (1, 45, 100, "open"),
+    ]
+    assert not known.members
+    page = render(Report("t", [group]))
+    assert data_of(page)["groups"][0]["members"] == ["d", "i-1", "c-a", "c-b"]
+    assert "the lanes are members" in page
+
+
+CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := which(name))), None)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+def test_every_chart_is_drawn_also_below_the_window(tmp_path: Path) -> None:
+    assert CHROMIUM is not None
+    groups = [
+        GroupReport("r", f"g{number}", 0, 100, members=["m"], sessions=[(0, 5, 50, "left")]) for number in range(9)
+    ]
+    (tmp_path / "page.html").write_text(render(Report("t", groups)))
+    options = ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=800,300", "--virtual-time-budget=5000")
+    done = subprocess.run(
+        [
+            CHROMIUM,
+            *options,
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--dump-dom",
+            (tmp_path / "page.html").as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert len(re.findall(r'<canvas tabindex="0"[^>]*style="height: \d+px;?"', done.stdout)) == len(groups)
 
 
 def test_each_group_has_its_chart(gallery_report: Path, page: str) -> None:

@@ -1,0 +1,1 @@
+"""The report: its page, and how long it takes on little data."""

@@ -1,0 +1,103 @@
+"""All tables of a report: which there are, how each is made of others, and making them, two at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from rejoin.pipeline import schemas
+from rejoin.pipeline.audits import violations
+from rejoin.pipeline.findings import findings
+from rejoin.pipeline.findings.in_process import findings_in_process
+from rejoin.pipeline.report.keeping import Keep, OnStep
+from rejoin.pipeline.tables.balance import balance
+from rejoin.pipeline.tables.commits import commits
+from rejoin.pipeline.tables.member_sessions import member_sessions
+from rejoin.pipeline.tables.ownership import ownership
+from rejoin.pipeline.tables.pauses import pauses
+from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.tables.records import progress, records
+from rejoin.pipeline.tables.requests import requests
+from rejoin.pipeline.tables.streams import streams
+
+MakeTable = Callable[[DataFrame, Mapping[str, DataFrame]], DataFrame]
+"""A table from the events and the tables before it."""
+
+AT_ONCE: Final = 2
+"""While one table is planned, another is written."""
+_BY: Final = ("day", "group_id")
+"""Columns by which tables lie in folders, as far as they have them."""
+
+
+def all_tables(*, here: bool = False) -> Iterable[tuple[str, MakeTable]]:
+    """Names of tables with how each is made of the events and the tables before it.
+
+    ``here``: what is written in Python runs in this process.
+    """
+    return (
+        ("streams", lambda events, _: streams(events)),
+        ("rebalances", lambda events, _: rebalances(events)),
+        ("member_sessions", lambda events, tables: member_sessions(events, tables["rebalances"])),
+        ("pauses", lambda events, tables: pauses(events, tables["rebalances"])),
+        ("ownership", lambda events, _: ownership(events)),
+        ("balance", lambda events, _: balance(events)),
+        ("commits", lambda events, _: commits(events)),
+        ("records", lambda events, _: records(events)),
+        ("progress", lambda events, _: progress(events)),
+        ("requests", lambda events, _: requests(events)),
+        (
+            "violations",
+            lambda events, tables: violations(
+                events, tables["rebalances"], tables["ownership"], tables["member_sessions"]
+            ),
+        ),
+        ("findings", lambda events, tables: (findings_in_process if here else findings)(tables, events)),
+    )
+
+
+def make_tables(
+    events: DataFrame, keep: Keep, folder: Path, *, here: bool, on_step: OnStep = lambda _: None
+) -> Mapping[str, DataFrame]:
+    """Every table, kept below a folder. Whatever ends this early ends what still runs on Spark."""
+    pool = ThreadPoolExecutor(AT_ONCE, "tables")
+    tables = _Tables()
+
+    def made(name: str, make: MakeTable) -> DataFrame:
+        on_step(f"making {name.replace('_', ' ')}")
+        schema = schemas.TABLES[name]
+        by = [column for column in _BY if column in schema.fieldNames()]
+        return keep(make(events, tables), schema, folder / name, by)
+
+    try:
+        for name, make in all_tables(here=here):
+            tables.add(name, pool.submit(made, name, make))
+        return {name: tables[name] for name in tables}
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        events.sparkSession.sparkContext.cancelAllJobs()
+        raise
+    finally:
+        pool.shutdown()
+
+
+class _Tables(Mapping[str, DataFrame]):
+    """Tables by name, some of them still being made. Each is made of earlier ones, so that none waits forever."""
+
+    def __init__(self) -> None:
+        self._futures: dict[str, Future[DataFrame]] = {}
+
+    def add(self, name: str, table: Future[DataFrame]) -> None:
+        self._futures[name] = table
+
+    def __getitem__(self, name: str) -> DataFrame:
+        return self._futures[name].result()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._futures)
+
+    def __len__(self) -> int:
+        return len(self._futures)

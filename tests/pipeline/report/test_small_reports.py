@@ -1,0 +1,144 @@
+"""A report on little data keeps its tables in this process; what it writes is what Spark's tasks write."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from rejoin.pipeline.commands.report import report
+from rejoin.pipeline.reading.inputs import InputFile
+from rejoin.pipeline.report.keeping import in_process, on_disk
+from rejoin.pipeline.report.run import is_small, make_report
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
+
+CRASH = """
+topics:
+  orders: {partitions: 4, records_per_second: 0.2}
+groups:
+  orders-app: {topics: orders, consumers: 3, assignor: range, commit: after, session_timeout: 10s}
+horizon: 70s
+events:
+  - {at: 30s, crash: {who: orders-app-1}}
+"""
+
+
+def rows_of(tables: Path) -> dict[str, list[str]]:
+    return {
+        folder.name: sorted(str(row) for row in pq.read_table(folder).to_pylist())
+        for folder in sorted(tables.iterdir())
+    }
+
+
+def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    play(scenario_from(CRASH), 1, journal=tmp_path / "run.jsonl", run_id="run")
+    with (tmp_path / "run.jsonl").open("a") as journal:
+        journal.write("not a row\n")
+    small = make_report(spark, [tmp_path / "run.jsonl"], tmp_path / "small", small=True)
+    large = make_report(spark, [tmp_path / "run.jsonl"], tmp_path / "large", small=False)
+    assert [group.findings for group in small.groups] == [group.findings for group in large.groups]
+    assert small.groups[0].findings
+    assert small.quarantine_kinds == large.quarantine_kinds == [("not-json", 1)]
+    found = rows_of(tmp_path / "small" / "tables")
+    assert found == rows_of(tmp_path / "large" / "tables")
+    assert {name for name, rows in found.items() if not rows} <= {"requests", "violations", "progress", "records"}
+
+
+def test_names_of_groups_and_columns_survive_in_the_names_of_folders(spark: SparkSession, tmp_path: Path) -> None:
+    schema = StructType(
+        [StructField("group_id", StringType()), StructField("rows", LongType(), True, {"comment": "How many."})]
+    )
+    names = ["a", "a", "", None, "b/c=d %", "grüße {x}", "..", "a:b*c?'\"#\\[]^"]
+    table = spark.createDataFrame(list(zip(names, range(len(names)), strict=True)), schema)
+    kept = [keep(table, schema, tmp_path / keep.__name__, ["group_id"]) for keep in (in_process, on_disk)]
+    kept.append(spark.read.schema(schema).parquet(str(tmp_path / "in_process")).select("group_id", "rows"))
+    first, *others = [sorted(each.collect(), key=lambda row: row.rows) for each in kept]
+    assert [row.group_id for row in first] == [name or None for name in names]
+    assert all(rows == first for rows in others)
+    assert {path.parent.name for path in (tmp_path / "in_process").rglob("*.parquet")} == {
+        path.parent.name for path in (tmp_path / "on_disk").rglob("*.parquet")
+    }
+    assert kept[2].schema["rows"].metadata == {"comment": "How many."}
+
+
+def test_what_is_small_goes_by_the_events_and_not_by_the_bytes(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"seq": pa.array([0] * 1_000_000)}), tmp_path / "many.parquet")
+    many = InputFile(str(tmp_path / "many.parquet"), (tmp_path / "many.parquet").stat().st_size, "parquet")
+    assert many.size < 100_000
+    assert not is_small([many])
+    assert not is_small([InputFile("packed.jsonl.gz", 10 * 2**20, "journal")])
+    assert is_small([InputFile("plain.jsonl", 10 * 2**20, "journal")])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("server.log", "[2026-03-03 10:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"),
+        ("notes.txt", "nothing to see\n"),
+        ("empty.jsonl", ""),
+    ],
+)
+def test_where_nothing_names_a_group_that_is_said_without_spark(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: Any, **__: Any) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("rejoin.pipeline.commands.report.session", start)
+    (tmp_path / name).write_text(text)
+    assert report([tmp_path], out=tmp_path / "out") == 2
+    assert f"{name}: nothing about consumer groups in there. Expected journals" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_it_in_one_line(tmp_path: Path) -> None:
+    """While the JVM starts; what Spark says when it is stopped later goes the same way."""
+    play(scenario_from(CRASH), 1, journal=tmp_path / "run.jsonl", run_id="run")
+    # It says when it is past its checks, by the folder of its session.
+    command = [sys.executable, "-c", WITH_A_SIGN, str(tmp_path / "run.jsonl"), str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "reading 1 file\n"
+        running.send_signal(signal.SIGINT)
+        printed, problems = running.communicate(timeout=120)
+    assert (running.returncode, printed) == (130, "")
+    assert [line for line in problems.splitlines() if " s  " not in line] == [
+        f"stopped; what is in {tmp_path / 'out'} is not complete"
+    ]
+
+
+WITH_A_SIGN = """
+import sys
+from pathlib import Path
+from rejoin.pipeline.commands import report as command
+make_report = command.make_report
+def make(*arguments, on_step, **options):
+    def show(step):
+        if "reading" in step:
+            print(step, flush=True)
+    return make_report(*arguments, on_step=show, **options)
+command.make_report = make
+sys.exit(command.report([Path(sys.argv[1])], out=Path(sys.argv[2])))
+"""
+
+
+def test_progress_in_a_file_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rejoin.pipeline.commands import report as command  # noqa: PLC0415
+
+    now = 100.0
+    monkeypatch.setattr("rejoin.pipeline.commands.report.time.monotonic", lambda: now)
+    with command._progress() as on_step:
+        for step in range(31):
+            on_step(f"step {step}")
+            now += 1.0
+    assert capsys.readouterr().err.splitlines() == [" 10 s  step 10", " 20 s  step 20", " 30 s  step 30"]
