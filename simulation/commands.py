@@ -72,9 +72,7 @@ def run(
             return 0
         return _play(scenario, seed, html, journal, quiet=quiet, plain=plain, title=file.stem.replace("_", " "))
     except BrokenPipeError:
-        # The reader has gone. Python would complain once more when it closes standard output.
-        sys.stdout = None
-        return 1
+        raise  # no problem of a file
     except (BadScenario, JournalError, OSError) as problem:
         print(problem, file=sys.stderr)
         return 2

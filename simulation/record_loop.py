@@ -7,7 +7,7 @@ both cores are left out, and what happens is computed at the same instants, in t
 numbers as they would have had it. Its events are the same; they are made only for those who listen.
 
 Before anything else reaches the consumer, and before its group leaves Stable, :meth:`RecordLoop.resume` brings both
-cores to where they would be: in the poll, in the middle of the records, or with the commit on its way.
+cores to where they would be: in the poll, in the middle of the records, or with the commit in flight.
 """
 
 from __future__ import annotations

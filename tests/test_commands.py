@@ -154,6 +154,23 @@ def test_a_missing_extra_is_named(command: str, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("arguments", [["gallery", "list"], ["simulate", "cold_start"], ["journal-schema"]])
+def test_a_reader_that_goes_away_is_no_traceback(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "rejoin", *arguments],
+            cwd=paths.ROOT,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_installed_with_what_is_there(shell: str, tmp_path: Path) -> None:
     script = tmp_path / "completion"

@@ -27,7 +27,7 @@ class ConnectionClosed(Exception):
 
 @dataclass
 class _Connection:
-    """A connection with at most one request on its way."""
+    """A connection with at most one request in flight."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter

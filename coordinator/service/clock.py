@@ -1,4 +1,4 @@
-"""Time for the runtime: an instant when asked, and one knock on the door later."""
+"""Time for the runtime: the current instant, and one wakeup."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class SystemClock:
         return (time.monotonic_ns() + self._offset_ns) // 1_000_000
 
     def call_at(self, when: Millis, call: Callable[[], None]) -> Alarm:
-        # Never less than one millisecond: event loops round, and one that knocks early would be asked again at once.
+        # Never less than one millisecond: event loops round, and an early wakeup would only be set again.
         return self._loop.call_later(max(when - self.now(), 1) / 1_000, call)

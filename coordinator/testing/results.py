@@ -47,7 +47,7 @@ class EmittedEvent(NamedTuple):
 
 
 class ClockAdvance(NamedTuple):
-    """How far time went and what happened on the way. ``reached`` is false when it did not get as far as asked."""
+    """How far the clock moved, and what happened meanwhile. ``reached`` is false if it stopped before the goal."""
 
     now_ms: int
     advanced_ms: int

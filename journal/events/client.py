@@ -150,7 +150,7 @@ class PartitionsAssigned(MemberEvent):
 
 
 class PartitionsRevoked(MemberEvent):
-    """Partitions were given up in good order."""
+    """Partitions were revoked cleanly."""
 
     partitions: Partitions
 

@@ -27,11 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _serve(given[1:]) if given[:1] == ["serve"] else None
         if code is None:
             code = _run(given)
+        sys.stdout.flush()
     except ImportError as problem:
         extra = _needed_extra(problem)
         if extra is None:
             raise
         _refuse(f"{given[0]} needs {EXTRAS[extra][0]}, which is not installed: pip install 'rejoin[{extra}]'")
+    except BrokenPipeError:
+        # The reader of the output has gone, as head has after its lines. Python would complain again at the end.
+        sys.stdout = None
+        code = 1
     except Exception as problem:
         from rejoin.posix import PosixNeeded  # noqa: PLC0415 (it loads asyncio)
 

@@ -90,7 +90,7 @@ COMMANDS: Final = {
         "simulation.commands:gallery_app",
         "Show the scenarios that come with Rejoin.",
         "Simulate",
-        ("rejoin gallery list", "rejoin gallery answer flapping_consumer"),
+        ("rejoin gallery list", "rejoin gallery answer flapping_consumer", "rejoin gallery show flapping_consumer"),
         {0: "shown", 2: "there is no such scenario"},
     ),
     "search": Command(

@@ -54,7 +54,7 @@ def test_every_option_that_is_named_is_there(
             named = re.findall(r"(?<!\S)--[a-z][a-z-]*", rest)
             if not named:
                 continue
-            words = [command, *re.findall(r"^ (dump|verify|export|import|play|list|answer)\b", rest)]
+            words = [command, *re.findall(r"^ (dump|verify|export|import|play|list|answer|show)\b", rest)]
             with pytest.raises(SystemExit):
                 main([*words, "--help"])
             known = set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out))

@@ -257,7 +257,7 @@ def _events(rows: pa.Table) -> Iterator[EventRow]:
 
 
 def _statements(rows: pa.Table, asked: list[SourcedExchange]) -> Iterator[Statement]:
-    """The statements of a table; its requests go to ``asked`` on the way."""
+    """The statements of a table; its requests are appended to ``asked``."""
     for batch in rows.to_batches(ROWS_AT_ONCE):
         for row in batch.to_pylist():
             body = orjson.loads(row["body"])

@@ -50,12 +50,12 @@ SLACK_MS: Final = 2_000
 REQUEST_TIMEOUT_MS: Final = 1_500
 SHORT_SESSION_MS: Final = 8_000
 _COMMITTED = re.compile(rb'"group":"[^"]*","topic":"orders"')
-"""In the key of a commit's record, on its way to the database."""
+"""In the key of a commit's record, in flight to the database."""
 SITTING = [group_in(partition) for partition in range(PARTITIONS)]
 
 
 class SlowWire(Wire):
-    """A wire on which what a node sends can be on its way for as long as it takes."""
+    """A connection on which what a node sends can stay in flight for any time."""
 
     def __init__(self, port: int) -> None:
         super().__init__(port)
@@ -246,7 +246,7 @@ async def kill_one(found: Failures, failure: str) -> None:
 
 
 async def wake_a_zombie(found: Failures, failure: str) -> None:
-    """A node is stopped while an append of its is on the way, which reaches the database when others lead."""
+    """A node is stopped while its append is in flight; that reaches the database when others lead."""
     before, leaders = await found.generations(), await found.cluster.leaders(found.cluster.nodes)
     zombie = found.cluster.nodes[2]
     group = found.led(zombie, leaders)

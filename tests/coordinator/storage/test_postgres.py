@@ -207,7 +207,7 @@ async def test_who_lost_its_lease_while_it_was_cut_off_does_not_know_and_says_no
 
 
 async def test_a_session_of_a_connection_that_was_given_up_writes_nothing_more(one: Postgres) -> None:
-    """Its statement may still be on its way when a new session has begun."""
+    """Its statement may still be in flight when a new session has begun."""
     epoch = await one.elect(0)
     assert await one.append(0, epoch, offset(1)) is NONE
     log = one.log
