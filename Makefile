@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds same-bytes executors kill failover record incident conformance-others clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds fuzz same-bytes executors kill failover record incident conformance-others clean
 
 setup: $(VENV)/.installed
 
@@ -63,6 +63,11 @@ bench-day: setup
 # A thousand scenarios with and without the skipping of idle time: the events must be equal.
 idle-seeds: setup
 	REJOIN_IDLE_SEEDS=1000 $(RUN) -m pytest tests/simulation/test_same.py -k skipped -n 2
+
+# Many requests at random to every route, with a heartbeat beside them and a look at the memory afterwards; EXAMPLES=N.
+EXAMPLES ?= 5000
+fuzz: setup
+	REJOIN_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest tests/coordinator/service/test_fuzz.py -s
 
 # The tables of five hundred random runs against what the simulator counted.
 table-seeds: setup

@@ -64,10 +64,23 @@ ApiNames = Annotated[tuple[Annotated[str, BeforeValidator(_api)], ...], _Several
 Latency = Annotated[float, Field(ge=0, le=LONGEST_LATENCY_MS)]
 
 
+LARGEST: Final = 2**63 - 1
+
+
 class Body(BaseModel):
     """What is posted to the control API: nothing unknown, nothing of another type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _within_64_bits(cls, given: Any) -> Any:
+        """Answers repeat what was given, and JSON of other programs has no larger numbers."""
+        for name, value in given.items() if isinstance(given, dict) else ():
+            for number in value if isinstance(value, list) else [value]:
+                if isinstance(number, int) and not -LARGEST <= number <= LARGEST:
+                    raise ValueError(f"{name}: expected a number from {-LARGEST} to {LARGEST}")
+        return given
 
 
 class Distribution(Body):

@@ -25,6 +25,13 @@ async def coordinator() -> AsyncIterator[GroupCoordinator]:
         yield started
 
 
+@pytest.mark.parametrize("field", [{"seed": 10**20}, {"version": 10**20}, {"node": [1, -(10**20)]}])
+async def test_numbers_beyond_64_bits_are_refused(node: ControlledNode, field: dict[str, Any]) -> None:
+    status, detail = await node.refused("POST", "/faults", **field)
+    assert (status, "expected a number from -9223372036854775807 to" in detail) == (400, True)
+    assert (await node.control("GET", "/faults"))["faults"] == []
+
+
 async def error_of_beat(coordinator: GroupCoordinator, member_id: str, client_id: str = "app") -> ErrorCode:
     return cast(HeartbeatResponse, await coordinator.call(beat(member_id), None, client_id)).error_code
 
