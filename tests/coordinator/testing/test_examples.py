@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import paths
-from tests.coordinator.service.test_command_line import Process, running
+from tests.coordinator.commands.test_serve import Process, running
 
 ROOT = paths.ROOT
 EXAMPLES = ROOT / "examples" / "testing"
