@@ -49,16 +49,17 @@ def test_a_service_can_be_started(name: str) -> None:
     rejoin, *arguments = shlex.split(service["command"])
     assert rejoin == "rejoin"
     _, bound, _ = build().parse_args(arguments, exit_on_error=False, print_error=False)
+    options = bound.arguments["options"]
     if arguments[0] == "serve":
         environment = service.get("environment", {})
         settings_from((), environment)
-        for topic in bound.arguments["topic"]:
+        for topic in options.topic:
             topic_from(topic)
         if STORE_VARIABLE in environment:
             check_url(environment[STORE_VARIABLE])
-        assert bound.arguments["advertised_host"] == name
+        assert options.advertised_host == name, "the other services call it by this name"
     else:
         assert arguments[0] == "consume"
-        servers = [server.split(":") for server in bound.arguments["bootstrap"].split(",")]
+        servers = [server.split(":") for server in options.bootstrap.split(",")]
         assert [host for host, _ in servers] == list(service["depends_on"])
         assert {port for _, port in servers} == {"9095"}
