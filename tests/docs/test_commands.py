@@ -13,9 +13,13 @@ from tests.docs.texts import TEXTS
 
 CONSOLE = re.compile(r"^```console\n\$ rejoin (.*?)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHOWN = [(name, command, output) for name, text in TEXTS.items() for command, output in CONSOLE.findall(text)]
+PRINTED: dict[str, str] = {}
+"""What a command has printed: some are shown on two pages."""
+
 CALLED = re.compile(r"(?:^|[`$] ?)rejoin ([a-z][a-z-]*)((?: [^\n`|#]*)?)", re.MULTILINE)
 
 
+@pytest.mark.xdist_group("shown-commands")
 @pytest.mark.parametrize(("name", "command", "output"), SHOWN, ids=[f"{name}: {command}" for name, command, _ in SHOWN])
 def test_prints_what_is_shown(
     name: str,
@@ -26,12 +30,14 @@ def test_prints_what_is_shown(
     tmp_path: Path,
 ) -> None:
     """``...`` stands for lines, or the rest of a line, that are left out."""
-    monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(command.split())
-    assert not ended.value.code
-    printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.strip("\n").splitlines())
+    if command not in PRINTED:
+        monkeypatch.setenv("COLUMNS", "160")
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(SystemExit) as ended:
+            main(command.split())
+        assert not ended.value.code
+        PRINTED[command] = "\n".join(line.rstrip() for line in capsys.readouterr().out.strip("\n").splitlines())
+    printed = PRINTED[command]
     pattern = re.escape(output.strip("\n")).replace(re.escape("..."), ".*")
     assert re.fullmatch(pattern, printed, re.DOTALL), printed
 

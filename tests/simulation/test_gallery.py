@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -19,21 +20,34 @@ pytestmark = pytest.mark.xdist_group("gallery")
 """Each scenario is played once, in one process."""
 
 
+class Played(NamedTuple):
+    summary: Summary
+    story: tuple[str, ...]
+    generations: tuple[int, ...]
+    """That join phases ended with, in order."""
+
+
 @cache
-def played(name: str) -> tuple[Summary, tuple[str, ...]]:
+def played(name: str) -> Played:
     story: list[str] = []
-    _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), print_line=story.append)
-    return summary, tuple(story)
+    generations: list[int] = []
+
+    def on_event(_: Actor, event: Event, __: int) -> None:
+        if isinstance(event, JoinPhaseEnded):
+            generations.append(event.generation)
+
+    _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), print_line=story.append, listeners=[on_event])
+    return Played(summary, tuple(story), tuple(generations))
 
 
 def group(name: str, group_id: str = "orders-app") -> GroupSummary:
-    summary, _ = played(name)
+    summary = played(name).summary
     assert summary.core_failures == 0
     return summary.groups[group_id]
 
 
 def story(name: str) -> str:
-    return "\n".join(played(name)[1])
+    return "\n".join(played(name).story)
 
 
 @pytest.mark.parametrize("path", sorted(GALLERY.glob("*.yaml")), ids=lambda path: path.stem)
@@ -144,21 +158,15 @@ def test_an_outage_of_the_store_is_no_rebalance() -> None:
 
 
 def test_a_failover_in_mid_rebalance_uses_the_generation_again() -> None:
-    begun: list[int] = []
-
-    def on_event(_: Actor, event: Event, __: int) -> None:
-        if isinstance(event, JoinPhaseEnded):
-            begun.append(event.generation)
-
-    play(read_scenario(GALLERY / "coordinator_failover_in_mid_rebalance.yaml"), listeners=[on_event])
-    assert begun[:3] == [1, 2, 2], "handed out by the node that died, and again by the one after it"
+    begun = played("coordinator_failover_in_mid_rebalance").generations
+    assert begun[:3] == (1, 2, 2), "handed out by the node that died, and again by the one after it"
     assert "loaded: Stable, generation 1, 4 members" in story("coordinator_failover_in_mid_rebalance")
     assert group("coordinator_failover_in_mid_rebalance").lost == 0
 
 
 def test_an_autoscaler_without_a_brake_goes_up_and_down_for_good() -> None:
     thrashing = group("autoscaler_thrash")
-    late = [line for line in played("autoscaler_thrash")[1] if "autoscaler sees" in line and line.lstrip() > "0:12"]
+    late = [line for line in played("autoscaler_thrash").story if "autoscaler sees" in line and line.lstrip() > "0:12"]
     assert len(late) > 12
     assert thrashing.started > 45
 

@@ -20,15 +20,15 @@ from rejoin.transcript.interpreter import NodeFailed
 from rejoin.transcript.player import play
 from tests.simulation.mutations import MUTATIONS, SEARCHED, Mutation
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "60"))
+SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "40"))
 
 MUTATION_SEEDS = 60
 """So many seeds at the most are played until a broken rule is found."""
 
 
-@pytest.mark.parametrize("start", range(0, SEEDS, 30))
+@pytest.mark.parametrize("start", range(0, SEEDS, 20))
 def test_nothing_is_found_in_the_coordinator_as_it_is(start: int) -> None:
-    report = search_seeds(start, min(SEEDS, start + 30), shrink=False)
+    report = search_seeds(start, min(SEEDS, start + 20), shrink=False)
     assert report.failure is None, report.failure.report()
     assert report.faults > 50
 

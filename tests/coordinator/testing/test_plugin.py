@@ -23,23 +23,17 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def test_the_fixture_is_there_without_anything_else(project: pytest.Pytester) -> None:
+def test_the_fixture_is_there_and_in_an_async_test_its_methods_are_awaited(project: pytest.Pytester) -> None:
     project.makepyfile(
-        """
+        test_fixture="""
         import json
         from urllib.request import urlopen
 
         def test_it_listens(group_coordinator):
             with urlopen(f"{group_coordinator.url}/healthz", timeout=5) as answer:
                 assert json.load(answer)["status"] == "ok"
-        """
-    )
-    project.runpytest_subprocess().assert_outcomes(passed=1)
-
-
-def test_in_an_async_test_its_methods_are_awaited(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
+        """,
+        test_both="""
         import pytest
         from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator
 
@@ -52,9 +46,9 @@ def test_in_an_async_test_its_methods_are_awaited(project: pytest.Pytester) -> N
         def test_plain(group_coordinator: BlockingGroupCoordinator):
             assert group_coordinator.behind.app.control.clock.kind == "real"
             assert group_coordinator.set_topic("orders", 3).partitions == 3
-        """
+        """,
     )
-    project.runpytest_subprocess().assert_outcomes(passed=2)
+    project.runpytest_subprocess().assert_outcomes(passed=3)
 
 
 def test_a_failing_tests_report_carries_what_happened(project: pytest.Pytester) -> None:
