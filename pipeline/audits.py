@@ -91,24 +91,7 @@ def unexplained_gaps(
         .groupBy(*_PARTITION, "from_ms", "to_ms")
         .agg(fn.sum(covered).alias("rebalancing_ms"))
     )
-    sessions = member_sessions.select(
-        "run_id", "group_id", "member_id", "session_timeout_ms", fn.col("end").alias("session_end")
-    )
-    last = (
-        ownership.where("kind = 'owned'")
-        .join(sessions, ["run_id", "group_id", "member_id"], "left")
-        .select(
-            *_PARTITION,
-            fn.col("to_ms").alias("from_ms"),
-            "member_id",
-            fn.col("end").alias("how"),
-            "session_end",
-            fn.coalesce("session_timeout_ms", fn.lit(0)).alias("session_ms"),
-            _interval_of("from_source", "node", "from_seq", "from_ms", fn.lit("partitions_assigned")).alias("before"),
-        )
-        .groupBy(*_PARTITION, "from_ms")
-        .agg(fn.max(fn.struct("session_ms", "how", "session_end", "member_id", "before")).alias("last"))
-    )
+    last = _last_owners(ownership, member_sessions)
     silent = fn.col("last.how").isin("crashed", "gone", "expired", "stopped") | fn.col("last.session_end").isin(
         "session-expiry", "replaced"
     )
@@ -139,6 +122,28 @@ def unexplained_gaps(
             "confidence",
         ),
         "unexplained-gap",
+    )
+
+
+def _last_owners(ownership: DataFrame, member_sessions: DataFrame) -> DataFrame:
+    """Who had a partition until ``from_ms``, how that ended, and the interval that ended."""
+    sessions = member_sessions.select(
+        "run_id", "group_id", "member_id", "session_timeout_ms", fn.col("end").alias("session_end")
+    )
+    return (
+        ownership.where("kind = 'owned'")
+        .join(sessions, ["run_id", "group_id", "member_id"], "left")
+        .select(
+            *_PARTITION,
+            fn.col("to_ms").alias("from_ms"),
+            "member_id",
+            fn.col("end").alias("how"),
+            "session_end",
+            fn.coalesce("session_timeout_ms", fn.lit(0)).alias("session_ms"),
+            _interval_of("from_source", "node", "from_seq", "from_ms", fn.lit("partitions_assigned")).alias("before"),
+        )
+        .groupBy(*_PARTITION, "from_ms")
+        .agg(fn.max(fn.struct("session_ms", "how", "session_end", "member_id", "before")).alias("last"))
     )
 
 
@@ -209,38 +214,10 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
         *("run_id", "group_id", "generation", "member_id", "origin", "confidence", *_EVIDENCE),
         fn.explode("offsets").alias("at"),
     ).select("*", "at.topic", "at.partition", "at.offset")
-    commits = is_one_of("offsets_committed")
-    stored = fn.when(commits, fn.struct("at_ms", "seq", "offset", *[f for f in _EVIDENCE if f not in {"at_ms", "seq"}]))
-    gone = fn.when(is_one_of("offsets_deleted"), fn.col("at_ms"))
-    settled_by = Window.partitionBy(*_PARTITION).orderBy("at_ms").rangeBetween(Window.unboundedPreceding, -slack_ms)
-    shown = fn.when(fn.col("origin") == "committed", fn.col("offset")).otherwise(-1)
-    suspects = (
-        by_partition.select(
-            "*", fn.max(stored).over(settled_by).alias("settled"), fn.max(gone).over(settled_by).alias("gone_ms")
-        )
-        .where("event = 'positions_found' AND settled IS NOT NULL")
-        .where("gone_ms IS NULL OR gone_ms < settled.at_ms")
-        .select("*", shown.alias("shown"))
-        .where("shown < settled.offset")
-    )
-    # Few or none. Only what was never to be seen within all that time is missed.
-    since = by_partition.where("event != 'positions_found'").select(
-        *_PARTITION,
-        fn.col("at_ms").alias("then_ms"),
-        fn.when(commits, fn.col("offset")).otherwise(-1).alias("then_offset"),
-    )
+    suspects = _behind_a_commit(by_partition, slack_ms)
     deleted = of(events, "group_deleted").select("run_id", "group_id", fn.col("at_ms").alias("deleted_ms"))
     kept = (
-        suspects.join(since, list(_PARTITION), "left")
-        .withColumn(
-            "then_offset",
-            fn.when(
-                (fn.col("then_ms") > fn.col("settled.at_ms")) & (fn.col("then_ms") <= fn.col("at_ms")),
-                fn.col("then_offset"),
-            ),
-        )
-        .groupBy(*_PARTITION, "generation", "member_id", "confidence", *_EVIDENCE, "settled", "shown")
-        .agg(fn.min("then_offset").alias("lately"))
+        _with_least_since(suspects, by_partition)
         .select("*", fn.least("settled.offset", "lately").alias("least"))
         .where("shown < least")
         .join(deleted, ["run_id", "group_id"], "left")
@@ -270,6 +247,43 @@ def commits_not_seen(events: DataFrame, slack_ms: int = SLACK_MS) -> DataFrame:
             "confidence",
         ),
         "commit-not-seen",
+    )
+
+
+def _behind_a_commit(by_partition: DataFrame, slack_ms: int) -> DataFrame:
+    """Positions that are ``shown`` behind the last commit of ``slack_ms`` before, which is ``settled``."""
+    commits = is_one_of("offsets_committed")
+    stored = fn.when(commits, fn.struct("at_ms", "seq", "offset", *[f for f in _EVIDENCE if f not in {"at_ms", "seq"}]))
+    gone = fn.when(is_one_of("offsets_deleted"), fn.col("at_ms"))
+    settled_by = Window.partitionBy(*_PARTITION).orderBy("at_ms").rangeBetween(Window.unboundedPreceding, -slack_ms)
+    shown = fn.when(fn.col("origin") == "committed", fn.col("offset")).otherwise(-1)
+    return (
+        by_partition.select(
+            "*", fn.max(stored).over(settled_by).alias("settled"), fn.max(gone).over(settled_by).alias("gone_ms")
+        )
+        .where("event = 'positions_found' AND settled IS NOT NULL")
+        .where("gone_ms IS NULL OR gone_ms < settled.at_ms")
+        .select("*", shown.alias("shown"))
+        .where("shown < settled.offset")
+    )
+
+
+def _with_least_since(suspects: DataFrame, by_partition: DataFrame) -> DataFrame:
+    """The smallest offset since the settled commit as ``lately``.
+
+    Few or none: only what was never to be seen within all that time is missed.
+    """
+    since = by_partition.where("event != 'positions_found'").select(
+        *_PARTITION,
+        fn.col("at_ms").alias("then_ms"),
+        fn.when(is_one_of("offsets_committed"), fn.col("offset")).otherwise(-1).alias("then_offset"),
+    )
+    in_between = (fn.col("then_ms") > fn.col("settled.at_ms")) & (fn.col("then_ms") <= fn.col("at_ms"))
+    return (
+        suspects.join(since, list(_PARTITION), "left")
+        .withColumn("then_offset", fn.when(in_between, fn.col("then_offset")))
+        .groupBy(*_PARTITION, "generation", "member_id", "confidence", *_EVIDENCE, "settled", "shown")
+        .agg(fn.min("then_offset").alias("lately"))
     )
 
 
@@ -321,20 +335,23 @@ def static_members_that_rebalanced(rebalances: DataFrame, member_sessions: DataF
             )
             .otherwise(fn.format_string("static member %s left the group by LeaveGroup", "cause_group_instance_id"))
             .alias("text"),
-            fn.array(
-                fn.struct(
-                    "source",
-                    "node",
-                    fn.element_at(fn.split("rebalance_id", "/"), -1).cast("long").alias("seq"),
-                    fn.col("prepared_at_ms").alias("at_ms"),
-                    fn.lit("rebalance_started").alias("event"),
-                    "file",
-                    "line",
-                )
-            ).alias("evidence"),
+            fn.array(_rebalance_started()).alias("evidence"),
             "confidence",
         ),
         "static-member-rebalanced",
+    )
+
+
+def _rebalance_started() -> Column:
+    """The event that a rebalance began with, as evidence."""
+    return fn.struct(
+        "source",
+        "node",
+        fn.element_at(fn.split("rebalance_id", "/"), -1).cast("long").alias("seq"),
+        fn.col("prepared_at_ms").alias("at_ms"),
+        fn.lit("rebalance_started").alias("event"),
+        "file",
+        "line",
     )
 
 

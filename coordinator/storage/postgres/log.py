@@ -102,7 +102,6 @@ ON CONFLICT (topic, partition) DO UPDATE SET alive = excluded.alive
 """
 _FORGET_WRITERS: Final = "DELETE FROM writers WHERE seen_at < now() - interval '7 days'"
 
-
 _Leases: TypeAlias = dict[TopicPartition, tuple[int, int]]
 """Epoch and node of each partition's lease."""
 
