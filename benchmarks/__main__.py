@@ -10,6 +10,7 @@ from typing import Final
 
 SHORT: Final = (
     "node_step",
+    "large_requests",
     "start_up",
     "simulation",
     "http_heartbeats",

@@ -28,7 +28,7 @@ class Replies:
     """Keeps the replies of a node, by token."""
 
     def __init__(self) -> None:
-        self.by_token: dict[object, object] = {}
+        self.by_token: dict[object, Any] = {}
 
     def on_reply(self, token: object, response: object) -> None:
         self.by_token[token] = response
@@ -41,7 +41,7 @@ def started(replies: Replies) -> NodeDriver:
     """A node that leads everything, and whose log stores at once."""
     counter = itertools.count()
     settings = Settings(group_initial_rebalance_delay_ms=0)
-    driver = NodeDriver(Node(settings, lambda: str(next(counter))), HeldLogs(), replies, 0)
+    driver = NodeDriver(Node(settings, lambda: f"{next(counter):032x}"), HeldLogs(), replies, 0)
     driver.see_cluster()
     for index in range(settings.offsets_topic_num_partitions):
         driver.elect(offsets_partition(index))

@@ -22,6 +22,7 @@ from tests.pipeline.quick import INTERPRETED
 
 TINY: dict[str, dict[str, Any]] = {
     "node_step": {"GROUPS": (1, 2), "MEMBERS": 3, "BEATS": 100, "ROUNDS": 1},
+    "large_requests": {"MEMBERS": 3, "PARTITIONS": 4, "COMMITS": 5, "ROUNDS": 1},
     "start_up": {"ROUNDS": 1, "PROCESSES": 1, "COMPARED": 1},
     "simulation": {"HOURS": (1,), "BARE_STEPS": 1_000},
     "http_heartbeats": {"ROUNDS": 1, "SECONDS": 0.1},
@@ -39,6 +40,7 @@ TINY: dict[str, dict[str, Any]] = {
 
 SHOWN: dict[str, list[str]] = {
     "node_step": [r"1 +│ +3 +│ +[\d.]+ +│ +1\.00", r"2 +│ +6 +│"],
+    "large_requests": [r"OffsetFetch of many partitions +│ +4 +│ +[\d,]+ +│", r"JoinGroup of many members +│ +3 +│"],
     "start_up": [r"rejoin serve --control +│ +[\d.]+", r"modules of rejoin serve when it listens: \d+"],
     "simulation": [r"1 h +[\d.]+ s +\d+ steps", r"bare heapq loop: [\d,]+ steps/s"],
     "http_heartbeats": [rf"{server} +│ +[\d.]+ +│ +[\d,]+" for server in ("constant", "messages", "service")],
