@@ -72,14 +72,14 @@ class Request(Struct):
         message = cls.from_json(body)
         if len(body) >= NO_CHECK_BELOW:
             check_limits(message)
-        if _needs_check(cls, version):
-            _check_version(message, version, "")
+        message.check_version(version)
         return message
 
     def check_version(self, version: int) -> None:
         """Raise :class:`WrongVersion` when this version of the message could not carry what is filled in."""
-        if _needs_check(type(self), version):
-            _check_version(self, version, "")
+        check = _version_check(type(self), version)
+        if check is not None:
+            _check_version(self, check, version)
 
     @abstractmethod
     def error_response(self, version: int, error: ErrorCode) -> Response:
@@ -129,32 +129,44 @@ def _exclusions(model: type[BaseModel], version: int) -> set[str] | dict[str, An
     return inside | dict.fromkeys(left_out, True) if inside else left_out
 
 
+class _VersionCheck(NamedTuple):
+    """What a message or a part of one must satisfy in one version."""
+
+    absent: tuple[FieldSpec, ...]
+    needed: tuple[FieldSpec, ...]
+    not_null: tuple[FieldSpec, ...]
+    nested: tuple[tuple[FieldSpec, _VersionCheck], ...]
+
+
 @cache
-def _needs_check(model: type[BaseModel], version: int) -> bool:
+def _version_check(model: type[BaseModel], version: int) -> _VersionCheck | None:
+    """What is to be checked, or none where every message fits."""
     marked, nested = _versioned(model)
-    return any(
-        field.versions.needed
-        or not field.versions.carries(version)
-        or (field.nullable is not None and version < field.nullable)
-        for field in marked
-    ) or any(_needs_check(cast(type[BaseModel], field.struct), version) for field in nested)
+    carried = [field for field in marked if field.versions.carries(version)]
+    inner = [(field, _version_check(cast(type[BaseModel], field.struct), version)) for field in nested]
+    check = _VersionCheck(
+        tuple(field for field in marked if not field.versions.carries(version)),
+        tuple(field for field in carried if field.versions.needed),
+        tuple(field for field in carried if field.nullable is not None and version < field.nullable),
+        tuple((field, of_struct) for field, of_struct in inner if of_struct is not None),
+    )
+    return check if any(check) else None
 
 
-def _check_version(message: BaseModel, version: int, path: str) -> None:
-    marked, nested = _versioned(type(message))
-    for field in marked:
-        if not field.versions.carries(version):
-            if getattr(message, field.name) != field.default:
-                raise WrongVersion(
-                    path + field.alias, f"only {field.versions} carries it, and this request says v{version}"
-                )
-        elif field.versions.needed and field.name not in message.model_fields_set:
-            raise WrongVersion(path + field.alias, f"missing; v{version} must have it")
-        elif field.nullable is not None and version < field.nullable and getattr(message, field.name) is None:
-            raise WrongVersion(
-                path + field.alias, f"may be null from v{field.nullable} on, and this request says v{version}"
-            )
-    for field in nested:
-        if _needs_check(cast(type[BaseModel], field.struct), version):
-            for index, part in enumerate(_each(getattr(message, field.name))):
-                _check_version(part, version, f"{path}{field.alias}.{index}.")
+def _check_version(message: BaseModel, check: _VersionCheck, version: int) -> None:
+    for field in check.absent:
+        if getattr(message, field.name) != field.default:
+            raise WrongVersion(field.alias, f"only {field.versions} carries it, and this request says v{version}")
+    for field in check.needed:
+        if field.name not in message.model_fields_set:
+            raise WrongVersion(field.alias, f"missing; v{version} must have it")
+    for field in check.not_null:
+        if getattr(message, field.name) is None:
+            text = f"may be null from v{field.nullable} on, and this request says v{version}"
+            raise WrongVersion(field.alias, text)
+    for field, of_struct in check.nested:
+        for index, part in enumerate(_each(getattr(message, field.name))):
+            try:
+                _check_version(part, of_struct, version)
+            except WrongVersion as problem:
+                raise WrongVersion(f"{field.alias}.{index}.{problem.field}", problem.problem) from None
