@@ -6,13 +6,14 @@ takes, and what is kept of its texts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from rejoin.protocol.fields import FieldSpec, fields_of
+from rejoin.protocol.fields import fields_of
 from rejoin.protocol.types import WireType
 
 MAX_STRING_BYTES: Final = 2**15 - 1
@@ -25,53 +26,82 @@ NO_CHECK_BELOW: Final = 2**15
 """A body of fewer bytes is within both bounds: neither a text nor a list is longer than its JSON."""
 
 
+class _Bounds(NamedTuple):
+    """The fields of a message, or of a part of one, that hold texts or entries: names and aliases."""
+
+    texts: tuple[tuple[str, str], ...]
+    text_lists: tuple[tuple[str, str], ...]
+    other_lists: tuple[tuple[str, str], ...]
+    struct_lists: tuple[tuple[str, str, _Bounds], ...]
+
+
+class _Beyond(Exception):
+    """A field is beyond its bound: where it is, from the inside out, and what was expected."""
+
+    def __init__(self, kind: Literal["too_long", "too_many"], expected: str, *path: str | int) -> None:
+        super().__init__(expected)
+        self.kind = kind
+        self.expected = expected
+        self.path = list(path)
+
+
 def check_limits(message: BaseModel) -> None:
     """Raise ``pydantic.ValidationError``, which names the field, for a message that holds too much."""
-    _check(message, type(message).__name__, [], 0)
+    try:
+        _check(message, _bounds(type(message)), 0)
+    except _Beyond as problem:
+        error = PydanticCustomError(problem.kind, "{expected}", {"expected": problem.expected})
+        details = InitErrorDetails(type=error, loc=tuple(reversed(problem.path)), input=None)
+        raise ValidationError.from_exception_data(type(message).__name__, [details]) from None
 
 
-def _check(part: BaseModel, title: str, path: list[str | int], entries: int) -> int:
+def _check(part: BaseModel, bounds: _Bounds, entries: int) -> int:
     """Check a message or a part of one; returns how many entries there are so far."""
-    for spec in _bounded(type(part)):
-        value: Any = getattr(part, spec.name)
-        if value is None:
-            continue
-        path.append(spec.alias)
-        if not spec.is_array:
-            values: tuple[Any, ...] = (value,)
-        else:
-            values = value
-            entries += len(values)
-            if entries > MAX_ENTRIES:
-                raise _refusal(title, path, "too_many", f"expected at most {MAX_ENTRIES:,} entries in one request")
-        if spec.struct is not None:
-            for index, each in enumerate(values):
-                if spec.is_array:
-                    path.append(index)
-                entries = _check(each, title, path, entries)
-                if spec.is_array:
-                    path.pop()
-        elif spec.value_type is WireType.STRING:
-            for index, each in enumerate(values):
-                # A character takes up to four bytes.
-                if 4 * len(each) > MAX_STRING_BYTES and (size := len(each.encode())) > MAX_STRING_BYTES:
-                    where = [*path, index] if spec.is_array else path
-                    wanted = f"expected at most {MAX_STRING_BYTES:,} bytes in UTF-8, not {size:,}"
-                    raise _refusal(title, where, "too_long", wanted)
-        path.pop()
+    for name, alias in bounds.texts:
+        _check_text(getattr(part, name), alias)
+    for name, alias in bounds.text_lists:
+        entries = _count(getattr(part, name), alias, entries)
+        for index, text in enumerate(getattr(part, name) or ()):
+            _check_text(text, index, alias)
+    for name, alias in bounds.other_lists:
+        entries = _count(getattr(part, name), alias, entries)
+    for name, alias, inner in bounds.struct_lists:
+        entries = _count(getattr(part, name), alias, entries)
+        for index, each in enumerate(getattr(part, name) or ()):
+            try:
+                entries = _check(each, inner, entries)
+            except _Beyond as problem:
+                problem.path += [index, alias]
+                raise
     return entries
 
 
-def _refusal(title: str, path: list[str | int], kind: str, expected: str) -> ValidationError:
-    error = PydanticCustomError(kind, "{expected}", {"expected": expected})
-    return ValidationError.from_exception_data(title, [InitErrorDetails(type=error, loc=tuple(path), input=None)])
+def _count(values: Sequence[Any] | None, alias: str, entries: int) -> int:
+    entries += len(values or ())
+    if entries > MAX_ENTRIES:
+        raise _Beyond("too_many", f"expected at most {MAX_ENTRIES:,} entries in one request", alias)
+    return entries
+
+
+def _check_text(text: str | None, *path: str | int) -> None:
+    # A character takes up to four bytes.
+    if text is not None and 4 * len(text) > MAX_STRING_BYTES and (size := len(text.encode())) > MAX_STRING_BYTES:
+        raise _Beyond("too_long", f"expected at most {MAX_STRING_BYTES:,} bytes in UTF-8, not {size:,}", *path)
 
 
 @cache
-def _bounded(model: type[BaseModel]) -> tuple[FieldSpec, ...]:
-    """The fields that hold texts or entries, or whose structs do."""
-    return tuple(
-        spec
-        for spec in fields_of(model)
-        if spec.is_array or spec.value_type is WireType.STRING or (spec.struct is not None and _bounded(spec.struct))
+def _bounds(model: type[BaseModel]) -> _Bounds:
+    fields = fields_of(model)
+    texts = [field for field in fields if field.value_type is WireType.STRING]
+    structs = [(field, cast(type[BaseModel], field.struct)) for field in fields if field.struct is not None]
+    assert all(field.is_array for field, _ in structs), "Kafka's messages hold structs in lists"
+    return _Bounds(
+        tuple((field.name, field.alias) for field in texts if not field.is_array),
+        tuple((field.name, field.alias) for field in texts if field.is_array),
+        tuple(
+            (field.name, field.alias)
+            for field in fields
+            if field.is_array and field.struct is None and field.value_type is not WireType.STRING
+        ),
+        tuple((field.name, field.alias, _bounds(struct)) for field, struct in structs),
     )
