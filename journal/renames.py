@@ -77,11 +77,10 @@ def upgraded_text(text: bytes) -> bytes:
     if not is_old(text):
         return text
     try:
-        row = json.loads(text)
-    except ValueError:
+        return json.dumps(upgraded(json.loads(text)), ensure_ascii=False, separators=(",", ":")).encode()
+    except (ValueError, TypeError, KeyError, RecursionError):
         # The reader reports what is wrong with it.
         return text
-    return json.dumps(upgraded(row), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def upgraded(row: dict[str, Any]) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def _fell(rows: DataFrame, order: WindowSpec, what: str) -> DataFrame:
             "at_ms",
             fn.lit(None).cast("long").alias("to_ms"),
             fn.array().cast("array<string>").alias("members"),
-            (fn.col("highest.generation") + 1).alias("expected"),
+            (fn.col("highest.generation").cast("long") + 1).alias("expected"),
             fn.col("generation").alias("found"),
             fn.format_string(f"generation %d {what} after generation %d", "generation", "highest.generation").alias(
                 "text"

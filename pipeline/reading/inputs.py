@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -69,7 +70,7 @@ def find(paths: Iterable[str | os.PathLike[str]]) -> list[InputFile]:
             raise NoInput(f"{path}: no such file or directory; give journals, logs, or directories of them")
         for each in [path] if path.is_file() else _below(path):
             name = os.path.realpath(each)
-            found[name] = _look(each, name)
+            found[name] = _look(each, name) if _is_text(name) else _without_text_name(name)
     if not found:
         raise NoInput(
             f"{', '.join(str(path) for path in paths)}: no files there; expected *.jsonl, *.parquet or logs. "
@@ -88,9 +89,27 @@ def _below(directory: Path) -> list[Path]:
         below += [
             Path(folder, name)
             for name in names
-            if not name.startswith((".", "_")) and not name.endswith(_NO_INPUT) and Path(folder, name).is_file()
+            if not name.startswith((".", "_")) and not name.endswith(_NO_INPUT) and _is_input(Path(folder, name))
         ]
     return below
+
+
+def _is_input(path: Path) -> bool:
+    """Whether this is a file, or a link that leads to none, which is reported."""
+    return path.is_file() or (path.is_symlink() and not path.exists())
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _without_text_name(name: str) -> InputFile:
+    shown = os.fsencode(name).decode(errors="backslashreplace")
+    return InputFile(shown, 0, "log", "cannot be read: its name is not UTF-8; rename it")
 
 
 def _look(path: Path, name: str) -> InputFile:
@@ -108,7 +127,7 @@ def _look(path: Path, name: str) -> InputFile:
         try:
             with gzip.open(path) as unpacked:
                 head = unpacked.read(_PEEK_BYTES)
-        except (OSError, EOFError) as problem:
+        except (OSError, EOFError, zlib.error) as problem:
             return InputFile(name, size, "log", f"not in the format of gzip: {problem}")
     return InputFile(name, size, "journal" if b'"schema_version"' in head.split(b"\n", 1)[0] else "log")
 

@@ -6,7 +6,7 @@ the types that :mod:`rejoin.pipeline.columns` computes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ from pyspark.sql.types import (
 from rejoin.journal.envelope import SCHEMA_VERSION
 from rejoin.journal.renames import RENAMES
 from rejoin.pipeline.columns import CAUSE, EVENT_CLASSES, FIELDS_AS_JSON, MERGED
+from rejoin.pipeline.reading.limits import EARLIEST_MS, LATEST_MS, MOST, MOST_PARTITIONS, NO_INSTANT, TOO_LARGE
 from rejoin.pipeline.schemas import EVENTS, EXACT, QUARANTINE, VERSION
 
 SHOWN_CHARACTERS: Final = 4_096
@@ -143,16 +144,22 @@ def from_table(table: DataFrame, file: Column) -> DataFrame:
     ]
     whole = reduce(lambda a, b: a & b, [fn.col(name).isNotNull() for name in _ENVELOPE])
     newer = fn.col("schema_version") > VERSION
+    unlikely = ~_is_instant(fn.col("at_ms"))
+    huge = _is_out_of_range(
+        (each.name, each.dataType.simpleString().upper(), fn.col(each.name)) for each in EVENTS.fields
+    )
     taken = table.select(*columns).withColumns(
         {"file": fn.coalesce("file", file), "day": _day(fn.col("at_ms")), "event": _event_now()}
     )
     return taken.select(
         "*",
-        fn.when(newer, "version").when(~whole, "not-a-row").alias("kind_"),
+        fn.when(newer, "version").when(~whole, "not-a-row").when(unlikely | huge, "field").alias("kind_"),
         fn.when(newer, _newer(fn.col("schema_version"), VERSION))
         .when(~whole, fn.lit(f"a row without all of {', '.join(_ENVELOPE)}"))
+        .when(unlikely, fn.concat(fn.lit("at_ms is "), fn.col("at_ms").cast("string"), fn.lit(f"; {NO_INSTANT}")))
+        .when(huge, fn.lit(TOO_LARGE))
         .alias("reason_"),
-        fn.when(newer | ~whole, fn.to_json(fn.struct(*_ENVELOPE))).alias("text_"),
+        fn.when(newer | ~whole | unlikely | huge, fn.to_json(fn.struct(*_ENVELOPE))).alias("text_"),
     )
 
 
@@ -201,8 +208,25 @@ def conform(table: DataFrame, schema: StructType) -> DataFrame:
     )
 
 
+def _is_instant(at_ms: Column) -> Column:
+    return at_ms.between(EARLIEST_MS, LATEST_MS - 1)
+
+
+def _is_out_of_range(values: Iterable[tuple[str, str, Column]]) -> Column:
+    """Whether one of these numbers (name, type, value) is too large to count with."""
+    out = fn.lit(False)
+    for name, kind, value in values:
+        if name.endswith("partition_count"):
+            out |= value > MOST_PARTITIONS
+        if kind.upper() in ("INT", "DOUBLE"):
+            out |= ~value.between(-MOST, MOST)
+        elif kind.upper() == "BIGINT" and name.endswith("_ms"):
+            out |= ~value.between(-LATEST_MS, LATEST_MS)
+    return out
+
+
 def _day(at_ms: Column) -> Column:
-    return fn.date_from_unix_date(fn.floor(at_ms / _MS_A_DAY).cast("int"))
+    return fn.when(_is_instant(at_ms), fn.date_from_unix_date(fn.floor(at_ms / _MS_A_DAY).cast("int")))
 
 
 def _newer(version: Column, known: int) -> Column:
@@ -232,6 +256,7 @@ def _mistake() -> Column:
     return (
         fn.when(problem.startswith("not UTF-8"), mistake("encoding", problem))
         .when(problem.startswith("a half line"), mistake("half-line", problem))
+        .when(problem.startswith(TOO_LARGE), mistake("field", problem))
         .when(problem.isNotNull(), mistake("unreadable", problem))
         .when(fn.trim(text) == "", mistake("not-json", fn.lit("an empty line; expected one JSON object")))
         .when(
@@ -250,6 +275,14 @@ def _mistake() -> Column:
                 "field",
                 fn.concat(fn.lit("the value of one of these is not what it should be: "), fn.lit(", ".join(_ENVELOPE))),
             ),
+        )
+        .when(
+            ~_is_instant(row["at_ms"]),
+            mistake("field", fn.concat(fn.lit("at_ms is "), row["at_ms"].cast("string"), fn.lit(f"; {NO_INSTANT}"))),
+        )
+        .when(
+            _is_out_of_range((name, kind, row[name]) for name, kind in FIELDS_AS_JSON.items()),
+            mistake("field", fn.concat(row["event"], fn.lit(f": {TOO_LARGE}"))),
         )
         .when(required.isNull(), mistake("unknown-event", fn.concat(fn.lit("unknown event "), row["event"])))
         .when(

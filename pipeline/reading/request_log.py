@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine, Record
+from rejoin.pipeline.reading.limits import INT32, LATEST_MS
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment, decode_subscription
 from rejoin.protocol.errors import ErrorCode
 
@@ -120,13 +121,13 @@ def read_exchange(record: Record) -> LoggedExchange | BrokenLine | None:
         envelope = json.loads(text)
         header = envelope["requestHeader"]
         api = str(header["requestApiKeyName"])
-    except (ValueError, KeyError, TypeError) as problem:
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
         return BrokenLine(record.line, f"no request of a request log, or cut short: {_words(problem)}", text[:500])
     if api not in OF_GROUPS:
         return None
     try:
         return _exchange(record, envelope, header, api)
-    except (ValueError, KeyError, TypeError) as problem:
+    except (ValueError, KeyError, TypeError, OverflowError) as problem:
         return BrokenLine(record.line, f"a {api} that cannot be read: {_words(problem)}", text[:500])
 
 
@@ -138,31 +139,75 @@ def _words(problem: Exception) -> str:
 
 def _exchange(record: Record, envelope: dict[str, Any], header: dict[str, Any], api: str) -> LoggedExchange:
     request, response = _body(envelope.get("request")), _body(envelope.get("response"))
-    total = float(envelope["totalTimeMs"])
+    for body in (request, response):
+        _check(body)
+    total = _length(envelope, "totalTimeMs")
     about = envelope.get("clientInformation")
     software = f"{about.get('softwareName')} {about.get('softwareVersion')}" if isinstance(about, dict) else None
     host = _HOST.fullmatch(str(envelope.get("connection", "")))
     return LoggedExchange(
         record.line,
         api,
-        int(header["requestApiVersion"]),
-        int(header.get("correlationId", -1)),
-        header.get("clientId"),
+        _int32("requestApiVersion", header["requestApiVersion"]),
+        _int32("correlationId", header.get("correlationId", -1)),
+        str(header["clientId"]) if header.get("clientId") is not None else None,
         f"/{host['host']}" if host is not None else None,
         software,
         record.at_ms - round(total),
         record.at_ms,
         total,
-        float(envelope.get("requestQueueTimeMs", 0)) + float(envelope.get("responseQueueTimeMs", 0)),
-        float(envelope.get("localTimeMs", 0)),
-        float(envelope.get("remoteTimeMs", 0)),
-        float(envelope.get("throttleTimeMs", 0)),
+        _length(envelope, "requestQueueTimeMs", 0) + _length(envelope, "responseQueueTimeMs", 0),
+        _length(envelope, "localTimeMs", 0),
+        _length(envelope, "remoteTimeMs", 0),
+        _length(envelope, "throttleTimeMs", 0),
         group_of(request),
         error_of(response),
         request,
         response,
         envelope.get("connection"),
     )
+
+
+def _length(envelope: dict[str, Any], name: str, otherwise: object = None) -> float:
+    """A duration in ms."""
+    found = float(envelope.get(name, otherwise) if otherwise is not None else envelope[name])
+    if not 0 <= found < LATEST_MS:
+        raise ValueError(f"{name} is {str(found)[:30]}, expected a duration in ms")
+    return found
+
+
+def _int32(name: str, value: object) -> int:
+    if type(value) is not int or value not in INT32:
+        raise ValueError(f"{name} is {repr(value)[:30]}, expected a number of at most 32 bits")
+    return value
+
+
+def _check(body: dict[str, Any]) -> None:
+    """Raise ``ValueError`` where a field that is read here has another type than Kafka's."""
+    for name, value in body.items():
+        if value is None:
+            continue
+        if name in _TEXTS:
+            if not isinstance(value, str):
+                raise ValueError(f"{name} is {repr(value)[:30]}, expected text")
+        elif name in _NUMBERS:
+            _int32(name, value)
+        elif name in _LISTS:
+            if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+                raise ValueError(f"{name} is {repr(value)[:30]}, expected a list of objects")
+            for each in value:
+                _check(each)
+
+
+_TEXTS: Final = frozenset({
+    "groupId", "key", "memberId", "groupInstanceId", "reason", "protocolName", "protocolType", "leader", "metadata",
+    "assignment", "name",
+})  # fmt: skip
+_NUMBERS: Final = frozenset({
+    "generationId", "generationIdOrMemberEpoch", "memberEpoch", "errorCode", "sessionTimeoutMs", "rebalanceTimeoutMs",
+})  # fmt: skip
+_LISTS: Final = frozenset({"protocols", "members", "assignments"})
+"""Fields of the requests and responses about groups that are read, by their types."""
 
 
 def _body(value: object) -> dict[str, Any]:
@@ -197,17 +242,17 @@ def error_of(response: dict[str, Any]) -> str | None:
 
 
 def _codes(body: object) -> Iterator[int]:
-    """Error codes inside an answer that are none of success."""
-    if isinstance(body, dict):
-        for name, value in body.items():
-            if name == "errorCode":
-                if isinstance(value, int) and value:
-                    yield value
-            else:
-                yield from _codes(value)
-    elif isinstance(body, list):
-        for each in body:
-            yield from _codes(each)
+    """Error codes inside an answer that are none of success, in their order."""
+    left = [body]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            code = each.get("errorCode")
+            if isinstance(code, int) and code:
+                yield code
+            left += reversed([value for name, value in each.items() if name != "errorCode"])
+        elif isinstance(each, list):
+            left += reversed(each)
 
 
 def decoded_subscription(metadata: object) -> tuple[tuple[str, ...] | None, tuple[tuple[str, int], ...] | None]:
@@ -274,7 +319,7 @@ def assignments(exchange: LoggedExchange) -> dict[str, tuple[tuple[str, int], ..
 def leaving(exchange: LoggedExchange) -> list[tuple[str, str | None, str | None]]:
     """Who left with a LeaveGroup: member id, instance id, reason. Only those that were let go."""
     request, response = exchange.request, exchange.response
-    if "members" not in request:
+    if request.get("members") is None:
         return [] if exchange.error else [(str(request.get("memberId", "")), None, None)]
     answers = response.get("members") or []
     left = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, Final, NamedTuple, cast
 
@@ -16,13 +17,22 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.journal.renames import upgraded_text
 from rejoin.pipeline.reading.inputs import InputFile
+from rejoin.pipeline.reading.limits import EXACT, LONGEST, TOO_LARGE
 from rejoin.pipeline.schemas import LINES
+
+UNREADABLE: Final = (OSError, EOFError, zlib.error)
+"""What reading a file raises where it cannot be read further."""
 
 PIECE_BYTES: Final = 128 * 2**20
 """Larger files are read by several tasks. Each counts the line ends before its piece, which is a matter of memchr."""
 
+SHOWN_BYTES: Final = 4_096
+"""Bytes of a line that is too long, as the quarantine has them."""
 _BATCH_BYTES: Final = 4 * 2**20
 _COUNT_BYTES: Final = 2**20
+_DIGITS: Final = bytes(ord("0") if chr(each).isdecimal() and each < 128 else each for each in range(256))
+_LONG_NUMBER: Final = b"0" * 16
+"""Whether there is a number this long is seen in a whole batch at once, with all digits made alike."""
 _SCHEMA: Final = pa.schema(
     [("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("problem", pa.string())]
 )
@@ -81,7 +91,7 @@ def read_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
         with opened(piece.path) as file:
             number = _lines_before(file, piece.start)
             yield from _batches(file, piece, number)
-    except (OSError, EOFError) as problem:
+    except UNREADABLE as problem:
         yield _batch(piece.path, [None], [""], [f"cannot be read to its end: {problem}"])
 
 
@@ -105,9 +115,7 @@ def _lines_before(file: IO[bytes], start: int) -> int:
         last = chunk[-1:]
     if last == b"\n":
         return ends
-    while chunk := file.readline(_COUNT_BYTES):
-        if chunk.endswith(b"\n"):
-            break
+    _skip_line(file)
     return ends + 1
 
 
@@ -120,12 +128,17 @@ def _batches(file: IO[bytes], piece: Piece, before: int) -> Iterator[pa.RecordBa
         if not chunk:
             return
         if not chunk.endswith(b"\n"):
-            chunk += file.readline()
+            chunk += file.readline(LONGEST)
         position += len(chunk)
         ended = chunk.endswith(b"\n")
         lines = chunk.split(b"\n")
         last = lines.pop()
         problems: list[str | None] = [None] * len(lines)
+        if len(last) >= LONGEST:
+            position += _skip_line(file)
+            ended = True
+            lines.append(last[:SHOWN_BYTES])
+            problems.append(f"longer than {LONGEST} bytes")
         if not ended and piece.closed:
             lines.append(last)
             problems.append(None if _is_whole(last) else "a half line: the file breaks off within it")
@@ -134,10 +147,22 @@ def _batches(file: IO[bytes], piece: Piece, before: int) -> Iterator[pa.RecordBa
         if lines:
             if b"\r" in chunk:
                 lines = [line.removesuffix(b"\r") for line in lines]
+            if _LONG_NUMBER in chunk.translate(_DIGITS):
+                problems = [known or _number_problem(line) for known, line in zip(problems, lines, strict=True)]
             if _VERSION in chunk:
                 lines = [upgraded_text(line) for line in lines]
             yield _batch(piece.path, list(range(number + 1, number + len(lines) + 1)), lines, problems)
         number += len(lines)
+
+
+def _skip_line(file: IO[bytes]) -> int:
+    """Skip the rest of a line; returns its bytes."""
+    skipped = 0
+    while chunk := file.readline(_COUNT_BYTES):
+        skipped += len(chunk)
+        if chunk.endswith(b"\n"):
+            break
+    return skipped
 
 
 def _is_whole(line: bytes) -> bool:
@@ -146,9 +171,28 @@ def _is_whole(line: bytes) -> bool:
         return True
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
+
+
+def _number_problem(line: bytes) -> str | None:
+    """A number of a journal's line that is too large to count with, or none."""
+    if _LONG_NUMBER not in line.translate(_DIGITS):
+        return None
+    try:
+        left = [json.loads(line)]
+    except (ValueError, RecursionError):
+        return None
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            left += each.values()
+        elif isinstance(each, list):
+            left += each
+        elif isinstance(each, int) and each not in EXACT:
+            return f"{TOO_LARGE}: {str(each)[:30]}; expected at most 2^53"
+    return None
 
 
 def _batch(path: str, numbers: list[Any], lines: list[Any], problems: list[str | None]) -> pa.RecordBatch:

@@ -111,7 +111,11 @@ def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str, 
     bronze = sort_out(local(spark, parsed.toArrow(), parsed.schema) if small else parsed.persist())
     if small:
         bronze = bronze._replace(events=local(spark, bronze.events.toArrow(), schemas.EVENTS))
-    bad = [(each.path, None, each.problem, _kind_of(each), None) for each in tables if each.problem is not None]
+    bad = [
+        (each.path, None, each.problem, _kind_of(each), None)
+        for each in found
+        if each.kind != "log" and each.problem is not None
+    ]
     if bad:
         bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
     logs = [each for each in found if each.kind == "log"]

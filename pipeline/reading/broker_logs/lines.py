@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, BinaryIO, Final, NamedTuple
 
-LONGEST: Final = 1 << 24
-"""Bytes of a line; what is longer is cut there and is no line of a log."""
+from rejoin.pipeline.reading.limits import LONGEST, NO_INSTANT, is_instant
 
 MOST_CONTINUATIONS: Final = 200
 """Lines of a record that are kept; longer stack traces are counted, not kept."""
@@ -97,6 +96,8 @@ class LogClock:
 
     def _begin(self, date: str, minute: str, zone: str | None) -> int:
         local = datetime.fromisoformat(f"{date}T{minute}")
+        if not is_instant(_millis(local.replace(tzinfo=UTC))):
+            raise ValueError(f"{date} {minute}; {NO_INSTANT}")
         if zone:
             return _millis(local.replace(tzinfo=_offset(zone.strip())))
         first, second = local.replace(tzinfo=self._zone), local.replace(tzinfo=self._zone, fold=1)
@@ -294,7 +295,7 @@ def _json_record(number: int, text: str, clock: LogClock) -> Record | str | None
     origin, brace, body = text.partition("{")
     try:
         fields = json.loads(brace + body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "not JSON, though it begins like it" if GROUPISH.search(text) else None
     message = _first(fields, _MESSAGES)
     if not isinstance(message, str):
@@ -323,11 +324,11 @@ def _json_time(fields: dict[str, Any], clock: LogClock) -> int | str:
     instant = fields.get("instant")
     if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
         nanos = instant.get("nanoOfSecond")
-        return int(instant["epochSecond"]) * 1_000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0)
+        return _json_instant(instant["epochSecond"] * 1_000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0))
     value = _first(fields, _TIMES)
     if isinstance(value, int | float):
         # Seconds or milliseconds: no log is from before 1973 or after 5138.
-        return int(value) if value > 100_000_000_000 else int(value * 1_000)
+        return _json_instant(value if value > 100_000_000_000 else value * 1_000)
     match = re.match(
         r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.](\d{1,9}))?( ?Z| ?[+-]\d\d:?\d\d)?", str(value or "")
     )
@@ -337,3 +338,7 @@ def _json_time(fields: dict[str, Any], clock: LogClock) -> int | str:
         return clock.read(match[1], match[2], match[3], match[4])
     except ValueError as problem:
         return f"no such time: {problem}"
+
+
+def _json_instant(at_ms: float) -> int | str:
+    return int(at_ms) if is_instant(at_ms) else f"no such time: {str(at_ms)[:30]}; {NO_INSTANT}"

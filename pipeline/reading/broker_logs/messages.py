@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from rejoin.journal.kafka_logs.lines import LINES, METADATA
 from rejoin.journal.kafka_logs.template import Template, values_of
+from rejoin.pipeline.reading.limits import INT32, INT64
 
 _G: Final = r"(?P<group>.*)"
 _GEN: Final = r"(?P<generation>-?\d+)"
@@ -187,6 +188,12 @@ _PREFIX: Final = re.compile(
     r"(?: topic=\S+ partition=(?P<partition>\d+))?\]:? (?P<rest>.*)",
     re.DOTALL,
 )
+_LONG: Final = frozenset({"load_ms", "took_ms", "scheduler_ms", "bytes", "session_timeout_ms", "rebalance_timeout_ms"})
+_NUMBERS: Final = _LONG | {
+    "generation", "epoch", "previous", "partition", "members", "static_members", "offsets", "groups", "records",
+}  # fmt: skip
+"""Fields that are whole numbers; the others are of at most 32 bits."""
+_DIGITS: Final = len(str(-(2**63)))
 _LOGGERS: Final = ("kafka.coordinator.group.", "org.apache.kafka.coordinator.group.")
 _RUNTIME: Final = "org.apache.kafka.coordinator.common.runtime."
 
@@ -213,7 +220,10 @@ def split_prefix(message: str) -> Prefix:
     if match is None:
         return Prefix(None, None, message)
     node = match["node"] or match["id"] or match["broker"]
-    return Prefix(node, int(match["partition"]) if match["partition"] else None, match["rest"])
+    partition = match["partition"]
+    if partition is not None and not _fits("partition", partition):
+        return Prefix(None, None, message)
+    return Prefix(node, int(partition) if partition else None, match["rest"])
 
 
 def of_a_coordinator(logger: str | None, message: str) -> bool:
@@ -275,6 +285,18 @@ _BRACKETED: Final = [
 
 def read_message(text: str) -> Message | None:
     """What a coordinator's message (without its prefix) says; None for words that no known version prints."""
+    message = _read(text)
+    if message is not None and not all(_fits(name, value) for name, value in message.values.items()):
+        return None
+    return message
+
+
+def _fits(name: str, value: str) -> bool:
+    """Whether a number is one that a broker can have printed."""
+    return name not in _NUMBERS or (len(value) <= _DIGITS and int(value) in (INT64 if name in _LONG else INT32))
+
+
+def _read(text: str) -> Message | None:
     bracket = _BRACKET.match(text)
     if bracket is not None:
         for kind, form in _BRACKETED:

@@ -30,7 +30,7 @@ from rejoin.pipeline.reading.broker_logs.rounds import SourcedExchange, request_
 from rejoin.pipeline.reading.broker_logs.statements import PARTITION_CREATED, LogFile, Statement
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.request_log import LoggedExchange
-from rejoin.pipeline.reading.text_lines import opened
+from rejoin.pipeline.reading.text_lines import UNREADABLE, opened
 from rejoin.pipeline.schemas import BROKER_LOG, EVENTS, QUARANTINE, VERSION
 
 ROWS_AT_ONCE: Final = 5_000
@@ -112,7 +112,7 @@ def sort_out(parsed: DataFrame, run_id: str) -> Logs:
     events = (
         parsed.where("about IS NOT NULL")
         .groupBy("about")
-        .applyInArrow(_follow, _RECONSTRUCTED)
+        .applyInArrow(follow, _RECONSTRUCTED)
         .withColumn("schema_version", fn.lit(VERSION))
         .withColumn("run_id", fn.lit(run_id))
         .withColumn("day", fn.to_date(fn.timestamp_millis("at_ms")))
@@ -172,7 +172,7 @@ def read_file(path: str, problem: str | None = None, timezone: str = "UTC") -> I
             with opened(path) as file:
                 for found in log.statements(file):
                     yield _row(log, found)
-        except (OSError, EOFError) as trouble:
+        except UNREADABLE as trouble:
             unreadable = 1
             yield _broken(path, BrokenLine(log.read.lines, f"cannot be read to its end: {trouble}", ""))
     counts = {
@@ -202,13 +202,22 @@ def node_of(path: str) -> str:
 def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[str, Any]:
     if isinstance(found, BrokenLine):
         return _broken(log.file, found)
+    try:
+        body = _json(asdict(found))
+    except (TypeError, RecursionError) as problem:
+        log.counts.broken += 1
+        if isinstance(found, LoggedExchange):
+            log.counts.requests -= 1
+        else:
+            log.counts.statements -= 1
+        return _broken(log.file, BrokenLine(found.line, f"cannot be kept: {problem}", ""))
     if isinstance(found, LoggedExchange):
         about = f"g:{found.group_id}" if found.group_id is not None else f"p:{log.node}"
         row = {"what": "request", "about": about, "order_ms": found.answered_at_ms, "node": log.node}
     else:
         about = _about(found)
         row = {"what": "statement", "about": about, "order_ms": found.order_ms, "node": found.node}
-    return row | {"file": log.file, "line": found.line, "body": _json(asdict(found))}
+    return row | {"file": log.file, "line": found.line, "body": body}
 
 
 def _about(statement: Statement) -> str:
@@ -218,7 +227,8 @@ def _about(statement: Statement) -> str:
 
 
 def _broken(path: str, found: BrokenLine) -> dict[str, Any]:
-    body = _json({"reason": found.reason, "text": found.text})
+    # Text of a JSON layout may hold half a character.
+    body = _json({"reason": found.reason, "text": found.text.encode(errors="replace").decode()})
     return {"what": "broken", "file": path, "line": found.line, "body": body}
 
 
@@ -229,7 +239,7 @@ def _json(value: object) -> str:
 # --- one group
 
 
-def _follow(table: pa.Table) -> pa.Table:
+def follow(table: pa.Table) -> pa.Table:
     columns = ["order_ms", "node", "file", "line"]
     rows = table.sort_by([(name, "ascending") for name in columns]).select(["what", "about", "file", "node", "body"])
     found = [_named(event, nth) for nth, event in enumerate(_events(rows))]

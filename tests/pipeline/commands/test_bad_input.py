@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from rejoin.pipeline.reading import text_lines
 from rejoin.pipeline.reading.inputs import NoInput, find
 from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
 from rejoin.pipeline.reading.text_lines import pieces, read_lines, read_piece
@@ -55,6 +57,23 @@ FILES: dict[str, bytes] = {
             b'{"schema_version":1,"run_id":"caf\xe9"}',
             json.dumps(row(9, node="m", at_ms=None)).encode(),
             json.dumps(row(10, node="m")).encode(),
+            b"",
+        ]
+    ),
+    "hostile.jsonl": b"\n".join(
+        [
+            json.dumps(row(1, node="h")).encode(),
+            b'{"schema_version":2,"topic":' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+            b'{"schema_version":1,"topic":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+            json.dumps(row(4, node="h", epoch=10**20)).encode(),
+            json.dumps(row(5, node="h", epoch=2**31 - 1)).encode(),
+            json.dumps(row(6, node="h", at_ms=10**18)).encode(),
+            json.dumps(row(7, node="h", at_ms=253_402_300_799_999)).encode(),
+            json.dumps(row(2**63 - 1, node="h", at_ms=8)).encode(),
+            b'{"schema_version":1,"event":"\\ud800","schema_version":"x"}',
+            b'{"schema_version":2,"at_ms":' + b"9" * 5_000 + b"}",
+            b"\x00\x01\x02\xff" * 64,
+            json.dumps(row(12, node="h")).encode(),
             b"",
         ]
     ),
@@ -131,6 +150,64 @@ def test_every_broken_line_says_where_and_why(bronze: Bronze) -> None:
     assert reasons[9] == "partition_elected without epoch"
     assert reasons[11] == "not a row of a journal: it has no at_ms"
     assert reasons[13].startswith("not UTF-8: byte 0xe9")
+
+
+def test_lines_that_no_service_writes_cost_only_themselves(bronze: Bronze) -> None:
+    """Nested deeply, with numbers of twenty digits, with instants after the year 9999, or no text at all."""
+    assert taken(bronze, "h") == [1, 12]
+    assert quarantined(bronze, "hostile.jsonl") == [
+        (2, "not-json"),
+        (3, "not-json"),
+        (4, "field"),
+        (5, "field"),
+        (6, "field"),
+        (7, "field"),
+        (8, "field"),
+        (9, "not-a-row"),
+        (10, "not-json"),
+        (11, "encoding"),
+    ]
+    file = fn.col("file").endswith("/hostile.jsonl")
+    reasons = {each.line: each.reason for each in bronze.quarantine.where(file).collect()}
+    assert reasons[4] == "a number is too large: 100000000000000000000; expected at most 2^53"
+    assert reasons[7] == "at_ms is 253402300799999; expected an instant between 1970 and 2200"
+
+
+def test_a_line_without_an_end_is_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_lines, "LONGEST", 10_000)
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b"first\n" + b"x" * 5_000_000 + b"\nlast\n")
+    read = [row for piece in pieces(find([path])) for batch in read_piece(piece) for row in batch.to_pylist()]
+    assert [(each["line"], len(each["text"])) for each in read] == [(1, 5), (2, 4_096), (3, 4)]
+    assert read[1]["problem"] == "longer than 10000 bytes"
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_as_far_as_it_went(tmp_path: Path) -> None:
+    path = tmp_path / "growing.jsonl"
+    path.write_bytes(text(row(1), row(2)) + b'{"half')
+    cut = pieces(find([path]))
+    with path.open("ab") as file:
+        file.write(b' a line":1}\n' + text(row(3)))
+    read = [row for piece in cut for batch in read_piece(piece) for row in batch.to_pylist()]
+    assert [(each["line"], each["problem"]) for each in read] == [(1, None), (2, None), (3, None)]
+    assert read[2]["text"] == '{"half a line":1}'
+
+
+def test_links_in_circles_and_names_of_bytes_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "good.jsonl").write_bytes(text(row(1)))
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    (tmp_path / "inside").symlink_to(tmp_path)
+    (tmp_path / "gone.log").symlink_to(tmp_path / "nowhere")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.log")).write_bytes(b"")
+    found = {Path(each.path).name: each.problem for each in find([tmp_path])}
+    assert found == {
+        "good.jsonl": None,
+        "circle": "cannot be read: Too many levels of symbolic links",
+        "nowhere": "cannot be read: No such file or directory",
+        r"caf\xe9.log": "cannot be read: its name is not UTF-8; rename it",
+    }
+    with pytest.raises(NoInput, match="no such file or directory"):
+        find([tmp_path / "circle"])
 
 
 def test_wrong_encodings_and_broken_archives(bronze: Bronze) -> None:

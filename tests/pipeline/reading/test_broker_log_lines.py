@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rejoin.pipeline.reading.broker_logs.lines import LONGEST, BrokenLine, Lines, Record
+from rejoin.pipeline.reading.broker_logs.lines import BrokenLine, Lines, Record
 from rejoin.pipeline.reading.broker_logs.statements import LogFile, Statement
+from rejoin.pipeline.reading.limits import LONGEST
 
 AT = 1_704_110_400_123
 """2024-01-01 12:00:00,123 UTC."""

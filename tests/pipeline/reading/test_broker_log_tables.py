@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfoNotFoundError
 
+import orjson
 import pytest
 from pyspark.sql import SparkSession
 
@@ -45,6 +46,39 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (second / "empty.log").write_bytes(b"")
     (second / "torn.log.gz").write_bytes(gzip.compress(b"x" * 10_000)[:40])
     return folder
+
+
+def test_lines_that_no_broker_writes_cost_only_themselves(tmp_path: Path) -> None:
+    """Nested deeply, numbers of twenty digits, the years 0 and 9999, half characters, and no text at all."""
+    deep = '{"a":' * 5_000 + "1" + "}" * 5_000
+    json_line = (
+        '{{"timestamp":{at},"level":"INFO","logger":"kafka.coordinator.group.GroupCoordinator","message":{said}}}'
+    )
+    said = '"[GroupCoordinator 1]: Stabilized group {group} generation 7 (__consumer_offsets-3) with 1 members"'
+    wrong = TWO[0].replace('"memberId":""', '"memberId":[]')
+    assert wrong != TWO[0]
+    lines = [
+        LIFE_3_9[0],
+        LIFE_3_9[1].replace("old generation 0", "old generation 99999999999999999999"),
+        LIFE_3_9[1].replace("2024", "0000"),
+        LIFE_3_9[1].replace("2024", "9999"),
+        json_line.format(at=10**18, said=said.format(group="g")),
+        json_line.format(at='"2024-01-01T12:00:09Z"', said=said.format(group="\\ud800")),
+        deep,
+        TWO[0].partition("{")[0] + deep,
+        wrong,
+        TWO[0].replace('"totalTimeMs":', '"totalTimeMs":1e300,"was":'),
+    ]
+    assert lines[1] != LIFE_3_9[1]
+    (tmp_path / "server.log").write_bytes("\n".join(lines).encode() + b"\n" + bytes(range(256)) * 8)
+    found = list(read_file(str(tmp_path / "server.log")))
+    counts = orjson.loads(found[-1]["body"])
+    broken = {each["line"]: orjson.loads(each["body"])["reason"] for each in found if each["what"] == "broken"}
+    assert sorted(line for line in broken if line <= len(lines)) == [2, 3, 4, 5, 6, 8, 9, 10]
+    assert broken[4].endswith("expected an instant between 1970 and 2200")
+    assert broken[9] == "a JOIN_GROUP that cannot be read: memberId is [], expected text"
+    assert broken[10].startswith("a JOIN_GROUP that cannot be read: totalTimeMs is 1e+300, expected a duration")
+    assert (counts["statements"], counts["requests"], counts["broken"]) == (1, 0, len(broken))
 
 
 def rows(table: Any, *names: str) -> list[tuple[Any, ...]]:
