@@ -13,7 +13,6 @@ from rejoin.pipeline.findings.observed import (
     COOPERATIVE,
     EAGER,
     METADATA_CHANGED,
-    REVOKED,
     ROWS,
     Balance,
     GenerationPauses,
@@ -25,6 +24,7 @@ from rejoin.pipeline.findings.observed import (
     RunContext,
     short,
 )
+from rejoin.pipeline.tables.pauses import REVOKED
 
 FOLLOWS_MS: Final = 5_000
 """The second half of a cooperative rebalance begins so soon after the first has ended."""
@@ -145,7 +145,9 @@ class GroupHistory:
         if any(each.protocol in EAGER for each in self.rebalances):
             return False
         began = [each for each in self.rebalances if each.cause in ("join-new", "leave", "session-expiry")]
-        return len(began) >= 2 and 2 * sum(self._is_quick(each) for each in self.rebalances) >= len(began)
+        quick = sum(self._is_quick(each) for each in self.rebalances)
+        # A member that leaves needs no second half, one that joins mostly does.
+        return quick >= 2 and 3 * quick >= len(began)
 
     def _is_quick(self, rebalance: ObservedRebalance) -> bool:
         before = self._before.get(rebalance.rebalance_id)

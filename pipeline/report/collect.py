@@ -77,6 +77,7 @@ def collect(
     _fill(made, chosen, tables)
     for key, group in made.items():
         group.findings = findings.get(key, [])
+    _place_shared(made, [row for (_, group_id), rows in findings.items() if group_id is None for row in rows])
     on_step("quarantine")
     kinds = _rows(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind"))
     streams = _rows(tables["streams"].orderBy(*_KEY[:1], "source", "node"))
@@ -89,6 +90,14 @@ def collect(
         _rows(quarantine.orderBy("file", "line").limit(MOST_LINES)),
         sum(row["rows"] or 0 for row in streams),
     )
+
+
+def _place_shared(made: Mapping[Key, GroupReport], rows: Iterable[Row]) -> None:
+    """Put findings about several groups beside those of the first of them that is shown."""
+    for row in rows:
+        shown = [group for key, group in made.items() if key[0] == row["run_id"] and key[1] in row["groups"]]
+        if shown:
+            shown[0].findings = sorted([*shown[0].findings, row], key=order)
 
 
 def _fill(made: dict[Key, GroupReport], chosen: Chosen, tables: Mapping[str, DataFrame]) -> None:

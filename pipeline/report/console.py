@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.findings.words import count, seconds
-from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
+from rejoin.pipeline.report.data import GroupReport, Report, Row, about, naming
 
 STYLES: Final = {"high": "bold red", "medium": "yellow", "low": "dim"}
 MOST: Final = 10
@@ -69,7 +69,7 @@ def _read(report: Report) -> Text:
 def _finding(group: GroupReport, row: Row, several: Callable[[GroupReport], str] | None) -> RenderableType:
     style = STYLES.get(row["severity"], "")
     head = Text.assemble((f"{row['severity']:<7}", style), (row["title"], "bold"))
-    where: list[str] = [several(group)] if several else []
+    where: list[str] = [about(group, row, several)] if several else []
     if row.get("score"):
         where.append(f"{seconds(row['score'] * 1_000)} consumer-seconds")
     if where:

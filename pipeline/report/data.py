@@ -185,3 +185,9 @@ def naming(report: Report) -> Callable[[GroupReport], str] | None:
         return None
     runs = len({group.run_id for group in report.groups})
     return lambda group: f"{group.group_id} in {group.run_id}" if runs > 1 else group.group_id
+
+
+def about(group: GroupReport, row: Row, several: Callable[[GroupReport], str]) -> str:
+    """What a finding is about: its group, or the groups that share it."""
+    shared = row.get("groups") or ()
+    return f"{len(shared)} groups" if row.get("group_id") is None and len(shared) > 1 else several(group)

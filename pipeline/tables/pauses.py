@@ -20,6 +20,8 @@ from rejoin.pipeline.schemas import INFERRED, PAUSES
 from rejoin.pipeline.tables.common import COOPERATIVE, conform, day_of, ends_of_runs, of
 from rejoin.pipeline.tables.incarnations import ORDER, OWNER, RELEASES, ownership_events
 
+REVOKED: Final = "need to revoke partitions and re-join"
+"""How the reason begins that a consumer gives for the second half of a cooperative rebalance."""
 _INCARNATION: Final = (*OWNER, "incarnation")
 
 
@@ -100,9 +102,14 @@ def _by_consumers(events: DataFrame) -> DataFrame:
 
 def _by_coordinator(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     reported = of(events, "partitions_assigned").select("run_id", "group_id").distinct()
-    eager = rebalances.where(
-        fn.col("ended_at_ms").isNotNull() & ~fn.coalesce(fn.col("protocol").isin(*COOPERATIVE), fn.lit(False))
-    ).join(fn.broadcast(reported), ["run_id", "group_id"], "left_anti")
+    # A log alone has no assignor, but its members may say that they came back to give up partitions (KIP-429).
+    says_so = fn.coalesce(fn.col("client_reason").startswith(REVOKED), fn.lit(False))
+    revokes = fn.max(says_so).over(Window.partitionBy("run_id", "group_id"))
+    known = rebalances.select("*", revokes.alias("revokes"))
+    cooperative = fn.coalesce(fn.col("protocol").isin(*COOPERATIVE), fn.col("revokes"))
+    eager = known.where(fn.col("ended_at_ms").isNotNull() & ~cooperative).join(
+        fn.broadcast(reported), ["run_id", "group_id"], "left_anti"
+    )
     # Members that were in both generations: one that left does not wait, a new one has nothing to lose.
     remaining = fn.array_intersect("members_before", "members_after")
     episodes = (
