@@ -289,6 +289,7 @@ MAY_IMPORT = {
         "pipeline.reading",
         "pipeline.report",
         "pipeline.schemas",
+        "protocol.printable",
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.
     "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.spark", "pipeline.sweep"),

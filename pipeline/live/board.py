@@ -17,6 +17,7 @@ from rich.text import Text
 from rejoin.pipeline.findings.words import span
 from rejoin.pipeline.live.rebalances import FINISHED
 from rejoin.pipeline.live.store import WatchStore
+from rejoin.protocol.printable import printable
 
 LAST: Final = 12
 """Rebalances that are shown."""
@@ -89,7 +90,7 @@ class Board:
             state = row["state"] or "?"
             going_on = f"{row['cause']}, attempt {row['attempt']}" if row["rebalance_id"] else ""
             table.add_row(
-                row["group_id"],
+                Text(printable(row["group_id"])),
                 Text(state, _STATE.get(state, "")),
                 str(row["members"]),
                 _number(row["generation"]),
@@ -107,9 +108,9 @@ class Board:
         for row in reversed(self.last):
             table.add_row(
                 clock(row["ended_at_ms"]),
-                row["group_id"],
+                Text(printable(row["group_id"])),
                 row["cause"],
-                through(row),
+                Text(printable(through(row))),
                 span(row["unavailable_ms"]),
                 _number(row["moved"]),
                 Text(row["outcome"], _OUTCOME.get(row["outcome"], "")),

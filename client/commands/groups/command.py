@@ -28,6 +28,7 @@ from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
 from rejoin.client.transports.http import HttpTransport
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.printable import printable
 from rejoin.protocol.types import TopicPartition
 
 app: Final = App(
@@ -92,7 +93,7 @@ async def list_groups(admin: Admin, options: argparse.Namespace) -> None:
     """``--list``."""
     if options.state is None and options.type is None:
         for group in await admin.list_groups():
-            print(group.group_id)
+            print(printable(group.group_id))
         return
     states = _chosen(options.state, STATES, "state")
     types = _chosen(options.type, TYPES, "types")

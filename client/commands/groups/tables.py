@@ -15,6 +15,7 @@ from rejoin.client.admin import GroupDescription, MemberDescription
 from rejoin.client.core.errors import java_name
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.list_groups import ListedGroup
+from rejoin.protocol.printable import printable
 from rejoin.protocol.types import TopicPartition
 
 MISSING: Final = "-"
@@ -92,23 +93,24 @@ def _number(value: int | None) -> str:
 
 def _lines(rows: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:
     """Cells padded to their widths, a blank between; the last one of width 0 is not padded."""
-    return [" ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return [" ".join(printable(cell).ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def _widest(rows: Sequence[Sequence[str]], column: int, least: int) -> int:
-    return max([least, *(len(row[column]) for row in rows)])
+    return max([least, *(len(printable(row[column])) for row in rows)])
 
 
 def member_state(group: GroupDescription) -> tuple[str | None, str | None, bool]:
     """Texts about a group's state for standard output and standard error, and whether rows may follow."""
     # Kafka: shouldPrintMemberState.
+    group_id = printable(group.group_id)
     match group.state:
         case "Dead":
-            return error(f"Consumer group '{group.group_id}' does not exist."), None, False
+            return error(f"Consumer group '{group_id}' does not exist."), None, False
         case "Empty":
-            return None, f"\nConsumer group '{group.group_id}' has no active members.", True
+            return None, f"\nConsumer group '{group_id}' has no active members.", True
         case "PreparingRebalance" | "CompletingRebalance":
-            return None, f"\nWarning: Consumer group '{group.group_id}' is rebalancing.", True
+            return None, f"\nWarning: Consumer group '{group_id}' is rebalancing.", True
         case _:
             return None, None, True
 

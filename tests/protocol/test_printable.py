@@ -1,0 +1,23 @@
+"""Names of clients as they are shown on a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from rejoin.protocol.printable import printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("orders-app", "orders-app"),
+        ("größe 東京", "größe 東京"),
+        ("\x1b[2J\x1b[31mred", "\\x1b[2J\\x1b[31mred"),
+        ("two\nlines\r\t\x00", "two\\nlines\\r\\t\\x00"),
+        ("right\u202eleft", "right\\u202eleft"),
+        ("\x9b31m", "\\x9b31m"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_written_out(text: str, shown: str) -> None:
+    assert printable(text) == shown
+    assert printable(shown) == shown
