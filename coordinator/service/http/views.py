@@ -46,6 +46,7 @@ _DEFAULT_ROWS: Final = 1_000
 _STREAMED_ROWS: Final = 256
 _QUIET_SECONDS: Final = 15.0
 _STALLED_SECONDS: Final = 10.0
+_AT_ONCE: Final = 200
 _COMPARED: Final = 1_000
 """So many names are compared with one that is not there: it takes 20 µs each."""
 _SUMMARY: Final = {
@@ -91,7 +92,6 @@ class Views:
         self._metrics = metrics
         self._handlers: dict[str, Callable[[RouteMatch], web.Response]] = {
             "/": self._page,
-            "/groups": self._groups,
             "/groups/{groupId}": self._group,
             "/topics": self._topics,
             "/topics/{name}": self._topic,
@@ -104,7 +104,7 @@ class Views:
     def match(self, raw_path: str) -> RouteMatch | None:
         """The view that a path names, if any."""
         path, _, query = raw_path.partition("?")
-        if path in self._handlers or path == "/events":
+        if path in self._handlers or path in {"/events", "/groups"}:
             return RouteMatch(path, "", query)
         for prefix, route in (("/groups/", "/groups/{groupId}"), ("/topics/", "/topics/{name}")):
             if path.startswith(prefix) and len(path) > len(prefix):
@@ -119,6 +119,8 @@ class Views:
         given = _parameters(match, ("id",) if match.route == "/groups" else ())
         if "id" in given:
             match = RouteMatch("/groups/{groupId}", given["id"], "")
+        if match.route == "/groups":
+            return await self._groups()
         return self._handlers[match.route](match)
 
     def stop(self) -> None:
@@ -128,10 +130,17 @@ class Views:
     def _page(self, match: RouteMatch) -> web.Response:
         return web.Response(text=_live_page(), content_type="text/html", charset="utf-8")
 
-    def _groups(self, match: RouteMatch) -> web.Response:
+    async def _groups(self) -> web.Response:
         node = self._runtime.node
-        views = [node.describe_group(group_id) for group_id in node.group_ids()]
-        return _json({"groups": [_summary(view) for view in views if view is not None]})
+        summaries = []
+        for number, group_id in enumerate(node.group_ids(), 1):
+            view = node.describe_group(group_id)
+            if view is not None:
+                summaries.append(_summary(view))
+            if number % _AT_ONCE == 0:
+                # Heartbeats do not wait for a list of many thousand groups.
+                await asyncio.sleep(0)
+        return _json({"groups": summaries})
 
     def _group(self, match: RouteMatch) -> web.Response:
         now = self._runtime.clock.now()

@@ -255,3 +255,17 @@ async def test_a_join_that_is_parked_is_seen_in_the_metrics(node: Harness) -> No
     assert samples['kafka_server_delayed_operation_purgatory_purgatory_size{delayed_operation="Rebalance"}'] == 1
     node.clock.advance(3_000)
     await joining
+
+
+async def test_a_list_of_many_groups_lets_other_requests_pass(node: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    core = node.app.runtime.node
+    passes = 0
+    seen: set[int] = set()
+    monkeypatch.setattr(core, "group_ids", lambda: [f"g-{number}" for number in range(1_000)])
+    monkeypatch.setattr(core, "describe_group", lambda group_id: seen.add(passes))
+    listing = asyncio.ensure_future(node.get("/groups"))
+    while not listing.done():
+        passes += 1
+        await asyncio.sleep(0)
+    assert (await listing)["groups"] == []
+    assert len(seen) >= 4
