@@ -1,0 +1,179 @@
+"""What ``rejoin simulate``, ``search`` and ``gallery`` do and print. Their options are in ``commands``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rejoin.journal.segments import JournalError
+from rejoin.simulation.kernel import Millis, SelectiveListener
+from rejoin.simulation.output import compare as comparing
+from rejoin.simulation.output.page import CHART_EVENTS, ChartEvents, render
+from rejoin.simulation.output.summary import show
+from rejoin.simulation.output.timeline import clock
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.scenario.reading import BadScenario, read_scenario, text_of
+from rejoin.simulation.search.search import BadRange, SearchReport, parse_seeds, search_seeds
+
+GALLERY: Final = Path(__file__).parent / "gallery"
+BAR_AFTER_S: Final = 2.0
+
+
+def run(
+    file: Path,
+    seed: int | None,
+    html: Path | None,
+    journal: Path | None,
+    compare: tuple[str, ...],
+    *,
+    quiet: bool,
+    plain: bool,
+) -> int:
+    """Play a scenario, or variants of it."""
+    try:
+        scenario = read_scenario(_found(file))
+        if compare:
+            axes = [comparing.parse_axis(text, scenario) for text in compare]
+            Console().print(comparing.table(axes, comparing.compare(scenario, axes, seed)))
+            return 0
+        return _play(scenario, seed, html, journal, quiet=quiet, plain=plain, title=file.stem.replace("_", " "))
+    except BrokenPipeError:
+        raise  # no problem of a file
+    except (BadScenario, JournalError, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+
+
+def _play(
+    scenario: Scenario,
+    seed: int | None,
+    html: Path | None,
+    journal: Path | None,
+    *,
+    quiet: bool,
+    plain: bool,
+    title: str,
+) -> int:
+    """Play a scenario, print its timeline and summary, and write what was asked for."""
+    lines: list[str] = []
+    marks = ChartEvents()
+
+    def print_line(line: str) -> None:
+        lines.append(line)
+        if not quiet:
+            print(line)
+
+    if scenario.question and not quiet:
+        print(f"{scenario.question}\n")
+    with _progress(scenario.horizon) as on_progress:
+        lab, summary = play(
+            scenario,
+            seed,
+            skip=not plain,
+            print_line=print_line,
+            journal=journal,
+            keep=html is not None,
+            listeners=[SelectiveListener(marks.on_event, CHART_EVENTS)],
+            on_progress=on_progress,
+        )
+    if html is not None:
+        html.write_text(render(lab, summary, marks, title, lines), encoding="utf-8")
+    if not quiet:
+        print()
+    print("\n".join(show(summary)))
+    return 1 if summary.core_failures else 0
+
+
+def search(
+    seeds: str, schedule: Literal["faults", "failovers"], minutes: float | None, into: Path | None, *, shrink: bool
+) -> int:
+    """Play random scenarios with random faults."""
+    try:
+        first, last = parse_seeds(seeds)
+    except BadRange as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    with _progress(last - first) as on_progress:
+        report = search_seeds(first, last, schedule=schedule, minutes=minutes, shrink=shrink, on_progress=on_progress)
+    return _report(report, into)
+
+
+def _report(report: SearchReport, into: Path | None) -> int:
+    if report.failure is None:
+        print(
+            f"{report.played} seeds, {clock(report.virtual_ms)} of virtual time, {report.steps} steps, "
+            f"{report.faults} faults: nothing found"
+        )
+        return 0
+    failure = report.failure
+    print(failure.report())
+    if into is not None:
+        into.mkdir(parents=True, exist_ok=True)
+        (into / f"seed_{failure.seed}.yaml").write_text(failure.scenario_text(), encoding="utf-8")
+        (into / f"seed_{failure.seed}.txt").write_text(failure.transcript, encoding="utf-8")
+        print(f"written to {into}")
+    return 1
+
+
+def list_gallery() -> None:
+    """List every scenario of the gallery with its question."""
+    for path in sorted(GALLERY.glob("*.yaml")):
+        print(f"{path.stem}\n    {read_scenario(path).question}")
+
+
+def show_yaml(name: str) -> int:
+    """Print the YAML of one scenario, to start another from."""
+    try:
+        print(text_of(_found(Path(name))), end="")
+    except BadScenario as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    return 0
+
+
+def answer(name: str) -> int:
+    """Show the question and the answer of one scenario."""
+    try:
+        scenario = read_scenario(_found(Path(name)))
+    except BadScenario as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    print(f"{scenario.question}\n\n{' '.join(scenario.answer.split())}")
+    return 0
+
+
+def _found(file: Path) -> Path:
+    """The file, or the scenario of the gallery that is called so. Raises :class:`BadScenario` if there is neither."""
+    in_gallery = GALLERY / f"{file.name}.yaml"
+    if file.exists() or file.parent != Path():
+        return file
+    if in_gallery.exists():
+        return in_gallery
+    known = sorted(path.stem for path in GALLERY.glob("*.yaml"))
+    near = get_close_matches(file.stem, known, n=1)
+    hint = f"is it {near[0]}?" if near else f"it has {', '.join(known)}"
+    raise BadScenario(str(file), None, f"cannot be read: there is no such file, and none in the gallery; {hint}")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[Millis], None]]:
+    """A bar on standard error for runs that take longer than two seconds."""
+    began = time.monotonic()
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("playing", total=total, visible=False)
+
+        def on_progress(done: int) -> None:
+            progress.update(task, completed=done, visible=time.monotonic() - began > BAR_AFTER_S)
+
+        yield on_progress
