@@ -16,10 +16,10 @@ function of time, because
 Before anything else reaches a skipped consumer, and before its group leaves Stable, its interval ends: both cores
 resume with the instants as they would be, and the requests that would be in flight just then are put in flight. From
 there on every message is played. No interval is skipped while messages get lost, connections are cut, or a node is down
-or paused; nor for a consumer with automatic commits, because each commit is an event, and events are never skipped.
+or paused.
 
-A consumer that gets records is left out as well, but what it does with them is computed at each instant
-(:mod:`rejoin.simulation.record_loop`).
+A consumer that gets records, or commits automatically, is left out as well, but what it does is computed at each
+instant (:mod:`rejoin.simulation.record_loop`), because events are never skipped.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from typing import TYPE_CHECKING, Final
 
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import Send
-from rejoin.client.core.inputs import Elapsed
+from rejoin.client.core.inputs import Elapsed as ConsumerElapsed
 from rejoin.client.core.quiescence import Quiescence
 from rejoin.coordinator.core.effects import Effect, Reply
-from rejoin.coordinator.core.inputs import Context, Input, Received
+from rejoin.coordinator.core.inputs import Context, Elapsed, Input, Received
 from rejoin.coordinator.core.quiescence import ENDS_QUIET, QuietSession
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.kernel import Lane, Millis
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from rejoin.simulation.lab import Lab
 
 NEVER: Final[Millis] = 1 << 60
+_NEVER_WAITS_FOR_APPENDS: Final = (HeartbeatRequest, MetadataRequest, OffsetCommitRequest)
 _SHORTEST_LOOP_MS: Final[Millis] = 2_000
 """A loop that would be played in short for less than this is not worth the change."""
 
@@ -84,6 +86,7 @@ class IdleSkipper(Watcher):
         self._by_member: dict[tuple[str, str], SkippedInterval | RecordLoop] = {}
         self.skipped_intervals = 0
         self.record_loops = 0
+        self._loops: dict[RecordLoop, None] = {}
         self._not_before: dict[ConsumerActor, Millis] = {}
         for node in self.cluster.nodes:
             node.watchers.append(self)
@@ -98,7 +101,7 @@ class IdleSkipper(Watcher):
             return
         if self.world.now < self._not_before.get(consumer, 0):
             return
-        if core.config.enable_auto_commit or not self._is_calm(consumer):
+        if not self._is_calm(consumer):
             return
         quiet = core.quiescence()
         if quiet is None:
@@ -116,8 +119,11 @@ class IdleSkipper(Watcher):
         if self._can_loop(consumer, core, node, quiet):
             self.record_loops += 1
             loop = RecordLoop(self, consumer, node, session, quiet)
+            self._loops[loop] = None
             self._leave_out(loop, session, quiet.metadata_refreshed_at + core.config.metadata_max_age_ms)
             loop.begin()
+            return
+        if core.config.enable_auto_commit:
             return
         until = self._until(consumer, core, quiet)
         if until <= quiet.heartbeat_at + core.config.heartbeat_interval_ms:
@@ -142,7 +148,12 @@ class IdleSkipper(Watcher):
         """Whether records come, and polling, processing and committing them can be played in short."""
         config, cluster = core.config, self.cluster
         topics = [cluster.topics.get(partition.topic) for partition in core.assignment()]
-        if not any(topic is not None and topic.records_per_second for topic in topics) or None in topics:
+        if not topics or None in topics:
+            return False
+        if config.enable_auto_commit:
+            if core.next_auto_commit_at is None:
+                return False
+        elif not any(topic is not None and topic.records_per_second for topic in topics):
             return False
         group_id = config.group_id or ""
         partition = cluster.partition_of(group_id)
@@ -194,6 +205,15 @@ class IdleSkipper(Watcher):
 
     # -- ending an interval
 
+    def before(self, node: NodeActor, what: Input) -> None:
+        """Let the node know every append in flight before a request or a timer that may ask for them."""
+        looks = isinstance(what, Elapsed) or (
+            isinstance(what, Received) and not isinstance(what.request, _NEVER_WAITS_FOR_APPENDS)
+        )
+        if looks and self._loops:
+            for loop in [each for each in self._loops if each.node is node and each.is_appending]:
+                self.resume(loop.consumer)
+
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         """End the intervals of members whose heartbeats may be answered otherwise from now on."""
         if not self.intervals:
@@ -234,6 +254,8 @@ class IdleSkipper(Watcher):
         if not self.intervals[group_id]:
             del self.intervals[group_id]
         del self._by_member[group_id, interval.member_id]
+        if isinstance(interval, RecordLoop):
+            self._loops.pop(interval, None)
         consumer.is_skipped = False
         interval.resume()
 
@@ -287,7 +309,7 @@ class Resumption:
         )
         for at in sorted({at for at in (heartbeats.unanswered, refreshes.unanswered) if at is not None}):
             core.resume_after_idle(at, poll_returns_at=self._poll_returns_at(at))
-            for effect in core.step(Elapsed(), at):
+            for effect in core.step(ConsumerElapsed(), at):
                 assert isinstance(effect, Send), f"a quiet consumer only sends; it did {effect!r}"
                 self._put_in_flight(effect, at)
         core.resume_after_idle(now, poll_returns_at=self._poll_returns_at(None))

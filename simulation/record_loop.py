@@ -23,7 +23,7 @@ from rejoin.client.core.inputs import CommitAsked, Elapsed, RecordRange
 from rejoin.client.core.quiescence import Quiescence, RecordProgress
 from rejoin.coordinator.core.effects import Append
 from rejoin.coordinator.core.quiescence import QuietSession
-from rejoin.journal.events.client import CommitSucceeded, Range, RecordsProcessed
+from rejoin.journal.events.client import CommitKind, CommitSucceeded, Range, RecordsProcessed
 from rejoin.journal.events.coordinator import CommittedOffset, OffsetsCommitted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 NONE: Final = ErrorCode.NONE
 HEARTBEAT_ANSWER: Final = HeartbeatResponse()
 
-COMMIT_MODES: Final = frozenset({"none", "after", "before"})
+COMMIT_MODES: Final = frozenset({"none", "after", "before", "auto"})
 """The commit modes whose loops can be played in short."""
 
 
@@ -117,6 +117,7 @@ class RecordLoop:
         self.polled_at = self.world.now
         self.fetch_at = self.world.now + max(1, self.config.fetch_max_wait_ms)
         self._commits = consumer.user_code.commit
+        self.auto_commit_at = core.next_auto_commit_at if self._commits == "auto" else None
         self._wakes = 0
         self._incarnation = consumer.incarnation
         self._on_stored = node.on_stored()
@@ -150,6 +151,11 @@ class RecordLoop:
         self._emits_succeeded = len(world.listeners_of(CommitSucceeded)) > 1
         self._emits_committed = len(world.listeners_of(OffsetsCommitted)) > 0
 
+    @property
+    def is_appending(self) -> bool:
+        """Whether a commit has arrived at the node and is being written."""
+        return self.commit is not None and self.commit.has_arrived and not self.commit.is_answered
+
     def begin(self) -> None:
         """Begin within a poll that has found nothing."""
         self._sleep()
@@ -164,6 +170,8 @@ class RecordLoop:
         at = self.heartbeat_at
         if self.phase is Phase.POLLING:
             at = min(at, self.poll_returns_at, self.fetch_at)
+            if self.auto_commit_at is not None:
+                at = min(at, self.auto_commit_at)
         self.world.at(at, self.consumer.timer.lane, self._wake, self._wakes)
 
     def _wake(self, number: int) -> None:
@@ -180,6 +188,13 @@ class RecordLoop:
         """What poll does whenever the consumer's core is looked at."""
         self.polled_at = now
         self.fetch_at = now + max(1, self.config.fetch_max_wait_ms)
+        if self.auto_commit_at is not None and now >= self.auto_commit_at:
+            if self.commit is not None:
+                # Two commits in flight are for the cores.
+                self.idler.resume(self.consumer)
+                return
+            self.auto_commit_at = now + self.config.auto_commit_interval_ms
+            self._send_commit()
         taken = self._take(now)
         if taken:
             self._handed_out(taken)
@@ -221,6 +236,7 @@ class RecordLoop:
     def _handed_out(self, taken: list[RecordRange]) -> None:
         self.batch = [(0, each) for each in taken]
         if self._commits == "before":
+            self.phase = Phase.COMMITTING
             self._send_commit()
         else:
             self._process()
@@ -256,6 +272,7 @@ class RecordLoop:
                 self._accounting.process(self.group_id, topic, partition, start, end, at)
         if not self.batch:
             if self._commits == "after":
+                self.phase = Phase.COMMITTING
                 self._send_commit()
             else:
                 self._poll(at)
@@ -264,7 +281,6 @@ class RecordLoop:
 
     def _send_commit(self) -> None:
         now = self.world.now
-        self.phase = Phase.COMMITTING
         offsets = [(each.partition, each.position) for each in self._sorted]
         arrives = self.connection.next_arrival()
         self.commit = Commit(now, arrives, offsets)
@@ -322,14 +338,18 @@ class RecordLoop:
             positions: dict[str, dict[int, int]] = {}
             for partition, offset in commit.offsets:
                 positions.setdefault(partition.topic, {})[partition.partition] = offset
-            self.consumer.emit(CommitSucceeded(kind="sync", positions=positions, **self._identity))
+            kind: CommitKind = "auto" if self._commits == "auto" else "sync"
+            self.consumer.emit(CommitSucceeded(kind=kind, positions=positions, **self._identity))
         else:
             for partition, offset in commit.offsets:
                 self._accounting.commit(self.group_id, partition.topic, partition.partition, offset)
         if self._commits == "before":
             self._process()
-        else:
+        elif self._commits == "after":
             self._poll(self.world.now)
+        elif self.phase is Phase.POLLING:
+            self._look(self.world.now)
+            self._sleep()
 
     # -- heartbeats
 
@@ -373,21 +393,17 @@ class RecordLoop:
             if heartbeat.is_answered:
                 heartbeat.exchange.response = HEARTBEAT_ANSWER
                 heartbeat.exchange.answers += 1
+        if commit is not None and self._commits == "auto":
+            effects = core.resume_auto_commit(dict(commit.offsets), commit.sent_at)
+            self._resume_commit(commit, self._sent(effects, commit.sent_at))
         poll_returns_at = self.poll_returns_at if self.phase is Phase.POLLING else None
         core.resume_after_progress(now, self._progress(poll_returns_at, self.heartbeat_at))
         if self.phase is not Phase.POLLING:
             consumer.resume_hand([taken for _, taken in self.batch])
             self._incarnation = consumer.incarnation
-        if commit is not None:
-            asked = CommitAsked(consumer.commit_token())
-            commit.exchange = self._sent(core.step(asked, commit.sent_at), commit.sent_at)
-            if commit.is_answered:
-                request = commit.exchange.request
-                assert isinstance(request, OffsetCommitRequest), "a commit is an OffsetCommit"
-                commit.exchange.response = request.response({partition: NONE for partition, _ in commit.offsets}, NONE)
-                commit.exchange.answers += 1
-            elif commit.has_arrived:
-                self._resume_append(commit, commit.exchange)
+        if commit is not None and self._commits != "auto":
+            effects = core.step(CommitAsked(consumer.commit_token()), commit.sent_at)
+            self._resume_commit(commit, self._sent(effects, commit.sent_at))
         consumer.restart_timer()
         self.node.timer.update()
 
@@ -399,6 +415,7 @@ class RecordLoop:
             polled_at=self.polled_at,
             heartbeat_at=heartbeat_at,
             session_expires_at=self.session_expires_at,
+            auto_commit_at=self.auto_commit_at,
         )
 
     def _sent(self, effects: list[Effect], at: Millis) -> Exchange:
@@ -413,9 +430,16 @@ class RecordLoop:
         core.resume_offsets([entry.record() for entry in self._stored.values()])
         core.resume_session(self.session, self.node_session_expires_at)
 
-    def _resume_append(self, commit: Commit, exchange: Exchange) -> None:
+    def _resume_commit(self, commit: Commit, exchange: Exchange) -> None:
+        commit.exchange = exchange
         core, request = self.node.core, exchange.request
         assert core is not None, "no loop is played in short while a node is down"
         assert isinstance(request, OffsetCommitRequest), "a commit is an OffsetCommit"
+        if commit.is_answered:
+            exchange.response = request.response({partition: NONE for partition, _ in commit.offsets}, NONE)
+            exchange.answers += 1
+            return
+        if not commit.has_arrived:
+            return
         self._on_stored = self.node.on_stored()
         commit.append = core.resume_commit(self.group_id, exchange, request, exchange.version, commit.arrives_at)

@@ -54,6 +54,10 @@ class ConsumeOptions:
     processing_time: str = "0"
     """Time per record: 2, 2ms, 250us, exp(5ms), uniform(1,9), normal(5,1) or pareto(2,3). With /poll appended, time
     for all records of a poll together."""
+    revoke_time: str = "0"
+    """Time the listener takes for each partition that it gives up, as to flush what was read from it."""
+    assign_time: str = "0"
+    """Time the listener takes for each partition that it gets, as to load what processing needs."""
     commit: CommitMode = "auto"
     """auto (by interval), sync or async (after each poll), or none."""
     journal: Path | None = None

@@ -72,6 +72,8 @@ def _work(given: ConsumeOptions) -> Work:
         settings=settings,
         commit=given.commit,
         processing_time=parse_processing_time(given.processing_time),
+        revoke_time=parse_processing_time(given.revoke_time),
+        assign_time=parse_processing_time(given.assign_time),
         seed=given.seed,
         node=f"{prefix}-{given.first}",
         run_id=given.run_id or os.environ.get("REJOIN_RUN_ID") or uuid4().hex,

@@ -179,6 +179,17 @@ class ConsumerCore:
         """
         quiescence.resume_after_progress(self._state, self._ctx, now, progress)
 
+    def resume_auto_commit(self, offsets: Mapping[TopicPartition, int], at: Millis) -> list[Effect]:
+        """Put an automatic commit in flight that was sent at an instant."""
+        self._ctx.begin(at)
+        commits.resume_auto(self._state, self._ctx, offsets)
+        return self._ctx.effects
+
+    @property
+    def next_auto_commit_at(self) -> Millis | None:
+        """When the next automatic commit is due at the earliest; none where that is not known yet."""
+        return self._state.commits.next_auto_at
+
     def partitions_in_order(self) -> list[TopicPartition]:
         """What this consumer owns, in the order in which the partitions give records next."""
         return list(self._state.subscription.assignment)

@@ -103,6 +103,8 @@ class RecordProgress:
     polled_at: Millis
     heartbeat_at: Millis
     session_expires_at: Millis
+    auto_commit_at: Millis | None
+    """When the next automatic commit is due, if there are any."""
 
 
 def resume_after_progress(state: ConsumerState, ctx: StepContext, now: Millis, progress: RecordProgress) -> None:
@@ -118,10 +120,13 @@ def resume_after_progress(state: ConsumerState, ctx: StepContext, now: Millis, p
     heartbeat.session_expires_at = progress.session_expires_at
     heartbeat.poll_expires_at = progress.polled_at + ctx.config.max_poll_interval_ms
     ctx.wake(min(heartbeat.due_at, heartbeat.session_expires_at, heartbeat.poll_expires_at))
+    state.commits.next_auto_at = progress.auto_commit_at
     state.poll = None
     if progress.poll_returns_at is not None:
         state.poll = Poll(progress.poll_returns_at, ctx.config.max_poll_records, None)
         ctx.wake(min(progress.poll_returns_at, progress.fetch_at))
+        if progress.auto_commit_at is not None:
+            ctx.wake(max(progress.auto_commit_at, now))
     if state.metadata.request_id is None and state.metadata.refreshed_at is not None:
         ctx.wake(state.metadata.refreshed_at + ctx.config.metadata_max_age_ms)
 

@@ -7,6 +7,7 @@ processed but for the piece in hand.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,10 @@ class Work:
     settings: dict[str, Any]
     commit: CommitMode
     processing_time: ProcessingTime
+    revoke_time: ProcessingTime
+    """For each partition that the listener gives up."""
+    assign_time: ProcessingTime
+    """For each partition that the listener gets."""
     seed: int
     node: str
     run_id: str
@@ -91,18 +96,31 @@ class Events:
             self._writer.close()
 
 
-class _CommitsOnRevoke(RebalanceListener):
-    """With asynchronous commits, a synchronous one comes last, before partitions are revoked."""
+class WorkListener(RebalanceListener):
+    """Takes its time for partitions that come and go.
 
-    def __init__(self, member: ConsumerLoop) -> None:
-        self._member = member
+    With asynchronous commits, a synchronous one comes last, before partitions are revoked.
+    """
+
+    def __init__(self, work: Work, random: Random, commit: Callable[[], Awaitable[None]] | None) -> None:
+        self._work = work
+        self._random = random
+        self._commit = commit
 
     async def on_partitions_revoked(self, revoked: list[TopicPartition]) -> None:
-        if revoked:
-            await self._member.consumer.commit()
+        await self._take(self._work.revoke_time, len(revoked))
+        if revoked and self._commit is not None:
+            await self._commit()
+
+    async def on_partitions_assigned(self, assigned: list[TopicPartition]) -> None:
+        await self._take(self._work.assign_time, len(assigned))
 
     async def on_partitions_lost(self, lost: list[TopicPartition]) -> None:
         """Another member owns them already: a commit would fail."""
+
+    async def _take(self, time: ProcessingTime, partitions: int) -> None:
+        if partitions and (ms := time.of(partitions, self._random)) > 0:
+            await asyncio.sleep(ms / 1_000)
 
 
 class ConsumerLoop:
@@ -122,12 +140,15 @@ class ConsumerLoop:
         self.consumer = Consumer(
             *work.topics,
             pattern=work.pattern,
-            listener=_CommitsOnRevoke(self) if work.commit == "async" else None,
+            listener=WorkListener(work, self._random, self._commit_now if work.commit == "async" else None),
             assignor=work.assignors or None,
             runtime=runtime,
             jitter=self._random.random,
             **settings,
         )
+
+    async def _commit_now(self) -> None:
+        await self.consumer.commit()
 
     def stop(self) -> None:
         """Finish the piece in hand, then close."""

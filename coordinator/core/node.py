@@ -293,6 +293,7 @@ class Node:
         machine.commits.resume(machine.groups[group_id], token, request, version)
         (append,) = ctx.effects
         assert isinstance(append, Append), "an accepted commit is written"
+        machine.log.order_appends()
         return append
 
     # --- another node in the same state

@@ -1,4 +1,4 @@
-"""The closing table: each rebalance with its cause, how long it took, what moved and who stood still."""
+"""The closing table: each rebalance with its cause, how long it took, what moved and which partitions stood still."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.table import Table
 
 from examples.demo.show import short
 from rejoin.journal.envelope import JournalRow
-from rejoin.journal.events.client import PartitionsAssigned, PartitionsLost, PartitionsRevoked
+from rejoin.journal.events.client import PartitionsLost, PartitionsRevoked, RecordsProcessed
 from rejoin.journal.events.coordinator import RebalanceCompleted
 from rejoin.journal.formatting import cause_text
 
@@ -19,46 +19,48 @@ LINGER_MS = 1_000
 
 @dataclass(frozen=True)
 class Standstill:
-    """How many consumers gave up all they had, and for how long in all."""
+    """The partitions that were not read during a rebalance, and for how long in all."""
 
-    consumers: int
+    partitions: int
     stopped_ms: int
 
 
 def standstill(done: RebalanceCompleted, ended_at: int, client_rows: list[JournalRow]) -> Standstill:
-    """Consumers of the group that gave up everything they owned during one rebalance, until they owned again."""
-    since: dict[str, int] = {}
-    lasted: dict[str, int] = {}
+    """Each partition that changed hands or was given up for a while: from its last record before to its first after."""
+    given_up = _given_up(done, ended_at, client_rows)
+    last: dict[tuple[str, int], int] = {}
+    first: dict[tuple[str, int], int] = {}
+    over = max((row.envelope.at_ms for row in client_rows), default=ended_at)
+    for row in client_rows:
+        event, at = row.event, row.envelope.at_ms
+        if not isinstance(event, RecordsProcessed) or event.group_id != done.group_id:
+            continue
+        for taken in event.ranges:
+            partition = (taken.topic, taken.partition)
+            if partition not in given_up:
+                continue
+            if at <= given_up[partition]:
+                last[partition] = at
+            else:
+                first.setdefault(partition, at)
+    stopped = sum(first.get(each, over) - last.get(each, since) for each, since in given_up.items())
+    return Standstill(len(given_up), stopped)
+
+
+def _given_up(done: RebalanceCompleted, ended_at: int, client_rows: list[JournalRow]) -> dict[tuple[str, int], int]:
+    """The partitions that had no reader for a while, and since when; a silent member's since it was removed."""
+    found: dict[tuple[str, int], int] = {}
     for row in client_rows:
         event, at = row.event, row.envelope.at_ms
         if not ended_at - done.rebalance_ms <= at <= ended_at + LINGER_MS:
             continue
-        if not isinstance(event, (PartitionsRevoked, PartitionsLost, PartitionsAssigned)):
-            continue
-        if event.group_id != done.group_id or not event.partitions:
-            continue
-        if isinstance(event, PartitionsAssigned):
-            if event.client_id in since:
-                lasted[event.client_id] += at - since.pop(event.client_id)
-        elif at <= ended_at and _is_all(event, done):
-            since.setdefault(event.client_id, at)
-            lasted.setdefault(event.client_id, 0)
-    return Standstill(len(lasted), sum(lasted.values()))
-
-
-def _is_all(event: PartitionsRevoked | PartitionsLost, done: RebalanceCompleted) -> bool:
-    """Whether a consumer gave up everything that it owned before."""
-    owned_before = sum(len(indexes) for indexes in done.owned_before.get(event.member_id, {}).values())
-    given_up = sum(len(indexes) for indexes in event.partitions.values())
-    return 0 < owned_before <= given_up
-
-
-def unread(done: RebalanceCompleted, ended_at: int, client_rows: list[JournalRow]) -> tuple[int, int]:
-    """How many partitions a member that fell silent had, and for how long they had no reader: since its last event."""
-    silent = done.cause.member_id or ""
-    partitions = sum(len(indexes) for indexes in done.owned_before.get(silent, {}).values())
-    events = [row.envelope.at_ms for row in client_rows if getattr(row.event, "member_id", None) == silent]
-    return partitions, ended_at - max(events, default=ended_at)
+        if isinstance(event, (PartitionsRevoked, PartitionsLost)) and event.group_id == done.group_id:
+            for topic, indexes in event.partitions.items():
+                found |= {(topic, index): at for index in indexes}
+    if done.cause.cause == "session-expiry":
+        for topic, indexes in done.owned_before.get(done.cause.member_id or "", {}).items():
+            found |= {(topic, index): ended_at - done.rebalance_ms for index in indexes}
+    return found
 
 
 def closing_table(completed: list[JournalRow], client_rows: list[JournalRow]) -> Table:
@@ -82,12 +84,11 @@ def closing_table(completed: list[JournalRow], client_rows: list[JournalRow]) ->
         assert isinstance(done, RebalanceCompleted)
         still = standstill(done, row.envelope.at_ms, client_rows)
         before = sum(1 for topics in done.owned_before.values() if topics)
-        stopped = f"{still.consumers} of {before} consumers" if before else "-"
-        if still.consumers:
-            stopped += f", {still.stopped_ms} ms"
-        if done.cause.cause == "session-expiry":
-            partitions, unread_ms = unread(done, row.envelope.at_ms, client_rows)
-            stopped = f"{partitions} partitions, {unread_ms:,} ms"
+        stopped = "-"
+        if before:
+            stopped = f"{still.partitions} partitions"
+        if still.partitions:
+            stopped += f", {still.stopped_ms / 1_000:,.1f} s in all"
         table.add_row(
             done.group_id,
             str(done.generation),

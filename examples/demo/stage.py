@@ -82,7 +82,8 @@ class Stage:
         command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", f"127.0.0.1:{self.port}"]
         command += ["--group", group_id, "--topic", self.topic, "--assignor", assignor, "--client-id", name]
         command += ["--session-timeout-ms", str(session_timeout_ms), "--heartbeat-interval-ms", "500"]
-        command += ["--journal", str(self.journal)]
+        # What a consumer has to flush for a partition that it gives up, and to load for one that it gets.
+        command += ["--revoke-time", "40ms", "--assign-time", "120ms", "--journal", str(self.journal)]
         if instance_id_prefix is not None:
             command += ["--instance-id-prefix", f"{instance_id_prefix}-"]
         consumer = Consumer(name, group_id, assignor, self._spawn(name, command), instance_id_prefix)

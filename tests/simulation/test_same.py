@@ -56,10 +56,11 @@ def busier(seed: int) -> dict[str, Any]:
     random = Random(f"busy/{seed}")
     data = quieter(seed)
     for group in data["groups"].values():
-        group["commit"] = random.choice(("after", "after", "before", "none"))
+        group["commit"] = random.choice(("after", "auto", "before", "none"))
+        group["auto_commit_interval"] = random.choice(("200ms", "1s", "5s"))
         group["processing"] = random.choice(("1ms", "20ms", "exp(30ms)", "200ms/poll", "exp(900ms)/poll"))
     for topic in data["topics"].values():
-        topic["records_per_second"] = random.choice((0.2, 1, 5, 20))
+        topic["records_per_second"] = random.choice((0, 0.2, 1, 5, 20))
     return data
 
 
@@ -99,7 +100,7 @@ def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]],
     assert intervals > 0, "some intervals were skipped"
 
 
-@pytest.mark.parametrize("commit", ["after", "before", "none"])
+@pytest.mark.parametrize("commit", ["after", "auto", "before", "none"])
 def test_records_in_short_give_the_same_journal_and_the_same_numbers(commit: str, tmp_path: Path) -> None:
     data = steady(commit)
     shown = []

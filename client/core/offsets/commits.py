@@ -112,6 +112,12 @@ def _auto_commit(state: ConsumerState, ctx: StepContext, kind: CommitKind) -> Pe
     return commit
 
 
+def resume_auto(state: ConsumerState, ctx: StepContext, offsets: Mapping[TopicPartition, int]) -> None:
+    """Send an automatic commit of these positions."""
+    positions = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
+    _commit_async(state, ctx, PendingCommit("auto", positions))
+
+
 # -- asynchronous commits
 
 

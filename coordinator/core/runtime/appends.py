@@ -54,6 +54,9 @@ class ShardLog(Protocol):
         Without records, it is called when everything before has ended.
         """
 
+    def order_appends(self) -> None:
+        """Put the appends in flight in the order in which they were asked for, after one was put in late."""
+
 
 RESPONSE_ERRORS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -122,6 +122,11 @@ class Shard(Generic[M]):
         self.in_flight[append_id] = AppendInFlight(append_id, len(records), deadline, completion)
         ctx.effects.append(Append(append_id, self.partition, self.epoch, records))
 
+    def order_appends(self) -> None:
+        """Put the appends in flight in the order in which they were asked for, after one was put in late."""
+        self.in_flight = dict(sorted(self.in_flight.items(), key=lambda each: each[1].deadline))
+        self._watch_appends()
+
     def continue_append_ids(self, before: Shard[M]) -> None:
         """Number appends on from where another shard of this epoch stopped, so that its late ends are not ours."""
         self._next_append_id = before._next_append_id
