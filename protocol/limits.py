@@ -1,7 +1,7 @@
 """How much one request may hold: the length of a text, and the number of entries in all its lists together.
 
-A body is bounded in bytes by whoever reads it. These bounds are for what bytes do not bound: the time that a request
-takes, and what is kept of its texts.
+The reader of a body bounds its bytes. These limits bound the rest: the time that a request takes, and how much of its
+texts is kept.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Response(Struct):
     """What the coordinator answers."""
 
 
-class _Versioned(NamedTuple):
+class _VersionedFields(NamedTuple):
     """What of one model depends on the version: its own marked fields and the fields that hold such models."""
 
     marked: tuple[FieldSpec, ...]
@@ -101,9 +101,9 @@ class _Versioned(NamedTuple):
 
 
 @cache
-def _versioned(model: type[BaseModel]) -> _Versioned:
+def _versioned(model: type[BaseModel]) -> _VersionedFields:
     fields = fields_of(model)
-    return _Versioned(
+    return _VersionedFields(
         tuple(field for field in fields if field.versions is not ALL_VERSIONS),
         tuple(field for field in fields if field.struct is not None and any(_versioned(field.struct))),
     )

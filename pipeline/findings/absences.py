@@ -43,7 +43,7 @@ class Absence:
 
     @property
     def went_at_ms(self) -> int:
-        """When it was last heard of: a member that is removed for silence has been silent for a session."""
+        """When it was last active: a member that is removed for silence has been silent for a session."""
         return min(self.gone_at_ms - silent_ms(self.before), self.back_at_ms)
 
     @property
@@ -124,7 +124,7 @@ def _chains(sessions: Iterable[MemberSession], shared: set[ClientKey]) -> list[l
 
 
 def _by_order(sessions: list[MemberSession]) -> list[tuple[MemberSession, MemberSession]]:
-    """Pairs of sessions that can be of one client: the same process if that is known, else whoever went first."""
+    """Pairs of sessions that can be of one client: the same process if that is known, else the one that went first."""
     gone = sorted(
         (session for session in sessions if session.ended_at_ms is not None and session.end != "replaced"),
         key=lambda session: ((session.ended_at_ms or 0) - silent_ms(session), session.member_id),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from rejoin.protocol.records.data import RecordData
-from rejoin.protocol.records.keyed import KeyedRecord, Versioned
+from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
 from rejoin.protocol.types import (
     Bytes,
     GroupId,
@@ -101,16 +101,16 @@ def offsets_partition(index: int) -> TopicPartition:
 
 def group_record(group_id: str, value: GroupMetadataValue | None) -> GroupRecord:
     """The record of a group; without a value its tombstone."""
-    key = Versioned(GROUP_METADATA_KEY, GroupMetadataKey(group=group_id))
-    return GroupRecord(key, None if value is None else Versioned(GROUP_METADATA_VALUE, value))
+    key = VersionedData(GROUP_METADATA_KEY, GroupMetadataKey(group=group_id))
+    return GroupRecord(key, None if value is None else VersionedData(GROUP_METADATA_VALUE, value))
 
 
 def offset_record(
     group_id: str, topic: str, partition: int, value: OffsetCommitValue | None, producer_id: int = -1
 ) -> OffsetRecord:
     """The record of a committed offset; without a value its tombstone."""
-    key = Versioned(OFFSET_COMMIT_KEY, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+    key = VersionedData(OFFSET_COMMIT_KEY, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
     if value is None:
         return OffsetRecord(key)
     # Kafka: GroupCoordinatorRecordHelpers. Only version 1 has a place for an expiry of the offset's own.
-    return OffsetRecord(key, Versioned(3 if value.expire_timestamp == -1 else 1, value), producer_id)
+    return OffsetRecord(key, VersionedData(3 if value.expire_timestamp == -1 else 1, value), producer_id)

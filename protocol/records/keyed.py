@@ -18,7 +18,7 @@ Value = TypeVar("Value", bound=RecordData)
 
 
 @dataclass(slots=True, unsafe_hash=True)
-class Versioned(Generic[Data]):
+class VersionedData(Generic[Data]):
     """A key or a value, and the version that it is written in. A key's version also says which type of record it is."""
 
     __pydantic_config__ = RecordData.__pydantic_config__
@@ -35,8 +35,8 @@ class Versioned(Generic[Data]):
 class KeyedRecord(Generic[Key, Value]):
     """A record of a compacted log: the last one of a key counts. With a producer id it is part of a transaction."""
 
-    key: Versioned[Key]
-    value: Versioned[Value] | None = None
+    key: VersionedData[Key]
+    value: VersionedData[Value] | None = None
     producer_id: int = -1
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, cast, get_args
 from pydantic import TypeAdapter
 
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, GroupRecord, OffsetRecord
-from rejoin.protocol.records.keyed import KeyedRecord, Versioned
+from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
 
 
 class Owner(StrEnum):
@@ -52,14 +52,14 @@ class RecordType:
         return self.record(read_key(key), found, producer_id)
 
 
-Reader = Callable[[str], Versioned[Any]]
+Reader = Callable[[str], VersionedData[Any]]
 
 
 @cache
 def _readers(record_type: RecordType) -> tuple[Reader, Reader]:
     """What reads the keys and the values of a type of record, and validates them."""
     (base,) = cast(Any, record_type.record).__orig_bases__
-    key, value = (TypeAdapter[Versioned[Any]](Versioned[data]) for data in get_args(base))  # type: ignore[valid-type]
+    key, value = (TypeAdapter[VersionedData[Any]](VersionedData[data]) for data in get_args(base))  # type: ignore[valid-type]
     return key.validate_json, value.validate_json
 
 

@@ -23,7 +23,7 @@ from rejoin.protocol.records.consumer_offsets import (
     offset_record,
 )
 from rejoin.protocol.records.data import RecordData
-from rejoin.protocol.records.keyed import KeyedRecord, Versioned
+from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
 from rejoin.protocol.records.table import GROUP_METADATA, OFFSET_COMMIT, RECORD_TYPES, Owner, RecordType
 from rejoin.protocol.types import Int32
 
@@ -65,15 +65,15 @@ GROUP_FIELDS = {
 def offset_of(version: int, key_version: int = 1) -> OffsetRecord:
     key = OffsetCommitKey(group="g", topic="t", partition=4)
     return OffsetRecord(
-        key=Versioned(version=key_version, data=key),
-        value=Versioned(version=version, data=OFFSET),
+        key=VersionedData(version=key_version, data=key),
+        value=VersionedData(version=version, data=OFFSET),
     )
 
 
 def group_of(version: int) -> GroupRecord:
     return GroupRecord(
-        key=Versioned(version=2, data=GroupMetadataKey(group="g")),
-        value=Versioned(version=version, data=GROUP),
+        key=VersionedData(version=2, data=GroupMetadataKey(group="g")),
+        value=VersionedData(version=version, data=GROUP),
     )
 
 

@@ -24,7 +24,7 @@ _SITE: Final = istr("Sec-Fetch-Site")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
 _PRIVATE: Final = (".localhost", ".local", ".internal")
-"""Names that no public name server has: nobody can make them point here from outside."""
+"""Names that no public name server has, so that no outside name can point here."""
 _MOST_HOSTS: Final = 1_000
 
 

@@ -97,7 +97,7 @@ async def test_partitions_are_spread_evenly_and_all_nodes_agree_on_them(three: N
             found = await coordinator_of(three, app, GROUP, key_type)
             assert found["port"] == three.leader(GROUP).port, "groups and transactional ids have the same leases"
     other = next(app for app in three.apps.values() if app is not three.leader(GROUP))
-    refused = await three.call(other, "Heartbeat", beat(GROUP, "somebody", 1), 4)
+    refused = await three.call(other, "Heartbeat", beat(GROUP, "unknown", 1), 4)
     assert refused["errorCode"] == ErrorCode.NOT_COORDINATOR
 
 

@@ -28,7 +28,7 @@ SETTINGS: Final = {"group.initial.rebalance.delay.ms": 0, "group.min.session.tim
 
 
 class Client:
-    """A member of a group of its own, with plain sockets: what it has sent is in the kernel, whoever reads it when."""
+    """A member of a group of its own, with plain sockets: what it has sent is in the kernel until it is read."""
 
     def __init__(self, port: int, name: str) -> None:
         self.port = port
