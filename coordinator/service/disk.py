@@ -16,13 +16,16 @@ _RECENT_SECONDS: Final = 10.0
 """How long a failure counts, unless a later append succeeds: without requests no append would show that it is over."""
 
 
-def disk_problem(folders: Sequence[Path], store: StoreMetrics, publisher: Publisher) -> str:
-    """Why nothing can be written, or an empty text."""
+def disk_problem(folders: Sequence[Path], store: StoreMetrics, publisher: Publisher, *, is_shared: bool = False) -> str:
+    """Why nothing can be written, or an empty text.
+
+    With a shared store a failed append is no reason: no other node could write either, and heartbeats are answered.
+    """
     for folder in folders:
         free = _free_bytes(folder)
         if free is not None and free < LEAST_FREE_BYTES:
             return f"the disk of {folder} is full: {free} bytes are free, expected {LEAST_FREE_BYTES}"
-    if store.failed_at is not None and time.monotonic() - store.failed_at < _RECENT_SECONDS:
+    if not is_shared and store.failed_at is not None and time.monotonic() - store.failed_at < _RECENT_SECONDS:
         return "the offsets log cannot be written: the last append failed"
     if publisher.journal_problem:
         return f"the journal cannot be written: {publisher.journal_problem}"

@@ -170,7 +170,8 @@ class Views:
         return _json({"status": status, "nodeId": node.node_id, "partitions": counts})
 
     def _readiness(self, match: RouteMatch) -> web.Response:
-        disk = disk_problem(self._folders, self._metrics.store, self._publisher)
+        is_shared = self._runtime.leadership.lease_ms is not None
+        disk = disk_problem(self._folders, self._metrics.store, self._publisher, is_shared=is_shared)
         ready, body = readiness(self._runtime, is_starting=self.is_starting, disk_problem=disk)
         return _json(body, 200 if ready else 503)
 
