@@ -41,6 +41,7 @@ from rejoin.protocol.messages.records.list_offsets import (
 )
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.registry import APIS
+from rejoin.protocol.unvalidated import unvalidated
 
 KEY_TYPES: Final = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
 FIRST_BATCHED_LOOKUP: Final = 4
@@ -100,7 +101,15 @@ class ClusterRequests:
         broker = self._admission.locate(self._shards, request, context, resource, key)
         if isinstance(broker, ErrorCode):
             return no_coordinator(key, broker)
-        return Coordinator(key=key, node_id=broker.node_id, host=broker.host, port=broker.port)
+        return unvalidated(
+            Coordinator,
+            key=key,
+            node_id=broker.node_id,
+            host=broker.host,
+            port=broker.port,
+            error_code=ErrorCode.NONE,
+            error_message="",
+        )
 
     def api_versions(self, token: Token, request: ApiVersionsRequest, context: Context) -> None:
         keys = tuple(

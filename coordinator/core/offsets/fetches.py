@@ -11,6 +11,7 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.unvalidated import unvalidated
 
 NO_OFFSET = -1
 
@@ -53,17 +54,20 @@ def _fetch_one(
     value = offsets.stored.get(partition)
     if value is None:
         return no_offset(partition.partition, ErrorCode.NONE)
-    return OffsetFetchResponsePartitions(
+    return unvalidated(
+        OffsetFetchResponsePartitions,
         partition_index=partition.partition,
         committed_offset=value.offset,
         committed_leader_epoch=value.leader_epoch,
         metadata=value.metadata,
+        error_code=ErrorCode.NONE,
     )
 
 
 def no_offset(partition: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
     """A partition without an offset to show."""
-    return OffsetFetchResponsePartitions(
+    return unvalidated(
+        OffsetFetchResponsePartitions,
         partition_index=partition,
         committed_offset=NO_OFFSET,
         committed_leader_epoch=-1,

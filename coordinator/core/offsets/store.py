@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rejoin.journal.events.coordinator import CommittedOffset
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.unvalidated import unvalidated
 
 
 class PendingOffset(NamedTuple):
@@ -150,7 +151,8 @@ class OffsetStore:
 
 def committed_offset(partition: TopicPartition, value: OffsetCommitValue) -> CommittedOffset:
     """An offset as events show it."""
-    return CommittedOffset(
+    return unvalidated(
+        CommittedOffset,
         topic=partition.topic,
         partition=partition.partition,
         offset=value.offset,
