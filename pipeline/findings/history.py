@@ -234,11 +234,6 @@ class GroupHistory:
         """Whether consumers reported their pauses; else costs are upper bounds."""
         return any(not pause.guessed for pause in self.pauses)
 
-    def caused_by(self, member_ids: Iterable[str]) -> list[ObservedRebalance]:
-        """Rebalances that began through one of these members."""
-        wanted = set(member_ids)
-        return [each for each in self.rebalances if each.cause_member_id in wanted]
-
     @cached_property
     def later(self) -> list[ObservedRebalance]:
         """All but the group's first."""

@@ -11,6 +11,7 @@ from rejoin.pipeline.findings.absences import Absence
 from rejoin.pipeline.findings.causes import DEPLOY, FLAPPING, FLAPS, Causes
 from rejoin.pipeline.findings.clients import SURVIVING_ID, session_timeout
 from rejoin.pipeline.findings.finding import HIGH, MEDIUM, Finding
+from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed import MemberSession, ObservedEvent, ObservedRebalance, all_exact
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, value, when
 from rejoin.pipeline.findings.words import at_least, count, names, period, span, spans, times
@@ -131,7 +132,7 @@ def _flapping(causes: Causes, absences: Sequence[Absence], caused: Sequence[Obse
         last(caused),
         setting=None if static else "group.instance.id",
         advice=f"Find out why {who} ends so often (its log, memory limits, liveness probe); the group is only the "
-        f"victim.{until_then}",
+        f"victim.{_or_polls(history, absences)}{until_then}",
         numbers={
             "returns": len(absences),
             "rebalances": len(caused),
@@ -144,6 +145,14 @@ def _flapping(causes: Causes, absences: Sequence[Absence], caused: Sequence[Obse
         rebalances=[each.rebalance_id for each in caused],
         exact=exact,
     )
+
+
+def _or_polls(history: GroupHistory, absences: Sequence[Absence]) -> str:
+    """Where neither the client nor the request log says why it left, it can have been late with its polls."""
+    reasons = any(each.before.leave_reason for each in absences)
+    if history.run.requests_read or reasons or any(each.before.end != "left" for each in absences):
+        return ""
+    return " If its process did not end, it was late with a poll: look at max.poll.interval.ms."
 
 
 _ENDED: Final = {

@@ -112,6 +112,9 @@ CLASSIC: Final[tuple[tuple[str, str], ...]] = (
     ("remark", r"(?:Loaded|onUnloaded) group .*with an unknown group type .*"),
     ("remark", r"Failed to invoke (?:join|sync) callback for .*"),
     # --- the service itself
+    ("broker_starting", r"Starting up\.?"),
+    ("broker_started", r"Startup complete\.?"),
+    ("broker_stopping", r"Shutting down\.?"),
     (
         "remark",
         r"(?:Starting up|Startup complete|Shutting down|Shutdown complete|Starting|Shutdown completed)\."

@@ -168,6 +168,7 @@ class LogFile:
         if prefix.node is not None:
             self._nodes[record.origin] = prefix.node
         node = prefix.node or self._nodes.get(record.origin, self._default_node)
+        silent_since = self._latest_ms.get(node)
         self._latest_ms[node] = record.at_ms
         message = read_message(prefix.rest)
         if message is None and record.more:
@@ -201,6 +202,8 @@ class LogFile:
                 partition,
                 values,
             )
+            if statement.kind == "broker_starting" and silent_since is not None:
+                statement = replace(statement, values={"silent_since_ms": silent_since})
             if statement.kind == "replaced":
                 self._last_static[node, prefix.partition] = statement
             if statement.kind == "no_rebalance":

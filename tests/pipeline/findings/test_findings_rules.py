@@ -372,7 +372,7 @@ def test_words() -> None:
     assert spans([400, 2_000]) == "0.4 to 2 s"
     assert spans([2_000, 150_000]) == "2 s to 2.5 min"
     assert spans([20, 20]) == "20 ms"
-    assert (seconds(1_234_567), seconds(40)) == ("1,235", "0")
+    assert (seconds(1_234_567), seconds(40)) == ("1,235", "0.04")
     assert (at_least(1), at_least(45_001), at_least(3_600_001)) == (1_000, 60_000, 7_200_000)
 
 
