@@ -64,10 +64,11 @@ bench-day: setup
 idle-seeds: setup
 	REJOIN_IDLE_SEEDS=1000 $(RUN) -m pytest tests/simulation/test_same.py -k skipped -n 2
 
-# Many requests at random to every route, with a heartbeat beside them and a look at the memory afterwards; EXAMPLES=N.
+# Many requests at random to every route, with a heartbeat beside them and a look at the memory afterwards, and many files
+# with mistakes in them; EXAMPLES=N.
 EXAMPLES ?= 5000
 fuzz: setup
-	REJOIN_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest tests/coordinator/service/test_fuzz.py -s
+	REJOIN_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest tests/coordinator/service/test_fuzz.py tests/test_fuzz_files.py -s
 
 # The tables of five hundred random runs against what the simulator counted.
 table-seeds: setup

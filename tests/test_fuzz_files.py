@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from rejoin.coordinator.commands.log import committed
@@ -96,6 +96,8 @@ def test_an_export_and_what_a_console_consumer_printed(file: Path, exported: byt
 
 @FUZZED
 @given(content=mutated(TRANSCRIPTS))
+@example(content=b"stable a=t:2147483648\n----\n")
+@example(content=b"topic t 1\nadmin commit t:0=5/99999999999999\n----\n")
 def test_a_transcript(file: Path, content: bytes) -> None:
     file.write_bytes(content)
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
@@ -104,6 +106,7 @@ def test_a_transcript(file: Path, content: bytes) -> None:
 
 @FUZZED
 @given(content=mutated(SCENARIOS))
+@example(content=b"[]: a key that is a list\n")
 def test_a_scenario(content: bytes) -> None:
     with suppress(BadScenario):
         scenario_from(content.decode("utf-8", "replace"), "file.yaml")

@@ -170,6 +170,8 @@ def _lines(node: yaml.Node, path: Path_, where: str) -> Iterator[tuple[Path_, in
         seen: dict[Any, int] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise BadScenario(where, line, "expected a name as a key, not a list or keys of its own")
             if key.value in seen:
                 raise BadScenario(where, line, f"{key.value} is there twice; first in line {seen[key.value]}")
             seen[key.value] = line

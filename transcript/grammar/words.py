@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rejoin.journal.formatting import DEFAULT_REASON
 from rejoin.protocol.embedded.consumer_protocol import (
@@ -17,6 +17,10 @@ from rejoin.protocol.embedded.consumer_protocol import (
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequestProtocol
 from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.members import MemberContext
+
+_LONGEST_METADATA: Final = 1_000_000
+_DIGITS: Final = 9
+"""Digits of a partition: more do not always fit into 32 bits."""
 
 
 class BadWord(ValueError):
@@ -82,13 +86,21 @@ def read_offsets(words: Iterable[str]) -> dict[str, list[PartitionOffset]]:
         topic, colon, partition = where.rpartition(":")
         offset, _, length = value.partition("/")
         try:
-            entry = PartitionOffset(int(partition), int(offset or 0), "x" * int(length or 0))
+            entry = PartitionOffset(int(partition), int(offset or 0), "x" * _length(length))
         except ValueError:
             colon = ""
         if not colon:
             raise BadWord(f"expected TOPIC:PARTITION, TOPIC:PARTITION=OFFSET or …=OFFSET/LENGTH, not {word!r}")
         found.setdefault(topic, []).append(entry)
     return found
+
+
+def _length(text: str) -> int:
+    """The length of a commit's metadata; Kafka's own limit is 4,096 by default."""
+    length = int(text or 0)
+    if length > _LONGEST_METADATA:
+        raise BadWord(f"expected at most {_LONGEST_METADATA} characters of metadata, not {text}")
+    return length
 
 
 def write_offset(topic: str, partition: int, offset: int, metadata: str | None) -> str:
@@ -113,7 +125,10 @@ def read_protocols(text: str) -> tuple[JoinGroupRequestProtocol, ...]:
         topics, _, number = rest.partition("/")
         if topics:
             subscription = Subscription(topics=tuple(topics.split("+")), user_data=number.encode() or None)
-            metadata = encode_subscription(subscription)
+            try:
+                metadata = encode_subscription(subscription)
+            except ValueError as problem:
+                raise BadWord(f"{name}: {problem}") from None
         else:
             metadata = number.encode()
         listed.append(JoinGroupRequestProtocol(name=name, metadata=metadata))
@@ -147,8 +162,13 @@ def read_assignment(text: str) -> bytes:
         topic, colon, indexes = part.rpartition(":")
         if not colon or not all(index.isdecimal() for index in indexes.split(",")):
             raise BadWord(f"expected an assignment as t:0,1+u:2, or - for none, not {text!r}")
+        if any(len(index) > _DIGITS for index in indexes.split(",")):
+            raise BadWord(f"expected partitions of at most {_DIGITS} digits, not {indexes[:60]}")
         partitions += [TopicPartition(topic, int(index)) for index in indexes.split(",")]
-    return encode_assignment(Assignment(partitions=tuple(partitions), user_data=None))
+    try:
+        return encode_assignment(Assignment(partitions=tuple(partitions), user_data=None))
+    except ValueError as problem:
+        raise BadWord(str(problem)) from None
 
 
 def write_assignment(data: bytes) -> str:
