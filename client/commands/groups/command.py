@@ -10,26 +10,14 @@ Source: Kafka's ConsumerGroupCommand (tools).
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from rejoin.client.admin import Admin, GroupDescription
-from rejoin.client.commands.groups import tables
-from rejoin.client.commands.groups.options import DESCRIPTION, checked, parser
-from rejoin.client.commands.groups.parsing import UsageError
-from rejoin.client.commands.groups.reset import reset_offsets
-from rejoin.client.commands.groups.selection import group_ids, partitions_of
-from rejoin.client.core.errors import CodedError, KafkaError
-from rejoin.client.core.inputs import OffsetReset
-from rejoin.client.transports.http import HttpTransport
-from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.printable import printable
-from rejoin.protocol.types import TopicPartition
+from rejoin.client.commands.groups.options import DESCRIPTION, UsageError, checked, parser
 
 app: Final = App(
     name="groups",
@@ -37,9 +25,6 @@ app: Final = App(
     help_flags=[],
     version_flags=[],
 )
-
-STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
-TYPES: Final = ("Consumer", "Classic", "Share")
 
 
 @app.default
@@ -57,138 +42,10 @@ def main(arguments: Sequence[str]) -> int:
         if action is None:
             made.print_help()
             return 0
+        from rejoin.client.commands.groups.actions import run_action  # noqa: PLC0415 (help can do without)
+
         return asyncio.run(run_action(action, options))
     except UsageError as problem:
         print(problem, file=sys.stderr)
         print("--help lists the options.", file=sys.stderr)
         return 1
-
-
-async def run_action(action: str, options: argparse.Namespace) -> int:
-    try:
-        transport = HttpTransport([part.strip() for part in options.bootstrap_server.split(",") if part.strip()])
-    except ValueError as problem:
-        raise UsageError(str(problem)) from None
-    actions: Mapping[str, Callable[[Admin, argparse.Namespace], Awaitable[None]]] = {
-        "--list": list_groups,
-        "--describe": describe,
-        "--delete": delete,
-        "--reset-offsets": reset_offsets,
-        "--delete-offsets": delete_offsets,
-    }
-    async with transport:
-        try:
-            await actions[action](Admin(transport, options.timeout), options)
-        except KafkaError as problem:
-            text = tables.error_text(problem.error) if isinstance(problem, CodedError) else str(problem)
-            print(tables.error(f"Executing consumer group command failed due to {text}"))
-            return 0 if isinstance(problem, CodedError) else 1
-    return 0
-
-
-# -- list and describe
-
-
-async def list_groups(admin: Admin, options: argparse.Namespace) -> None:
-    """``--list``."""
-    if options.state is None and options.type is None:
-        for group in await admin.list_groups():
-            print(printable(group.group_id))
-        return
-    states = _chosen(options.state, STATES, "state")
-    types = _chosen(options.type, TYPES, "types")
-    listed = await admin.list_groups(states, types)
-    print(tables.listing(listed, types=options.type is not None, states=options.state is not None), end="")
-
-
-def _chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
-    by_name = {name.lower(): name for name in known}
-    chosen = [part.strip().lower() for part in (text or "").split(",") if part.strip()]
-    if any(part not in by_name for part in chosen):
-        raise UsageError(f"Invalid {what} list '{text}'. Valid {what} are: {', '.join(known)}")
-    return [by_name[part] for part in chosen]
-
-
-async def describe(admin: Admin, options: argparse.Namespace) -> None:
-    """``--describe``."""
-    for group_id in await group_ids(admin, options):
-        group = await admin.describe(group_id)
-        rows = None if options.members or options.state is not None else await _offset_rows(admin, group)
-        out, warning, goes_on = tables.member_state(group)
-        if out is not None:
-            print(out)
-        if warning is not None:
-            sys.stdout.flush()
-            print(warning, file=sys.stderr)
-        if not goes_on:
-            continue
-        if rows is not None:
-            print(tables.offsets(rows) if rows else "", end="")
-        elif options.members:
-            print(tables.members(group, verbose=options.verbose) if group.members else "", end="")
-        else:
-            print(tables.state(group), end="")
-
-
-async def _offset_rows(admin: Admin, group: GroupDescription) -> list[tables.OffsetRow]:
-    """Assigned partitions by member, the largest assignment first; then committed partitions that are not assigned."""
-    if group.state == "Dead":
-        return []
-    committed = await admin.committed(group.group_id)
-    holders = [member for member in group.members if member.assignment]
-    holders.sort(key=lambda member: -len(member.assignment))
-    assigned = dict.fromkeys(partition for member in holders for partition in member.assignment)
-    ends = await admin.offsets(dict.fromkeys([*assigned, *committed], OffsetReset.LATEST.value))
-
-    def row(partition: TopicPartition, member: Any) -> tables.OffsetRow:
-        return tables.OffsetRow(group.group_id, partition, committed.get(partition), ends.get(partition), member)
-
-    rows = [row(partition, member) for member in holders for partition in sorted(member.assignment)]
-    return rows + [row(partition, None) for partition in committed if partition not in assigned]
-
-
-# -- delete
-
-
-async def delete(admin: Admin, options: argparse.Namespace) -> None:
-    """``--delete``."""
-    results: dict[str, ErrorCode] = {}
-    for group_id in await group_ids(admin, options):
-        try:
-            await admin.delete_group(group_id)
-            results[group_id] = ErrorCode.NONE
-        except CodedError as problem:
-            results[group_id] = problem.error
-    print(tables.deleted_groups(results), end="")
-
-
-async def delete_offsets(admin: Admin, options: argparse.Namespace) -> None:
-    """``--delete-offsets``."""
-    group_id = options.group[0]
-    partitions, errors = await partitions_of(admin, options.topic)
-    results = {TopicPartition(topic, -1): error for topic, error in errors.items()}
-    top, each = await admin.delete_offsets(group_id, partitions)
-    results |= {partition: each.get(partition, top) for partition in partitions}
-    if top is ErrorCode.NONE:
-        top = next((code for code in results.values() if code is not ErrorCode.NONE), ErrorCode.NONE)
-    match top:
-        case ErrorCode.NONE:
-            print(f"Request succeed for deleting offsets with topic {', '.join(options.topic)} group {group_id}")
-        case ErrorCode.INVALID_GROUP_ID:
-            print(tables.error(f"'{group_id}' is not valid."))
-        case ErrorCode.GROUP_ID_NOT_FOUND:
-            print(tables.error(f"'{group_id}' does not exist."))
-        case ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            print(tables.error(f"Access to '{group_id}' is not authorized."))
-        case ErrorCode.NON_EMPTY_GROUP:
-            problem = f"Deleting offsets of a consumer group '{group_id}' is forbidden if the group is not empty."
-            print(tables.error(problem))
-        case (
-            ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-            | ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            | ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        ):
-            print(tables.error("Encounter some partition level error, see the follow-up details:"))
-        case _:
-            print(tables.error(f"Encounter some unknown error: {top.name}"))
-    print(tables.deleted_offsets(results), end="")

@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 from typing import Final, NoReturn
 
-from rejoin.client.commands.groups.parsing import UsageError
 from rejoin.commands import COMMANDS
 
 DESCRIPTION: Final = "List, describe, delete and reset groups, as kafka-consumer-groups.sh does."
 ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
+
+
+class UsageError(Exception):
+    """The command line makes no sense."""
 
 
 class _Parser(argparse.ArgumentParser):

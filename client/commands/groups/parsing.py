@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rejoin.client.commands.groups.options import UsageError
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import iso_duration_ms
-
-
-class UsageError(Exception):
-    """The command line makes no sense."""
 
 
 def topic_partitions(text: str) -> list[TopicPartition]:

@@ -13,7 +13,8 @@ from typing import Final
 
 from rejoin.client.admin import Admin
 from rejoin.client.commands.groups import tables
-from rejoin.client.commands.groups.parsing import UsageError, duration, instant, read_plan
+from rejoin.client.commands.groups.options import UsageError
+from rejoin.client.commands.groups.parsing import duration, instant, read_plan
 from rejoin.client.commands.groups.selection import group_ids, partitions_of
 from rejoin.client.core.errors import CodedError
 from rejoin.client.core.inputs import OffsetReset

@@ -10,9 +10,9 @@ import pytest
 from rejoin.client import Consumer
 from rejoin.client.admin import Admin, GroupDescription, MemberDescription
 from rejoin.client.commands.groups import tables
-from rejoin.client.commands.groups.command import run_action
-from rejoin.client.commands.groups.options import checked, parser
-from rejoin.client.commands.groups.parsing import UsageError, instant, read_plan, topic_partitions
+from rejoin.client.commands.groups.actions import run_action
+from rejoin.client.commands.groups.options import UsageError, checked, parser
+from rejoin.client.commands.groups.parsing import instant, read_plan, topic_partitions
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.inputs import Failure
 from rejoin.client.transports.base import TransportError
