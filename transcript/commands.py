@@ -9,11 +9,6 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from rejoin.transcript.grammar.table import language as commands
-from rejoin.transcript.interpreter import NodeFailed
-from rejoin.transcript.player import TranscriptError, differences
-from rejoin.transcript.player import play as play_text
-
 _WIDTH: Final = 110
 
 app = App(name="transcript", help="Play transcripts: what was done to a coordinator, and what came of it.")
@@ -36,6 +31,11 @@ def play(
     rewrite
         Write the output into the file.
     """
+    # Imported here, since help can do without.
+    from rejoin.transcript.interpreter import NodeFailed  # noqa: PLC0415
+    from rejoin.transcript.player import TranscriptError, differences  # noqa: PLC0415
+    from rejoin.transcript.player import play as play_text  # noqa: PLC0415
+
     is_stream = str(file) == "-"
     name = "standard input" if is_stream else str(file)
     try:
@@ -71,6 +71,8 @@ def language() -> None:
 
     NAME is a member; its id, generation and protocol are known from its answers. Underscores in a reason are spaces.
     """
+    from rejoin.transcript.grammar.table import language as commands  # noqa: PLC0415
+
     for usage, does in commands():
         print(fill(usage, _WIDTH, subsequent_indent=" " * 8, break_on_hyphens=False))
         print(fill(does, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False))

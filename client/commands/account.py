@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import App, Parameter
 
-from rejoin.client.workload.accounting import Account, account
-from rejoin.journal.events.client import EVENT_TYPES
-from rejoin.journal.reader import read_journal
-from rejoin.journal.schema import JournalSchema
-from rejoin.journal.segments import JournalError
+from rejoin.protocol.printable import printable
+
+if TYPE_CHECKING:
+    from rejoin.client.workload.accounting import Account
 
 app: Final = App(name="account", help="Count what was processed twice, or never, from the journals of consumers.")
 
@@ -42,6 +41,13 @@ def show(
     as_json
         Print one JSON object a line instead of a table.
     """
+    # Imported here, since help can do without.
+    from rejoin.client.workload.accounting import account  # noqa: PLC0415
+    from rejoin.journal.events.client import EVENT_TYPES  # noqa: PLC0415
+    from rejoin.journal.reader import read_journal  # noqa: PLC0415
+    from rejoin.journal.schema import JournalSchema  # noqa: PLC0415
+    from rejoin.journal.segments import JournalError  # noqa: PLC0415
+
     try:
         rows = read_journal(directory, JournalSchema(EVENT_TYPES), source="client")
         accounts = [found for found in account(row.event for row in rows) if group in {None, found.group_id}]
@@ -72,7 +78,7 @@ def table(accounts: list[Account]) -> str:
     for group_id in dict.fromkeys(found.group_id for found in accounts):
         mine = [found for found in accounts if found.group_id == group_id]
         sums = [sum(getattr(found, name) for found in mine) for name in ("processed", "duplicated", "lost")]
-        rows.append((group_id, "(all)", "-", *map(str, sums), "-"))
+        rows.append((printable(group_id), "(all)", "-", *map(str, sums), "-"))
     widths = [max(len(row[column]) for row in [_COLUMNS, *rows]) for column in range(len(_COLUMNS))]
     return "\n".join(
         " ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -83,7 +89,7 @@ def table(accounts: list[Account]) -> str:
 def _cells(found: Account) -> tuple[str, ...]:
     committed = "-" if found.committed is None else str(found.committed)
     counts = (found.partition, found.processed, found.duplicated, found.lost)
-    return (found.group_id, found.topic, *map(str, counts), committed)
+    return (printable(found.group_id), printable(found.topic), *map(str, counts), committed)
 
 
 def _row(found: Account) -> dict[str, object]:
