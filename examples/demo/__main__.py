@@ -151,6 +151,9 @@ class Demo:
                 assignor,
                 session_timeout_ms=SESSION_TIMEOUT_MS,
                 instance_id_prefix=name if static else None,
+                # What a consumer has to flush for a partition that it gives up, and to load for one that it gets.
+                revoke_time="40ms",
+                assign_time="120ms",
             )
 
     def _until(self, reached: Callable[[], bool], what: str) -> None:

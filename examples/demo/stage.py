@@ -76,14 +76,21 @@ class Stage:
         raise StageFailed(f"the coordinator did not start:\n{(self.folder / 'coordinator.log').read_text()}")
 
     def consume(
-        self, name: str, group_id: str, assignor: str, *, session_timeout_ms: int, instance_id_prefix: str | None = None
+        self,
+        name: str,
+        group_id: str,
+        assignor: str,
+        *,
+        session_timeout_ms: int,
+        instance_id_prefix: str | None = None,
+        revoke_time: str = "0",
+        assign_time: str = "0",
     ) -> Consumer:
-        """Start a consumer process."""
+        """Start a consumer process; its listener takes these times for each partition that it gives up or gets."""
         command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", f"127.0.0.1:{self.port}"]
         command += ["--group", group_id, "--topic", self.topic, "--assignor", assignor, "--client-id", name]
         command += ["--session-timeout-ms", str(session_timeout_ms), "--heartbeat-interval-ms", "500"]
-        # What a consumer has to flush for a partition that it gives up, and to load for one that it gets.
-        command += ["--revoke-time", "40ms", "--assign-time", "120ms", "--journal", str(self.journal)]
+        command += ["--revoke-time", revoke_time, "--assign-time", assign_time, "--journal", str(self.journal)]
         if instance_id_prefix is not None:
             command += ["--instance-id-prefix", f"{instance_id_prefix}-"]
         consumer = Consumer(name, group_id, assignor, self._spawn(name, command), instance_id_prefix)
