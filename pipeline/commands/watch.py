@@ -83,17 +83,7 @@ def watch(
     """
     console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
-        urls = list(dict.fromkeys(normal(url) for url in from_))
-        if bool(urls) == bool(journal):
-            raise ValueError("give --from http://HOST:PORT, or --journal FOLDER, and not both")
-        missing = [str(folder) for folder in journal if not folder.is_dir()]
-        if missing:
-            raise ValueError(f"{missing[0]}: no such folder; expected one in which journals are written")
-        if not every > 0:
-            raise ValueError(f"--every {every}: expected a number of seconds above 0")
-        check_master(master)
-        if out is not None:
-            check_out(out)
+        urls = _checked(from_, journal, out, every, master)
     except (BadOption, ValueError) as problem:
         errors.print(str(problem), style="red")
         return 2
@@ -107,12 +97,11 @@ def watch(
                 _ask_all(urls)
             with errors.status("starting Spark"):
                 spark = closing.enter_context(session(master, fast=True, settings=SETTINGS, app="rejoin-watch"))
-            watched = _Watch(spark, store, urls, inputs, journal, every, lost, console, errors)
-            made = watched.once() if once else watched.on_and_on()
+            follower = _Watch(spark, store, urls, inputs, journal, every, lost, console, errors)
+            made = follower.once() if once else follower.on_and_on()
         except KeyboardInterrupt:
             ignore_interrupts()
-            kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
-            errors.print(f"stopped; {kept}")
+            errors.print(_stopped(out))
             return 0
         except (StoreTrouble, NoJava, SparkTrouble, ServiceDown, NotAService, StreamFailure, OSError) as problem:
             errors.print(str(problem), style="red")
@@ -120,6 +109,29 @@ def watch(
     if out is not None:
         console.print(f"\ntables  {store.tables}", soft_wrap=True)
     return 0 if made is not None else 1
+
+
+def _stopped(out: Path | None) -> str:
+    kept = f"the same command goes on from here: {out}" if out else "with --out DIR it would go on from here"
+    return f"stopped; {kept}"
+
+
+def _checked(
+    urls: Sequence[str], folders: Sequence[Path], out: Path | None, every: float, master: str | None
+) -> list[str]:
+    """The services to follow, each once; none where folders are followed. Raises BadOption and ValueError."""
+    found = list(dict.fromkeys(normal(url) for url in urls))
+    if bool(found) == bool(folders):
+        raise ValueError("give --from http://HOST:PORT, or --journal FOLDER, and not both")
+    missing = [str(folder) for folder in folders if not folder.is_dir()]
+    if missing:
+        raise ValueError(f"{missing[0]}: no such folder; expected one in which journals are written")
+    if not every > 0:
+        raise ValueError(f"--every {every}: expected a number of seconds above 0")
+    check_master(master)
+    if out is not None:
+        check_out(out)
+    return found
 
 
 class _Watch:
@@ -154,7 +166,7 @@ class _Watch:
             self._board.read_on(self._store)
             made = make_tables(self._spark, self._store, lambda name: status.update(f"making {name}"))
         self._board.findings = made.findings
-        self._board.events = _events(self._store, made)
+        self._board.events = _events(made)
         self._console.print(self._board.shown())
         return made
 
@@ -203,7 +215,7 @@ class _Watch:
         made = maker.taken()
         if made is None:
             return
-        self._board.events = _events(self._store, made)
+        self._board.events = _events(made)
         if not self._console.is_terminal:
             known = {(row["run_id"], row["group_id"], row["finding"], row["title"]) for row in self._board.findings}
             for row in made.findings:
@@ -329,7 +341,7 @@ class _Maker:
         self._busy = f"making {name.replace('_', ' ')}"
 
 
-def _events(store: WatchStore, made: TableSummary) -> str:
+def _events(made: TableSummary) -> str:
     bad = f", {count(made.quarantined, 'line')} in quarantine" if made.quarantined else ""
     return f"{count(made.rebalances, 'rebalance')}, {count(len(made.findings), 'finding')}{bad}"
 

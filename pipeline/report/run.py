@@ -42,6 +42,8 @@ QUICK: Final = {
 }
 """Settings of a session for little data: to compile a query, or to spread it out, takes longer than to run it."""
 KINDS: Final = ("journal", "parquet", "log")
+_IN_ROWS_BYTES: Final = 4 * 2**20
+"""Up to this size, events are kept as rows of this process while they are sorted out; larger ones in Spark's cache."""
 _BYTES_A_ROW: Final = 400
 _PACKED: Final = 15
 """How much longer a journal is than its gzip."""
@@ -108,8 +110,9 @@ def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str, 
     for each in tables:
         if each.problem is None:
             parsed = parsed.unionByName(from_table(spark.read.parquet(each.path), fn.lit(each.path)))
-    bronze = sort_out(local(spark, parsed.toArrow(), parsed.schema) if small else parsed.persist())
-    if small:
+    in_rows = small and sum(map(_bytes_of_events, found)) <= _IN_ROWS_BYTES
+    bronze = sort_out(local(spark, parsed.toArrow(), parsed.schema) if in_rows else parsed.persist())
+    if in_rows:
         bronze = bronze._replace(events=local(spark, bronze.events.toArrow(), schemas.EVENTS))
     bad = [
         (each.path, None, each.problem, _kind_of(each), None)

@@ -16,6 +16,19 @@ from pyspark.sql import functions as fn
 from rejoin.pipeline.schemas import MEMBER_SESSIONS
 from rejoin.pipeline.tables.common import conform, day_of, ends_of_runs, is_one_of, of
 
+_CHANGES: Final = (
+    *("member_joined", "member_rejoined", "member_removed", "static_member_replaced", "static_member_restored"),
+    "group_deleted",
+)
+_OF_THE_NEW_ONE: Final = (
+    *("client_id", "client_host", "client_reason", "session_timeout_ms", "rebalance_timeout_ms", "protocols", "topics"),
+    *("software", "kind"),
+)
+"""Columns of a replacement that are about the member that came, and not about the one that it replaces."""
+_COLUMNS: Final = (
+    *("run_id", "group_id", "member_id", "group_instance_id", "node", "at_ms", "seq", "event", "cause", "confidence"),
+    *_OF_THE_NEW_ONE,
+)
 _KEY: Final = ("run_id", "group_id", "member_id")
 
 
@@ -79,57 +92,26 @@ def member_sessions(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     )
 
 
+def _changes(events: DataFrame) -> DataFrame:
+    """What happened to members; a replacement happened to the replaced one, too."""
+    rows = of(events, *_CHANGES).where("member_id IS NOT NULL")
+    replaced = (
+        of(events, "static_member_replaced")
+        .withColumns({name: fn.lit(None).cast(rows.schema[name].dataType) for name in _OF_THE_NEW_ONE})
+        .withColumns({"event": fn.lit("replaced"), "cause": fn.lit("replaced")})
+    )
+    return rows.select(*_COLUMNS, fn.col("other_member_id").alias("other")).unionByName(
+        replaced.select(
+            *[fn.col("other_member_id" if name == "member_id" else name).alias(name) for name in _COLUMNS],
+            fn.col("member_id").alias("other"),
+        )
+    )
+
+
 def _sessions(events: DataFrame) -> DataFrame:
-    changes = of(
-        events,
-        "member_joined",
-        "member_rejoined",
-        "member_removed",
-        "static_member_replaced",
-        "static_member_restored",
-        "group_deleted",
-    )
-    columns: list[str | Column] = [
-        "run_id",
-        "group_id",
-        "member_id",
-        "group_instance_id",
-        "client_id",
-        "client_host",
-        "node",
-        "at_ms",
-        "seq",
-        "event",
-        "cause",
-        "client_reason",
-        "session_timeout_ms",
-        "rebalance_timeout_ms",
-        "protocols",
-        "topics",
-        "software",
-        "kind",
-        "confidence",
-        fn.col("other_member_id").alias("other"),
-    ]
-    rows = changes.where("member_id IS NOT NULL").select(*columns)
-    replaced = of(events, "static_member_replaced").select(
-        "run_id",
-        "group_id",
-        fn.col("other_member_id").alias("member_id"),
-        "group_instance_id",
-        *[fn.lit(None).cast("string").alias(name) for name in ("client_id", "client_host")],
-        "node",
-        "at_ms",
-        "seq",
-        fn.lit("replaced").alias("event"),
-        fn.lit("replaced").alias("cause"),
-        fn.lit(None).cast("string").alias("client_reason"),
-        *[fn.lit(None).cast("long").alias(name) for name in ("session_timeout_ms", "rebalance_timeout_ms")],
-        *[fn.lit(None).cast("array<string>").alias(name) for name in ("protocols", "topics")],
-        *[fn.lit(None).cast("string").alias(name) for name in ("software", "kind")],
-        "confidence",
-        fn.col("member_id").alias("other"),
-    )
+    def last(name: str) -> Column:
+        return fn.max(fn.when(fn.col(name).isNotNull(), fn.struct("at_ms", "seq", name)))[name].alias(name)
+
     joined = is_one_of("member_joined")
     joins = is_one_of("member_joined", "static_member_replaced")
     over = is_one_of("member_removed", "replaced")
@@ -138,7 +120,7 @@ def _sessions(events: DataFrame) -> DataFrame:
     was_removed = fn.last(fn.when(joined | removed, removed), ignorenulls=True).over(so_far)
     again = joined & fn.coalesce(was_removed, fn.lit(False))
     return (
-        rows.unionByName(replaced)
+        _changes(events)
         .select("*", again.cast("int").alias("again"))
         .select("*", fn.sum("again").over(so_far.rowsBetween(Window.unboundedPreceding, 0)).alias("life"))
         .groupBy(*_KEY, "life")
@@ -156,12 +138,8 @@ def _sessions(events: DataFrame) -> DataFrame:
             fn.count(fn.when(is_one_of("member_rejoined"), 1)).alias("rejoins"),
             fn.max("session_timeout_ms").alias("session_timeout_ms"),
             fn.max("rebalance_timeout_ms").alias("rebalance_timeout_ms"),
-            fn.max(fn.when(fn.col("protocols").isNotNull(), fn.struct("at_ms", "seq", "protocols")))["protocols"].alias(
-                "protocols"
-            ),
-            fn.max(fn.when(fn.col("topics").isNotNull(), fn.struct("at_ms", "seq", "topics")))["topics"].alias(
-                "topics"
-            ),
+            last("protocols"),
+            last("topics"),
             fn.max("software").alias("software"),
             fn.max(fn.when(joined, fn.col("kind"))).alias("group_protocol"),
             fn.max(fn.when(joined, fn.col("other"))).alias("same_process_as"),

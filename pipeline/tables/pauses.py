@@ -31,7 +31,8 @@ def pauses(events: DataFrame, rebalances: DataFrame) -> DataFrame:
     return conform(found.withColumn("day", day_of(fn.col("began_at_ms"))), PAUSES)
 
 
-def _by_consumers(events: DataFrame) -> DataFrame:
+def _waits(events: DataFrame) -> DataFrame:
+    """One row for each wait of a consumer: all its events from behind one assignment up to and with the next."""
     in_order = Window.partitionBy(*OWNER).orderBy(*ORDER)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     releases = fn.col("how").isin(*RELEASES.values())
@@ -51,9 +52,8 @@ def _by_consumers(events: DataFrame) -> DataFrame:
         fn.sum(change).over(all_so_far).alias("owned"),
         fn.coalesce(waits, fn.lit(0)).alias("wait"),
     ).select("*", (fn.max("owned").over(all_so_far) > 0).alias("had_any"))
-    # All events from behind one assignment up to and with the next.
     end = fn.col("how").isin("assigned", "stopped", "crashed", "gone")
-    seen = (
+    return (
         counted.where("how != 'started'")
         .groupBy(*_INCARNATION, "wait")
         .agg(
@@ -71,7 +71,10 @@ def _by_consumers(events: DataFrame) -> DataFrame:
             fn.min("confidence").alias("confidence"),
         )
     )
-    real = seen.where("began IS NOT NULL").join(fn.broadcast(ends_of_runs(events)), "run_id")
+
+
+def _by_consumers(events: DataFrame) -> DataFrame:
+    real = _waits(events).where("began IS NOT NULL").join(fn.broadcast(ends_of_runs(events)), "run_id")
     over = fn.greatest(fn.coalesce("ended.at_ms", "ends_at_ms"), "began.at_ms")
     stopped = fn.col("stopped_at").isNotNull()
     return real.select(

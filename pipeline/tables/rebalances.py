@@ -29,6 +29,15 @@ _ENDS: Final = ("rebalance_completed", "group_emptied", "group_loaded", "group_d
 _JOINS: Final = ("member_joined", "member_rejoined", "static_member_replaced")
 _MEMBERSHIP: Final = (*_JOINS, "member_removed")
 _EVENTS: Final = ("rebalance_started", "join_phase_ended", "assignment_received", *_ENDS, *_MEMBERSHIP)
+_OF_THE_START: Final = (
+    *("seq", "at_ms", "generation", "previous_state", "cause", "cause_member_id", "cause_group_instance_id"),
+    *("client_reason", "initial", "members", "file", "line"),
+)
+_OF_THE_JOIN_PHASE: Final = ("at_ms", "generation", "leader", "protocol", "members", "absent", "join_ms")
+_OF_THE_COMPLETION: Final = (
+    *("at_ms", "generation", "leader", "previous_leader", "protocol", "members", "members_before"),
+    *("owned_before", "owned_after", "moved", "regained", "join_ms", "sync_ms"),
+)
 _STREAM: Final = ("run_id", "group_id", "source", "node")
 _CLIENT: Final = r"^(.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 """Kafka: a dynamic member's id is its client.id with a UUID behind it."""
@@ -72,41 +81,10 @@ def _gathered(events: DataFrame) -> DataFrame:
     return (
         events.groupBy(*_STREAM, "n")
         .agg(
-            the(
-                "rebalance_started",
-                "seq",
-                "at_ms",
-                "generation",
-                "previous_state",
-                "cause",
-                "cause_member_id",
-                "cause_group_instance_id",
-                "client_reason",
-                "initial",
-                "members",
-                "file",
-                "line",
-            ).alias("began"),
-            the("join_phase_ended", "at_ms", "generation", "leader", "protocol", "members", "absent", "join_ms").alias(
-                "met"
-            ),
+            the("rebalance_started", *_OF_THE_START).alias("began"),
+            the("join_phase_ended", *_OF_THE_JOIN_PHASE).alias("met"),
             the("assignment_received", "at_ms", "leader").alias("given"),
-            the(
-                "rebalance_completed",
-                "at_ms",
-                "generation",
-                "leader",
-                "previous_leader",
-                "protocol",
-                "members",
-                "members_before",
-                "owned_before",
-                "owned_after",
-                "moved",
-                "regained",
-                "join_ms",
-                "sync_ms",
-            ).alias("done"),
+            the("rebalance_completed", *_OF_THE_COMPLETION).alias("done"),
             fn.min(fn.when(is_one_of(*_ENDS), fn.struct("seq", "event", "at_ms"))).alias("end"),
             who(is_one_of("member_joined")).alias("joined"),
             who(removed & (fn.col("cause") == "left")).alias("left"),
@@ -155,7 +133,6 @@ def _ended(found: DataFrame, events: DataFrame) -> DataFrame:
 def _described(found: DataFrame) -> DataFrame:
     """With everything that the rows say by themselves."""
     began, met, done = fn.col("began"), fn.col("met"), fn.col("done")
-    prepared = began["at_ms"]
     owned_before, owned_after = done["owned_before"], done["owned_after"]
     leader = fn.coalesce(done["leader"], met["leader"], fn.col("given.leader"))
     before = fn.last(leader, ignorenulls=True).over(
@@ -166,32 +143,15 @@ def _described(found: DataFrame) -> DataFrame:
     moved = fn.coalesce(done["moved"], _changed_hands(owned_before, owned_after, after, remains=True))
     regained = fn.coalesce(done["regained"], _changed_hands(owned_before, owned_after, after, remains=False))
     kept = fn.size(owned_after) - moved - regained
-    slowest = fn.col("slowest")
-    came = slowest["at_ms"] >= prepared
-    joined_at = met["at_ms"]
     return found.select(
         *_STREAM,
-        fn.concat_ws("/", "run_id", "group_id", "node", began["seq"]).alias("rebalance_id"),
-        began["seq"].alias("seq"),
-        day_of(prepared).alias("day"),
-        began["generation"].alias("generation_from"),
+        *_of_the_start(began),
         fn.coalesce(done["generation"], met["generation"]).alias("generation_to"),
-        prepared.alias("prepared_at_ms"),
-        joined_at.alias("joined_at_ms"),
+        met["at_ms"].alias("joined_at_ms"),
         fn.col("given.at_ms").alias("assigned_at_ms"),
         done["at_ms"].alias("stable_at_ms"),
         "ended_at_ms",
         "outcome",
-        fn.coalesce(began["cause"], fn.lit("unknown")).alias("cause"),
-        began["cause_member_id"].alias("cause_member_id"),
-        began["cause_group_instance_id"].alias("cause_group_instance_id"),
-        fn.when(
-            began["cause_group_instance_id"].isNull(),
-            fn.nullif(fn.regexp_extract(began["cause_member_id"], _CLIENT, 1), fn.lit("")),
-        ).alias("cause_client_id"),
-        began["client_reason"].alias("client_reason"),
-        began["previous_state"].alias("previous_state"),
-        began["initial"].alias("initial"),
         fn.coalesce(done["members_before"], fn.array_except(began["members"], "joined")).alias("members_before"),
         after.alias("members_after"),
         "joined",
@@ -208,16 +168,40 @@ def _described(found: DataFrame) -> DataFrame:
         moved.alias("moved"),
         regained.alias("regained"),
         fn.when(kept + moved > 0, kept / (kept + moved)).alias("stickiness"),
+        *_lengths(began["at_ms"], met, done),
+        fn.when(fn.col("guessed"), INFERRED).otherwise(EXACT).alias("confidence"),
+    )
+
+
+def _of_the_start(began: Column) -> list[Column]:
+    """What its first event says."""
+    member, instance = began["cause_member_id"], began["cause_group_instance_id"]
+    client = fn.when(instance.isNull(), fn.nullif(fn.regexp_extract(member, _CLIENT, 1), fn.lit("")))
+    return [
+        fn.concat_ws("/", "run_id", "group_id", "node", began["seq"]).alias("rebalance_id"),
+        day_of(began["at_ms"]).alias("day"),
+        began["generation"].alias("generation_from"),
+        began["at_ms"].alias("prepared_at_ms"),
+        fn.coalesce(began["cause"], fn.lit("unknown")).alias("cause"),
+        member.alias("cause_member_id"),
+        instance.alias("cause_group_instance_id"),
+        client.alias("cause_client_id"),
+        *[began[name].alias(name) for name in ("seq", "client_reason", "previous_state", "initial", "file", "line")],
+    ]
+
+
+def _lengths(prepared: Column, met: Column, done: Column) -> list[Column]:
+    """How long its parts took, and who took longest to join."""
+    joined_at, slowest = met["at_ms"], fn.col("slowest")
+    came = slowest["at_ms"] >= prepared
+    return [
         fn.coalesce(done["join_ms"], met["join_ms"], joined_at - prepared).alias("join_ms"),
         fn.coalesce(done["sync_ms"], done["at_ms"] - joined_at).alias("sync_ms"),
         (fn.col("ended_at_ms") - prepared).alias("unavailable_ms"),
         fn.when(fn.col("joins") > 0, joined_at * fn.col("joins") - fn.col("joins_at_ms")).alias("members_waiting_ms"),
         fn.when(came, slowest["member_id"]).alias("slowest_member_id"),
         fn.when(came, slowest["at_ms"] - prepared).alias("slowest_ms"),
-        fn.when(fn.col("guessed"), INFERRED).otherwise(EXACT).alias("confidence"),
-        began["file"].alias("file"),
-        began["line"].alias("line"),
-    )
+    ]
 
 
 def _changed_hands(before: Column, after: Column, members: Column, *, remains: bool) -> Column:
