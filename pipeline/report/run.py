@@ -39,6 +39,8 @@ QUICK: Final = {
     # All rows are in one place anyway: to send some to where the others are would be a job of its own.
     "spark.sql.optimizer.disableHints": "true",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # It would compute rows while a query is planned, before what is the same for all of them is computed once.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
 }
 """Settings of a session for little data: to compile a query, or to spread it out, takes longer than to run it."""
 KINDS: Final = ("journal", "parquet", "log")
