@@ -106,6 +106,18 @@ def _bytes_of_events(file: InputFile) -> int:
 
 def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str, *, small: bool = False) -> Bronze:
     """The events of all files, and what could not be used. ``small``: the lines are read, and kept, in this process."""
+    bronze = _of_journals(spark, found, small=small)
+    logs = [each for each in found if each.kind == "log"]
+    if not logs:
+        return bronze
+    logged = read_logs(spark, logs, timezone=timezone)
+    return Bronze(bronze.events.unionByName(logged.events), bronze.quarantine.unionByName(logged.quarantine))
+
+
+def _of_journals(spark: SparkSession, found: Sequence[InputFile], *, small: bool) -> Bronze:
+    """The events of journals and tables."""
+    if all(each.kind == "log" for each in found):
+        return Bronze(spark.createDataFrame([], schemas.EVENTS), spark.createDataFrame([], QUARANTINE))
     journals = [each for each in found if each.kind == "journal"]
     parsed = parse(lines_here(spark, journals) if small else read_lines(spark, journals))
     tables = [each for each in found if each.kind == "parquet"]
@@ -123,11 +135,7 @@ def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str, 
     ]
     if bad:
         bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
-    logs = [each for each in found if each.kind == "log"]
-    if not logs:
-        return bronze
-    logged = read_logs(spark, logs, timezone=timezone)
-    return Bronze(bronze.events.unionByName(logged.events), bronze.quarantine.unionByName(logged.quarantine))
+    return bronze
 
 
 def _kind_of(table: InputFile) -> str:

@@ -59,6 +59,11 @@ def all_tables(*, here: bool = False) -> Iterable[tuple[str, MakeTable]]:
     )
 
 
+def folders_of(name: str) -> list[str]:
+    """The columns by which a table lies in folders."""
+    return [column for column in _BY if column in schemas.TABLES[name].fieldNames()]
+
+
 def make_tables(
     events: DataFrame, keep: Keep, folder: Path, *, here: bool, on_step: OnStep = lambda _: None
 ) -> Mapping[str, DataFrame]:
@@ -68,9 +73,7 @@ def make_tables(
 
     def made(name: str, make: MakeTable) -> DataFrame:
         on_step(f"making {name.replace('_', ' ')}")
-        schema = schemas.TABLES[name]
-        by = [column for column in _BY if column in schema.fieldNames()]
-        return keep(make(events, tables), schema, folder / name, by)
+        return keep(make(events, tables), schemas.TABLES[name], folder / name, folders_of(name))
 
     try:
         for name, make in all_tables(here=here):
