@@ -17,12 +17,12 @@ from rejoin.pipeline import findings, schemas
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.live.store import WatchStore, write_json
 from rejoin.pipeline.reading.journals import sort_out
-from rejoin.pipeline.report.tables import all_tables
+from rejoin.pipeline.report.keeping import MOST_ROWS, Keep, in_process, on_disk
+from rejoin.pipeline.report.tables import all_tables, folders_of
 
 WANTED: Final = (*findings.READS, "findings")
 """Tables that are kept up to date."""
 
-_BY: Final = ("day", "group_id")
 _AS_OF: Final = "as_of.json"
 
 Row = dict[str, Any]
@@ -54,20 +54,16 @@ def make_tables(
 
 
 def _make(parsed: DataFrame, folder: Path, on_table: Callable[[str], None]) -> None:
+    small = parsed.count() <= MOST_ROWS
+    keep: Keep = in_process if small else on_disk
     bronze = sort_out(parsed)
-    events = _write(bronze.events, folder / "events", ("day",))
-    _write(bronze.quarantine, folder / "quarantine", ())
+    events = keep(bronze.events, schemas.EVENTS, folder / "events", ("day",))
+    keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
     tables: dict[str, DataFrame] = {}
-    for name, make in all_tables():
+    for name, make in all_tables(here=small):
         if name in WANTED:
             on_table(name)
-            tables[name] = _write(make(events, tables), folder / name, _BY)
-
-
-def _write(table: DataFrame, folder: Path, by: tuple[str, ...]) -> DataFrame:
-    writer = table.write.mode("overwrite").option("partitionOverwriteMode", "static")
-    (writer.partitionBy(*by) if by else writer).parquet(str(folder))
-    return read_table(table.sparkSession, folder)
+            tables[name] = keep(make(events, tables), schemas.TABLES[name], folder / name, folders_of(name))
 
 
 def read_table(spark: SparkSession, folder: Path) -> DataFrame:
