@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rejoin.pipeline.findings.observed import ObservedEvent
-from rejoin.pipeline.schemas import EXACT
+from rejoin.pipeline.schemas import EXACT, REQUEST_LOG
 
 if TYPE_CHECKING:
     from rejoin.pipeline.findings.history import GroupHistory
@@ -32,6 +32,11 @@ class Outage:
     @property
     def lasted_ms(self) -> int | None:
         return None if self.stop is None else self.to_ms - self.from_ms
+
+    @property
+    def is_from_requests(self) -> bool:
+        """Whether the stop is the last answer to a request of the group."""
+        return self.stop is not None and self.stop.source == REQUEST_LOG
 
     @property
     def exact(self) -> bool:

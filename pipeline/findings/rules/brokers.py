@@ -85,7 +85,8 @@ def _failover(
 def _title(outage: Outage, brokers: int) -> str:
     lasted = outage.lasted_ms
     if lasted is not None:
-        about = "" if outage.exact else "about "
+        # A broker that was killed may have been silent for a while before; requests are answered all the time.
+        about = "" if outage.exact else "about " if outage.is_from_requests else "at most "
         return (
             f"Broker {outage.node} was away for {about}{span(lasted)}"
             if brokers == 1

@@ -29,8 +29,9 @@ def topic_growth(causes: Causes) -> Iterator[Finding]:
     history = causes.history
     topics_known = any(session.topics is not None for session in history.sessions)
     noticed: set[str] = set()
-    for event, before in _growths(history.events):
-        growth = _Growth(causes, event, before)
+    # Where the group's topics are not known, what it noticed is the growth nearest before.
+    for event, before in reversed(_growths(history.events)):
+        growth = _Growth(causes, event, before, set() if topics_known else noticed)
         if topics_known or growth.caused:
             noticed |= {each.rebalance_id for each in growth.caused}
             yield _grown(growth, sure=topics_known)
@@ -103,7 +104,7 @@ def _growths(events: Sequence[ObservedEvent]) -> list[tuple[ObservedEvent, int]]
 class _Growth:
     """A topic that grew, and when its new partitions were read."""
 
-    def __init__(self, causes: Causes, event: ObservedEvent, before: int) -> None:
+    def __init__(self, causes: Causes, event: ObservedEvent, before: int, noticed: set[str]) -> None:
         history = causes.history
         self.history, self.event, self.before, self.now = history, event, before, event.partition_count or 0
         owned = {row.partition: row.first_ms for row in history.owned if row.topic == event.topic}
@@ -112,7 +113,8 @@ class _Growth:
         self.never = len([number for number in new if number not in owned]) if owned else 0
         self.owners_known = bool(owned)
         self.to_the_end = max(0, history.end_ms - event.at_ms)
-        self.caused = [each for each in history.later if self._is_noticed_by(causes, each)][:1]
+        later = [each for each in history.later if each.rebalance_id not in noticed]
+        self.caused = [each for each in later if self._is_noticed_by(causes, each)][:1]
 
     def _is_noticed_by(self, causes: Causes, rebalance: ObservedRebalance) -> bool:
         """Whether this rebalance began as the leader, or the coordinator, saw the new partitions."""

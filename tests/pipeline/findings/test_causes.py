@@ -374,3 +374,11 @@ def test_a_late_poll_that_only_its_connection_shows() -> None:
     assert row["title"].startswith("Probably")
     assert row["numbers"]["rebalances"] == 2
     assert row["numbers"]["longest_batch_ms"] == 24_000
+
+
+def test_a_group_whose_topics_are_not_known_noticed_the_growth_nearest_before() -> None:
+    group = Group(SIX, topics=None)
+    for at, topic in ((100, "mail"), (160, "orders")):
+        group.events.append(event("topic_grown", at, topic=topic, partition_count=16, previous_partition_count=12))
+    group.began(MARCH_3 + 163 * SECOND, "rejoin-leader", "orders-1-1")
+    assert ["orders grew" in row["title"] for row in group.found()["topic-growth"]] == [True]
