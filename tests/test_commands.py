@@ -94,7 +94,20 @@ def test_a_simulation_loads_no_network_and_no_spark() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["serve", "consume", "groups", "simulate", "gallery", "search", "account", "transcript", "journal-schema"],
+    [
+        "serve",
+        "consume",
+        "groups",
+        "simulate",
+        "gallery",
+        "search",
+        "account",
+        "transcript",
+        "journal-schema",
+        "report",
+        "watch",
+        "sweep",
+    ],
 )
 def test_help_of_a_command_loads_no_heavy_library(command: str) -> None:
     heavy = ("aiohttp", "pydantic", "structlog", "jinja2", "pyspark", "numpy", "pyarrow")
@@ -149,7 +162,8 @@ def test_an_unknown_subcommand_is_refused_with_the_known_ones(
 def test_a_missing_extra_is_named(command: str, tmp_path: Path) -> None:
     extra = COMMANDS[command].extra
     assert extra is not None
-    done = without(extra, command, "--help", home=tmp_path)
+    line = shlex.split(COMMANDS[command].examples[0])[1:]
+    done = without(extra, *line, home=tmp_path)
     assert done.returncode == 2
     package = EXTRAS[extra][0]
     assert done.stderr.splitlines() == [

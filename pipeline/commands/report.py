@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cyclopts import Parameter
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -20,11 +19,10 @@ from rich.markup import escape
 from rejoin.pipeline.commands.interrupts import STOPPED, ignore_interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
-from rejoin.pipeline.report.collect import MOST_GROUPS
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.keeping import OnStep
-from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, TITLE, is_small, make_report, to_read
+from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, is_small, make_report, to_read
 from rejoin.pipeline.spark.java import NoJava
 from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
 
@@ -32,41 +30,18 @@ EVERY_SECONDS: Final = 10.0
 """Where standard error is a file, progress is a line this often."""
 
 
-def report(
-    inputs: list[Path],
-    /,
+def run(
     *,
+    inputs: list[Path],
     out: Path,
-    kind: Literal["journal", "parquet", "log"] | None = None,
-    group: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True, show_default=False)] = (),
-    groups: int = MOST_GROUPS,
-    timezone: str = "UTC",
-    master: str | None = None,
-    title: str = TITLE,
+    kind: Literal["journal", "parquet", "log"] | None,
+    group: tuple[str, ...],
+    groups: int,
+    timezone: str,
+    master: str | None,
+    title: str,
 ) -> int:
-    """Explain every rebalance: tables in Parquet, findings in the terminal, and one HTML page.
-
-    Parameters
-    ----------
-    inputs
-        Files and directories: journals (*.jsonl), Parquet of events, brokers' server.log and kafka-request.log, packed
-        with gzip or not. The kind of each file follows from its content.
-    out
-        Folder for report.html and tables/. An earlier report there is replaced.
-    kind
-        Read all files as this kind, whatever their content.
-    group
-        Show this group on the page; may be given several times. The default is the worst groups.
-    groups
-        Number of groups with a chart on the page.
-    timezone
-        Time zone of the brokers' logs, such as Europe/Berlin.
-    master
-        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
-        without it.
-    title
-        Title of the page.
-    """
+    """Make the report and show its findings. Options as in ``parser``; returns the exit code."""
     with quietly(), interrupts() as interrupted:
         try:
             read = _checked(inputs, out, kind, groups, timezone, master)

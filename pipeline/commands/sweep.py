@@ -9,9 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -44,39 +43,17 @@ STOPPED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
 
 
-def sweep(
-    grid: Path,
+def run(
     *,
-    out: Path | None = None,
-    master: str | None = None,
-    seeds: str | None = None,
-    top: int = 12,
-    by: Literal["rebalances", "stopped", "unowned", "late", "twice"] | None = None,
-    again: Annotated[bool, Parameter(negative=())] = False,
+    grid: Path,
+    out: Path | None,
+    master: str | None,
+    seeds: str | None,
+    top: int,
+    by: Literal["rebalances", "stopped", "unowned", "late", "twice"] | None,
+    again: bool,
 ) -> int:
-    """Play a scenario with every combination of values and every seed, on Spark, and rank the settings.
-
-    Finished runs are kept: the same command goes on where it was stopped, and a grid that has grown plays only what
-    is new.
-
-    Parameters
-    ----------
-    grid
-        The YAML file that names scenario, parameters and seeds; see examples/sweeps.
-    out
-        Folder for the results. The default is out/sweep-NAME.
-    master
-        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
-        without it.
-    seeds
-        Seeds to use instead of the grid's: a number of them, or A:B from A up to but excluding B.
-    top
-        Number of settings to show.
-    by
-        Rank the settings by this instead of the grid's rank_by.
-    again
-        Play runs again that failed before.
-    """
+    """Play what is missing, rank and show. Options as in ``parser``; returns the exit code."""
     console = Console(stderr=True, soft_wrap=True)
     folder = out or Path("out") / f"sweep-{grid.stem}"
     try:

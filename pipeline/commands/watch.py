@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from cyclopts import Parameter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
@@ -49,38 +48,17 @@ class StreamFailure(Exception):
     """The stream cannot go on; the text says why."""
 
 
-def watch(
+def run(
     *,
-    from_: Annotated[tuple[str, ...], Parameter(name="--from", negative="", show_default=False)] = (),
-    journal: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
-    out: Path | None = None,
-    once: Annotated[bool, Parameter(negative=())] = False,
-    every: float = 1.0,
-    lost: Literal["skip", "fail"] = "skip",
-    master: str | None = None,
+    from_: tuple[str, ...],
+    journal: tuple[Path, ...],
+    out: Path | None,
+    once: bool,
+    every: float,
+    lost: Literal["skip", "fail"],
+    master: str | None,
 ) -> int:
-    """Follow running coordinators and show rebalances, their causes and findings as they come.
-
-    What was read is kept, each event once, also when this is killed: the same command goes on where it was.
-
-    Parameters
-    ----------
-    from_
-        A coordinator to follow, http://HOST:PORT. May be given several times, for all nodes of a cluster.
-    journal
-        A folder of journals to follow instead. Segments are read once they are closed.
-    out
-        Folder for the tables and the progress. Without it nothing is kept.
-    once
-        Read what there is now, write the tables, and exit.
-    every
-        Seconds between polls.
-    lost
-        What to do when a service has lost events that were not read yet, as after a restart without a journal: skip
-        says so in the quarantine and goes on, fail ends with an error.
-    master
-        Spark master: local[N] or spark://HOST:PORT; all cores of this machine without it.
-    """
+    """Follow until stopped, or once. Options as in ``parser``; returns the exit code."""
     console, errors = Console(highlight=False), Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     try:
         urls = _checked(from_, journal, out, every, master)

@@ -16,9 +16,8 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed import RunContext, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
+from rejoin.pipeline.report.defaults import MOST_GROUPS
 
-MOST_GROUPS: Final = 20
-"""Groups with a chart; the others are in the index."""
 MOST_LINES: Final = 20
 """Lines of the quarantine that the page shows."""
 MOST_STREAMS: Final = 50

@@ -21,8 +21,9 @@ from rejoin.pipeline.reading.broker_logs.tables import read_logs
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile, NoInput, as_parquet, find, must_name_groups, named
 from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
 from rejoin.pipeline.reading.text_lines import lines_here, read_lines
-from rejoin.pipeline.report.collect import MOST_GROUPS, collect
+from rejoin.pipeline.report.collect import collect
 from rejoin.pipeline.report.data import Report
+from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
 from rejoin.pipeline.report.keeping import Keep, OnStep, in_process, local, on_disk
 from rejoin.pipeline.report.page import render
 from rejoin.pipeline.report.tables import make_tables
@@ -30,7 +31,6 @@ from rejoin.pipeline.schemas import QUARANTINE
 
 PAGE: Final = "report.html"
 TABLES: Final = "tables"
-TITLE: Final = "Why did my group rebalance?"
 SMALL_BYTES: Final = 40 * 2**20
 """Inputs up to this size, about a hundred thousand events, take longer to plan for than to work through."""
 QUICK: Final = {

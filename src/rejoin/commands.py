@@ -112,7 +112,7 @@ COMMANDS: Final = {
         {0: "assigned", 2: "the options are wrong, or the assignor failed"},
     ),
     "report": Command(
-        "pipeline.commands.report:report",
+        "pipeline.commands.parser:report",
         "Explain rebalances, from journals and brokers' logs.",
         "Explain",
         (
@@ -123,7 +123,7 @@ COMMANDS: Final = {
         "pipeline",
     ),
     "watch": Command(
-        "pipeline.commands.watch:watch",
+        "pipeline.commands.parser:watch",
         "Explain rebalances as they happen.",
         "Explain",
         (
@@ -139,7 +139,7 @@ COMMANDS: Final = {
         "pipeline",
     ),
     "sweep": Command(
-        "pipeline.commands.sweep:sweep",
+        "pipeline.commands.parser:sweep",
         "Simulate a grid of settings and seeds, and rank the settings.",
         "Explain",
         (

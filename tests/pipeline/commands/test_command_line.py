@@ -16,9 +16,7 @@ from rich.console import Console
 
 from rejoin.pipeline.commands import report as report_command
 from rejoin.pipeline.commands.options import BadOption, check_master
-from rejoin.pipeline.commands.report import report
-from rejoin.pipeline.commands.sweep import sweep
-from rejoin.pipeline.commands.watch import watch
+from rejoin.pipeline.commands.parser import report, sweep, watch
 from rejoin.pipeline.reading.inputs import NoInput
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import GroupReport, Intervals, Report, varints

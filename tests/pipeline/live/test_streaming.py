@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent
-from rejoin.pipeline.commands.watch import watch
+from rejoin.pipeline.commands.parser import watch
 from rejoin.pipeline.live.event_stream import drain, lines_of_journals
 from rejoin.pipeline.live.group_rebalances import COLUMNS
 from rejoin.pipeline.live.store import StoreTrouble, WatchStore

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from rejoin.pipeline.commands.report import report
+from rejoin.pipeline.commands.parser import report
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.report.keeping import in_process, on_disk
 from rejoin.pipeline.report.run import is_small, make_report

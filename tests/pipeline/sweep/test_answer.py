@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.pipeline.commands import sweep as sweep_command
+from rejoin.pipeline.commands.parser import sweep
 from rejoin.pipeline.sweep.answer import (
     Spread,
     amount,
@@ -228,7 +228,7 @@ class TestCommand:
     def test_what_is_finished_needs_no_spark(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "grid.yaml").write_text(GRID)
         swept(grid(), tmp_path / "out", version=code_version())
-        assert sweep_command.sweep(tmp_path / "grid.yaml", out=tmp_path / "out", master="spark://nowhere:1") == 0
+        assert sweep(tmp_path / "grid.yaml", out=tmp_path / "out", master="spark://nowhere:1") == 0
         printed = capsys.readouterr().out.splitlines()
         assert printed[:2] == [
             "What makes a rolling deploy of three cheap?",
@@ -244,13 +244,13 @@ class TestCommand:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         (tmp_path / "grid.yaml").write_text("scenario: topic_growth\nseeds: none\n")
-        assert sweep_command.sweep(tmp_path / "grid.yaml", out=tmp_path / "out") == 2
+        assert sweep(tmp_path / "grid.yaml", out=tmp_path / "out") == 2
         assert "grid.yaml, line 2: seeds: expected a number of seeds" in capsys.readouterr().err
         assert not (tmp_path / "out").exists()
 
     def test_a_folder_in_use_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "grid.yaml").write_text(GRID)
         store = SweepStore(tmp_path / "out", "v", journals=False)
-        assert sweep_command.sweep(tmp_path / "grid.yaml", out=tmp_path / "out") == 2
+        assert sweep(tmp_path / "grid.yaml", out=tmp_path / "out") == 2
         store.close()
         assert "another sweep writes into this folder" in capsys.readouterr().err

@@ -215,7 +215,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from rejoin.pipeline.sweep.store import SweepStore
-from rejoin.pipeline.commands.sweep import sweep
+from rejoin.pipeline.commands.parser import sweep
 
 add = SweepStore.add
 

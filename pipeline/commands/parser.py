@@ -1,0 +1,127 @@
+"""The command lines of ``rejoin report``, ``watch`` and ``sweep``. Showing their help must not import Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
+
+
+def report(
+    inputs: list[Path],
+    /,
+    *,
+    out: Path,
+    kind: Literal["journal", "parquet", "log"] | None = None,
+    group: Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True, show_default=False)] = (),
+    groups: int = MOST_GROUPS,
+    timezone: str = "UTC",
+    master: str | None = None,
+    title: str = TITLE,
+) -> int:
+    """Explain every rebalance: tables in Parquet, findings in the terminal, and one HTML page.
+
+    Parameters
+    ----------
+    inputs
+        Files and directories: journals (*.jsonl), Parquet of events, brokers' server.log and kafka-request.log, packed
+        with gzip or not. The kind of each file follows from its content.
+    out
+        Folder for report.html and tables/. An earlier report there is replaced.
+    kind
+        Read all files as this kind, whatever their content.
+    group
+        Show this group on the page; may be given several times. The default is the worst groups.
+    groups
+        Number of groups with a chart on the page.
+    timezone
+        Time zone of the brokers' logs, such as Europe/Berlin.
+    master
+        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
+        without it.
+    title
+        Title of the page.
+    """
+    from rejoin.pipeline.commands.report import run  # noqa: PLC0415
+
+    return run(
+        inputs=inputs, out=out, kind=kind, group=group, groups=groups, timezone=timezone, master=master, title=title
+    )
+
+
+def watch(
+    *,
+    from_: Annotated[tuple[str, ...], Parameter(name="--from", negative="", show_default=False)] = (),
+    journal: Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)] = (),
+    out: Path | None = None,
+    once: Annotated[bool, Parameter(negative=())] = False,
+    every: float = 1.0,
+    lost: Literal["skip", "fail"] = "skip",
+    master: str | None = None,
+) -> int:
+    """Follow running coordinators and show rebalances, their causes and findings as they come.
+
+    What was read is kept, each event once, also when this is killed: the same command goes on where it was.
+
+    Parameters
+    ----------
+    from_
+        A coordinator to follow, http://HOST:PORT. May be given several times, for all nodes of a cluster.
+    journal
+        A folder of journals to follow instead. Segments are read once they are closed.
+    out
+        Folder for the tables and the progress. Without it nothing is kept.
+    once
+        Read what there is now, write the tables, and exit.
+    every
+        Seconds between polls.
+    lost
+        What to do when a service has lost events that were not read yet, as after a restart without a journal: skip
+        says so in the quarantine and goes on, fail ends with an error.
+    master
+        Spark master: local[N] or spark://HOST:PORT; all cores of this machine without it.
+    """
+    from rejoin.pipeline.commands.watch import run  # noqa: PLC0415
+
+    return run(from_=from_, journal=journal, out=out, once=once, every=every, lost=lost, master=master)
+
+
+def sweep(
+    grid: Path,
+    *,
+    out: Path | None = None,
+    master: str | None = None,
+    seeds: str | None = None,
+    top: int = 12,
+    by: Literal["rebalances", "stopped", "unowned", "late", "twice"] | None = None,
+    again: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Play a scenario with every combination of values and every seed, on Spark, and rank the settings.
+
+    Finished runs are kept: the same command goes on where it was stopped, and a grid that has grown plays only what
+    is new.
+
+    Parameters
+    ----------
+    grid
+        The YAML file that names scenario, parameters and seeds; see examples/sweeps.
+    out
+        Folder for the results. The default is out/sweep-NAME.
+    master
+        Spark master: local[N], local-cluster[EXECUTORS,CORES,MB] or spark://HOST:PORT; all cores of this machine
+        without it.
+    seeds
+        Seeds to use instead of the grid's: a number of them, or A:B from A up to but excluding B.
+    top
+        Number of settings to show.
+    by
+        Rank the settings by this instead of the grid's rank_by.
+    again
+        Play runs again that failed before.
+    """
+    from rejoin.pipeline.commands.sweep import run  # noqa: PLC0415
+
+    return run(grid=grid, out=out, master=master, seeds=seeds, top=top, by=by, again=again)
