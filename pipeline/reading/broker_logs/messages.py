@@ -196,6 +196,9 @@ _NUMBERS: Final = _LONG | {
     "generation", "epoch", "previous", "partition", "members", "static_members", "offsets", "groups", "records",
 }  # fmt: skip
 """Fields that are whole numbers; the others are of at most 32 bits."""
+_LONGEST_CLASSIC: Final = 1 << 16
+"""Characters of a message. Only what ends with a list can be longer, and some forms take quadratic time to fail."""
+_LONGEST_BRACKETED: Final = 1 << 13
 _DIGITS: Final = len(str(-(2**63)))
 _LOGGERS: Final = ("kafka.coordinator.group.", "org.apache.kafka.coordinator.group.")
 _RUNTIME: Final = "org.apache.kafka.coordinator.common.runtime."
@@ -288,7 +291,7 @@ _BRACKETED: Final = [
 
 def read_message(text: str) -> Message | None:
     """What a coordinator's message (without its prefix) says; None for words that no known version prints."""
-    message = _read(text)
+    message = _read(_cut(text, _LONGEST_CLASSIC))
     if message is not None and not all(_fits(name, value) for name, value in message.values.items()):
         return None
     return message
@@ -299,11 +302,16 @@ def _fits(name: str, value: str) -> bool:
     return name not in _NUMBERS or (len(value) <= _DIGITS and int(value) in (INT64 if name in _LONG else INT32))
 
 
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}."
+
+
 def _read(text: str) -> Message | None:
     bracket = _BRACKET.match(text)
     if bracket is not None:
+        rest = _cut(bracket["rest"], _LONGEST_BRACKETED)
         for kind, form in _BRACKETED:
-            match = form.fullmatch(bracket["rest"])
+            match = form.fullmatch(rest)
             if match is not None:
                 return Message(kind, bracket["group"], values_of(match))
     word = _WORD.match(text)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
+from rejoin.pipeline.reading.broker_logs.messages import read_message
 from tests.pipeline.reading.broker_log_messages import check_message
 
 META = (
@@ -206,3 +208,25 @@ MESSAGES: list[tuple[str, str, str | None, dict[str, Any]]] = [
 @pytest.mark.parametrize(("text", "kind", "group", "values"), MESSAGES, ids=[text[:60] for text, *_ in MESSAGES])
 def test_each_message_of_each_version_is_read(text: str, kind: str, group: str | None, values: dict[str, Any]) -> None:
     check_message(text, kind, group, values)
+
+
+def test_the_list_at_the_end_of_a_long_message_does_not_matter() -> None:
+    assignment = ", ".join(f"member-{number}=[orders-{number}]" for number in range(9000))
+    text = (
+        f"[GroupId orders-app] Computed a new target assignment for epoch 5 with 'range' assignor in 3ms: {assignment}."
+    )
+    check_message(text, "modern_assigned", "orders-app", {"epoch": "5", "assignor": "range"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Group orders-app] Member x" + " with instance id y" * 20_000,
+        "[Group orders-app] Static member with instance id a re-joins the " + "classic group using the " * 20_000,
+        "Dynamic member with unknown member id joins group a in Empty state. Created a new member id " * 5_000,
+    ],
+)
+def test_a_long_message_that_no_coordinator_prints_costs_little(text: str) -> None:
+    began = time.process_time()
+    read_message(text)
+    assert time.process_time() - began < 5

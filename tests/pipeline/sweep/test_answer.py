@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rejoin.pipeline.commands import sweep as command
 from rejoin.pipeline.commands.parser import sweep
 from rejoin.pipeline.sweep.answer import (
     Spread,
@@ -105,7 +106,7 @@ def test_two_parameters_that_depend_on_each_other_are_shown_as_a_table(
 def test_progress_is_printed_at_the_ends_and_now_and_then_between() -> None:
     lines: list[str] = []
     now = 0.0
-    progress = sweep_command.ProgressLines(lines.append, lambda: now)
+    progress = command.ProgressLines(lines.append, lambda: now)
     for played in range(61):
         now = float(played)
         progress.on_progress(SweepProgress(60, 0, played, failed=played // 60))
@@ -116,8 +117,8 @@ def test_progress_is_printed_at_the_ends_and_now_and_then_between() -> None:
 
 
 def test_an_estimate_says_how_many_runs_at_a_time_and_how_long() -> None:
-    assert sweep_command.estimate(64, 3.0, 2) == "64 runs to play, 2 at a time; one took 3 s, so about 96 s"
-    assert sweep_command.estimate(1, None, 2) == "1 run to play, 2 at a time"
+    assert command.estimate(64, 3.0, 2) == "64 runs to play, 2 at a time; one took 3 s, so about 96 s"
+    assert command.estimate(1, None, 2) == "1 run to play, 2 at a time"
 
 
 def test_equal_settings_share_a_rank_and_failed_ones_come_last(tmp_path: Path) -> None:
