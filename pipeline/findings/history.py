@@ -15,12 +15,12 @@ from rejoin.pipeline.findings.observed import (
     METADATA_CHANGED,
     ROWS,
     Balance,
+    FirstOwnership,
     GenerationPauses,
     MemberSession,
     ObservedEvent,
     ObservedLoss,
     ObservedRebalance,
-    Owned,
     RunContext,
     short,
 )
@@ -40,7 +40,7 @@ class GroupHistory:
     sessions: list[MemberSession] = field(default_factory=list)
     pauses: list[GenerationPauses] = field(default_factory=list)
     balances: list[Balance] = field(default_factory=list)
-    owned: list[Owned] = field(default_factory=list)
+    owned: list[FirstOwnership] = field(default_factory=list)
     losses: list[ObservedLoss] = field(default_factory=list)
     events: list[ObservedEvent] = field(default_factory=list)
 

@@ -131,7 +131,7 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class FirstOwnership:
     """Of the table ``ownership``: when a partition first had an owner."""
 
     topic: str
@@ -196,7 +196,7 @@ ROWS: Final[dict[str, type[Any]]] = {
     "session": MemberSession,
     "pauses": GenerationPauses,
     "balance": Balance,
-    "owned": Owned,
+    "owned": FirstOwnership,
     "loss": ObservedLoss,
     "event": ObservedEvent,
 }

@@ -32,7 +32,7 @@ _RANK: Final = {"high": 0, "medium": 1, "low": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ShownGroups:
     """The groups to show, and when each of them was."""
 
     spans: dict[Key, tuple[int, int]]
@@ -69,11 +69,11 @@ def collect(
         _key(row): row["n"] for row in _rows(tables["rebalances"].groupBy(*_KEY).agg(fn.count("*").alias("n")))
     }
     ranked = sorted(known, key=lambda key: (_weight(findings.get(key, ())), -rebalanced.get(key, 0), key))
-    shown = [key for key in ranked if not groups or key[1] in groups][:most_groups]
-    chosen = Chosen({key: known[key] for key in shown})
+    keys = [key for key in ranked if not groups or key[1] in groups][:most_groups]
+    shown = ShownGroups({key: known[key] for key in keys})
     on_step("charts")
-    made = {key: GroupReport(*key, *span) for key, span in chosen.spans.items()}
-    _fill(made, chosen, tables)
+    made = {key: GroupReport(*key, *span) for key, span in shown.spans.items()}
+    _fill(made, shown, tables)
     for key, group in made.items():
         group.findings = findings.get(key, [])
     _place_shared(made, [row for (_, group_id), rows in findings.items() if group_id is None for row in rows])
@@ -99,31 +99,31 @@ def _place_shared(made: Mapping[Key, GroupReport], rows: Iterable[Row]) -> None:
             shown[0].findings = sorted([*shown[0].findings, row], key=order)
 
 
-def _fill(made: dict[Key, GroupReport], chosen: Chosen, tables: Mapping[str, DataFrame]) -> None:
-    _fill_rebalances(made, chosen, tables)
-    _fill_owners(made, chosen, tables["ownership"])
-    fill_members(made, chosen, tables["member_sessions"])
-    _fill_pauses(made, chosen, tables["pauses"])
-    _fill_lag(made, chosen, tables["commits"])
+def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+    _fill_rebalances(made, shown, tables)
+    _fill_owners(made, shown, tables["ownership"])
+    fill_members(made, shown, tables["member_sessions"])
+    _fill_pauses(made, shown, tables["pauses"])
+    _fill_lag(made, shown, tables["commits"])
     simple = {
         "balance": tables["balance"].orderBy("at_ms", "generation"),
         "violations": tables["violations"].orderBy("at_ms", "kind", "topic", "partition"),
         "requests": tables["requests"].where("api IS NOT NULL").orderBy(fn.desc("requests"), "api", "day"),
     }
     for name, table in simple.items():
-        for key, rows in _by_group(_rows(chosen.of(table))).items():
+        for key, rows in _by_group(_rows(shown.of(table))).items():
             setattr(made[key], name, rows)
     sums = tables["progress"].groupBy(*_KEY).agg(fn.sum("twice").alias("duplicates"), fn.sum("lost").alias("lost"))
-    found = {_key(row): row for row in _rows(chosen.of(sums))}
+    found = {_key(row): row for row in _rows(shown.of(sums))}
     for key, group in made.items():
         members = [len(row["members_after"] or ()) for row in group.rebalances]
         counts: dict[str, Any] = {"members": max(members, default=0)}
         group.counts = counts | {name: found[key][name] for name in ("duplicates", "lost") if key in found}
 
 
-def _fill_rebalances(made: dict[Key, GroupReport], chosen: Chosen, tables: Mapping[str, DataFrame]) -> None:
-    rebalances = _by_group(_rows(chosen.of(tables["rebalances"])))
-    pauses = _by_group(_rows(chosen.of(pauses_by_generation(tables["pauses"]))))
+def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: Mapping[str, DataFrame]) -> None:
+    rebalances = _by_group(_rows(shown.of(tables["rebalances"])))
+    pauses = _by_group(_rows(shown.of(pauses_by_generation(tables["pauses"]))))
     for key, group in made.items():
         rows = sorted(rebalances.get(key, ()), key=lambda row: (row["prepared_at_ms"], row["rebalance_id"]))
         history = GroupHistory.of(
@@ -142,19 +142,19 @@ def _fill_rebalances(made: dict[Key, GroupReport], chosen: Chosen, tables: Mappi
         ]
 
 
-def _fill_owners(made: dict[Key, GroupReport], chosen: Chosen, ownership: DataFrame) -> None:
-    owned = chosen.of(ownership.where("kind = 'owned' AND from_ms IS NOT NULL AND to_ms IS NOT NULL"))
+def _fill_owners(made: dict[Key, GroupReport], shown: ShownGroups, ownership: DataFrame) -> None:
+    owned = shown.of(ownership.where("kind = 'owned' AND from_ms IS NOT NULL AND to_ms IS NOT NULL"))
     numbers = {_key(row): row["n"] for row in _rows(owned.groupBy(*_KEY).agg(fn.count("*").alias("n")))}
     if not numbers:
         return
     # Where there are very many, the shortest gaps are closed before anything is collected.
     gaps = {
         key: (to_ms - from_ms) // FINEST if numbers.get(key, 0) > 4 * MOST_INTERVALS else 0
-        for key, (from_ms, to_ms) in chosen.spans.items()
+        for key, (from_ms, to_ms) in shown.spans.items()
     }
     slim = owned.select(*_KEY, "topic", "partition", "owner", "from_ms", "to_ms", "overlap_ms")
     if any(gaps.values()):
-        slim = _closed(slim, chosen.value(gaps))
+        slim = _closed(slim, shown.value(gaps))
     columns = slim.toArrow().to_pydict()
     by_group: dict[Key, list[int]] = defaultdict(list)
     for index, key in enumerate(zip(columns["run_id"], columns["group_id"], strict=True)):
@@ -189,14 +189,14 @@ def _draw_owners(group: GroupReport, columns: Mapping[str, list[Any]], most: int
     group.to_ms = max(group.to_ms, int(held.end.max()))
 
 
-def fill_members(made: dict[Key, GroupReport], chosen: Chosen, sessions: DataFrame) -> None:
+def fill_members(made: dict[Key, GroupReport], shown: ShownGroups, sessions: DataFrame) -> None:
     """A lane for each member of the groups whose owners are not known."""
-    without = {key: chosen.spans[key] for key, group in made.items() if not group.partitions}
+    without = {key: shown.spans[key] for key, group in made.items() if not group.partitions}
     if not without:
         return
     who = fn.coalesce("group_instance_id", "client_id")
     columns = sessions.select(*_KEY, who.alias("who"), "member_id", "joined_at_ms", "ended_at_ms", "end")
-    for key, rows in _by_group(_rows(Chosen(without).of(columns))).items():
+    for key, rows in _by_group(_rows(ShownGroups(without).of(columns))).items():
         group = made[key]
         rows.sort(key=lambda row: (row["joined_at_ms"] or group.from_ms, row["member_id"]))
         shared = _shared_names(rows, group)
@@ -240,8 +240,8 @@ def _closed(owned: DataFrame, gap_ms: Column) -> DataFrame:
     )
 
 
-def _fill_pauses(made: dict[Key, GroupReport], chosen: Chosen, pauses: DataFrame) -> None:
-    ours = chosen.of(pauses.where("end != 'gone'"))
+def _fill_pauses(made: dict[Key, GroupReport], shown: ShownGroups, pauses: DataFrame) -> None:
+    ours = shown.of(pauses.where("end != 'gone'"))
     who = fn.coalesce("group_instance_id", "client_id", "member_id")
     stopped = fn.col("kind") == "stop-the-world"
     sums = ours.groupBy(*_KEY, who.alias("owner")).agg(
@@ -260,7 +260,7 @@ def _fill_pauses(made: dict[Key, GroupReport], chosen: Chosen, pauses: DataFrame
     for run, group, begin, end, everything in zip(*columns.values(), strict=True):
         steps[run, group] += [(begin, 1, everything), (end, -1, -everything)]
     for key, found in steps.items():
-        made[key].stops = _running(found, *chosen.spans[key])
+        made[key].stops = _running(found, *shown.spans[key])
 
 
 def _running(steps: list[tuple[int, int, int]], from_ms: int, to_ms: int) -> list[tuple[int, int, int]]:
@@ -285,17 +285,17 @@ def _running(steps: list[tuple[int, int, int]], from_ms: int, to_ms: int) -> lis
     return sorted({*highest.values(), *last.values()})
 
 
-def _fill_lag(made: dict[Key, GroupReport], chosen: Chosen, commits: DataFrame) -> None:
-    stored = chosen.of(commits.where("outcome = 'stored' AND lag IS NOT NULL"))
-    if not chosen.spans:
+def _fill_lag(made: dict[Key, GroupReport], shown: ShownGroups, commits: DataFrame) -> None:
+    stored = shown.of(commits.where("outcome = 'stored' AND lag IS NOT NULL"))
+    if not shown.spans:
         return
-    begin = chosen.value({key: from_ms for key, (from_ms, _) in chosen.spans.items()})
-    width = chosen.value({key: max(1, (to - at) // LAG_POINTS) for key, (at, to) in chosen.spans.items()})
+    begin = shown.value({key: from_ms for key, (from_ms, _) in shown.spans.items()})
+    width = shown.value({key: max(1, (to - at) // LAG_POINTS) for key, (at, to) in shown.spans.items()})
     binned = stored.groupBy(*_KEY, "topic", "partition", fn.floor((fn.col("at_ms") - begin) / width).alias("bin")).agg(
         fn.max_by("lag", fn.struct("at_ms", "seq")).alias("lag")
     )
     for key, rows in _by_group(_rows(binned)).items():
-        from_ms, to_ms = chosen.spans[key]
+        from_ms, to_ms = shown.spans[key]
         made[key].lag = _lag(rows, from_ms, max(1, (to_ms - from_ms) // LAG_POINTS))
 
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rejoin.pipeline.findings.words import seconds
-from rejoin.pipeline.report.collect import Chosen, fill_members
+from rejoin.pipeline.report.collect import ShownGroups, fill_members
 from rejoin.pipeline.report.data import GroupReport, Report
 from rejoin.pipeline.report.page import render
 from rejoin.pipeline.schemas import TABLES
@@ -171,7 +171,7 @@ def test_where_owners_are_not_known_each_member_has_a_lane(spark: SparkSession) 
     group = GroupReport("r", "g", 5, 100)
     known = GroupReport("r", "h", 0, 100, partitions=[("t", 0)])
     keys = {("r", "g"): (5, 100), ("r", "h"): (0, 100)}
-    fill_members({("r", "g"): group, ("r", "h"): known}, Chosen(keys), sessions)
+    fill_members({("r", "g"): group, ("r", "h"): known}, ShownGroups(keys), sessions)
     # Two members with one client.id at a time are two lanes, with their member ids.
     assert group.members == ["d", "i-1", "c-a", "c-b"]
     assert group.sessions == [
