@@ -37,11 +37,16 @@ from rejoin.pipeline.spark.session import SparkTrouble, session, trouble
 
 _LONGEST_PAUSE_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 0.25
+_LONGEST_END_SECONDS: Final = 30.0
 _ASK_SECONDS: Final = 2.0
 _SOURCE_PROBLEM: Final = re.compile(r"pipeline\.live\.service\.(ServiceDown|NotAService|EventsGone): (.+)")
 """What the data source says, within all that Spark says around it."""
 
 Stream = Callable[[SparkSession], DataFrame]
+
+
+class _Stopping(Exception):
+    """The tables are no longer wanted."""
 
 
 class StreamFailure(Exception):
@@ -139,7 +144,7 @@ class _Watch:
 
     def once(self) -> TableSummary:
         """Take in what there is."""
-        with self._errors.status("reading") as status, _telling():
+        with self._errors.status("reading") as status, _source_problems():
             drain(self._spark, self._lines("fail"), self._store)
             self._board.read_on(self._store)
             made = make_tables(self._spark, self._store, lambda name: status.update(f"making {name}"))
@@ -169,10 +174,10 @@ class _Watch:
                 if time.monotonic() >= ask_at:
                     asked = list(_asked(self._urls))
                     ask_at = time.monotonic() + _ASK_SECONDS
-                self._tell(show, [*asked, *notes], maker)
+                self._show(show, [*asked, *notes], maker)
                 time.sleep(_LOOK_SECONDS)
 
-    def _tell(self, show: Callable[[], None] | None, notes: list[str], maker: _Maker) -> None:
+    def _show(self, show: Callable[[], None] | None, notes: list[str], maker: _Maker) -> None:
         done = self._board.read_on(self._store)
         if self._board.batch >= 0:
             maker.ask_for(self._store.committed("events"))
@@ -228,7 +233,7 @@ class _RestartingQuery:
         if self._query is not None and not self._query.isActive:
             self._failed(self._query)
         if self._query is None and time.monotonic() >= self._again_at:
-            with _telling():
+            with _source_problems():
                 self._query = self._start()
         elif self._note and self.is_up and self._query is not None and self._query.lastProgress is not None:
             self._note, self._failures = "", 0
@@ -288,9 +293,12 @@ class _Maker:
         return [note for note in (self._busy, self._problem) if note]
 
     def stop(self) -> None:
-        """Make no more."""
+        """Make no more, and wait for what is being made: a thread inside a library when Python ends would abort it."""
         self._stopping = True
         self._asked.set()
+        with suppress(Exception):
+            self._spark.sparkContext.cancelAllJobs()
+        self._thread.join(_LONGEST_END_SECONDS)
 
     def _work(self) -> None:
         while True:
@@ -300,7 +308,7 @@ class _Maker:
                 return
             began = time.monotonic()
             try:
-                self._made = make_tables(self._spark, self._store, self._tell)
+                self._made = make_tables(self._spark, self._store, self._on_step)
                 self._problem = ""
             except Exception as problem:
                 if self._stopping:
@@ -315,7 +323,9 @@ class _Maker:
         while time.monotonic() < until and not self._stopping:
             time.sleep(_LOOK_SECONDS)
 
-    def _tell(self, name: str) -> None:
+    def _on_step(self, name: str) -> None:
+        if self._stopping:
+            raise _Stopping
         self._busy = f"making {name.replace('_', ' ')}"
 
 
@@ -349,7 +359,7 @@ def _standing(url: str) -> Standing:
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
+def _source_problems() -> Iterator[None]:
     """Turn what Spark says of a failed stream into what its source said."""
     try:
         yield

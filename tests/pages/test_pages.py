@@ -13,11 +13,13 @@ from rejoin import pages
 from rejoin.pages import Markup
 
 HOSTILE = "</script><script>alert(1)</script>&\"'"
-SWEEP = {"size": "", "spread": "", "settings": Markup("<table></table>"), "charts": "", "failed": ""}
+SWEEP = dict.fromkeys(("size", "criterion", "not_beaten", "spread", "settings", "pairs", "charts", "failed"), "")
 
 
 def test_what_is_filled_in_is_escaped_and_markup_is_not() -> None:
-    page = pages.render("rejoin.pipeline.sweep", "page.html", title=HOSTILE, **SWEEP)
+    page = pages.render(
+        "rejoin.pipeline.sweep", "page.html", title=HOSTILE, **{**SWEEP, "settings": Markup("<table></table>")}
+    )
     assert "alert(1)</script>" not in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#34;&#39;") == 2
     assert "<table></table>" in page
@@ -30,8 +32,9 @@ def test_nothing_in_data_ends_its_script() -> None:
 
 
 def test_a_value_that_is_missing_is_an_error() -> None:
+    values = {name: value for name, value in SWEEP.items() if name != "spread"}
     with pytest.raises(UndefinedError, match="spread"):
-        pages.render("rejoin.pipeline.sweep", "page.html", title="", size="", settings="", charts="", failed="")
+        pages.render("rejoin.pipeline.sweep", "page.html", title="", **values)
 
 
 @pytest.mark.parametrize("package", ["rejoin.coordinator.service.pages", "rejoin.pipeline.report"])

@@ -24,7 +24,6 @@ from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.journal.envelope import JournalLine
-from rejoin.journal.reader import read_lines
 from rejoin.journal.segments import segments
 
 ROUTES: Final = (
@@ -236,6 +235,9 @@ class Views:
         return await asyncio.to_thread(self._read_journal, after, limit, group_id)
 
     def _read_journal(self, after: int, limit: int, group_id: str | None) -> EventRange:
+        # Most services are never asked for events that old.
+        from rejoin.journal.reader import read_lines  # noqa: PLC0415
+
         journal = self._publisher.journal
         assert journal is not None
         source, node = journal.stream

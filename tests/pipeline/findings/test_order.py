@@ -36,7 +36,7 @@ def test_the_worst_comes_first_whatever_the_order_of_rows() -> None:
         assert sorted(rows, key=order) == WORST_FIRST
 
 
-def test_the_console_and_the_page_have_the_order_of_watch() -> None:
+def test_the_console_has_the_order_of_watch_and_the_page_has_it_in_each_group() -> None:
     groups: dict[tuple[str, str], GroupReport] = {}
     for each in reversed(WORST_FIRST):
         key = (each["run_id"], each["group_id"])
@@ -45,5 +45,7 @@ def test_the_console_and_the_page_have_the_order_of_watch() -> None:
     report = Report("title", list(groups.values()))
     assert [each for _, each in in_order(report)] == WORST_FIRST
     page = render(report)
-    places = [page.index(f"<h3>{each['title']}</h3>") for each in WORST_FIRST]
-    assert places == sorted(places)
+    for group in report.groups:
+        here = [page.index(f"<b>{each['title']}</b>") for each in WORST_FIRST if each in group.findings]
+        assert here
+        assert here == sorted(here)
