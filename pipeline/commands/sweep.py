@@ -95,6 +95,7 @@ def _check_seeds(text: str) -> None:
 
 def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console: Console) -> int:
     missing = missing_runs(grid, store)
+    before = len({run.key for run in grid.runs()}) - len(missing)
     if missing:
         with ExitStack() as closing:
             took_s = _time_of_a_run(grid, store, missing, console)
@@ -102,10 +103,9 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
                 spark = closing.enter_context(session(master, fast=True, settings=LIGHT))
             console.print(estimate(len(missing), took_s, slots_of(spark)()))
             on_progress = closing.enter_context(_progress(console))
-            played = run_grid(grid, store, spark_player(spark), slots_of(spark), on_progress)
+            run_grid(grid, store, spark_player(spark), slots_of(spark), on_progress)
     else:
-        played = SweepProgress(0, len({run.key for run in grid.runs()}))
-        console.print(f"all {played.known} runs were finished before")
+        console.print(f"all {before} runs were finished before")
     store.compact()
     ranked = answer.rank(grid, store)
     page = results.write(grid, store, ranked)
@@ -113,7 +113,7 @@ def _swept(grid: Grid, store: SweepStore, master: str | None, top: int, console:
     if grid.question:
         lines.append(grid.question)
     size = f"{len(grid.points)} settings x {len(grid.seeds)} seeds"
-    lines.append(size if not played.known else f"{size}, {played.known} runs finished before")
+    lines.append(size if not before else f"{size}, {before} run{'s'[: before - 1]} finished before")
     lines += [answer.criterion(grid), f"Medians; in brackets {answer.brackets(len(grid.seeds))} of the seeds."]
     lines += [answer.NOT_BEATEN, ""] if len(ranked) > 1 else [""]
     print("\n".join([*lines, *answer.format_answer(grid, ranked, top), "", f"tables and plots: {page}"]))

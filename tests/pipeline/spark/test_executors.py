@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,14 +63,16 @@ def test_an_executor_that_is_killed_changes_nothing_in_a_sweep(cluster: Cluster,
     estimate, *progress = problems.splitlines()
     assert re.fullmatch(r"100 runs to play, \d+ at a time; one took [\d.]+ s, so about [\d.]+ \w+", estimate)
     assert [line for line in progress if not re.fullmatch(r"\d+ of 100 runs(, about [\d.]+ \w+ left)?", line)] == []
-    assert "1. static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped" in printed
+    assert " runs finished before" not in printed
+    assert "1* static membership + down for 5s: 0 rebalances, 0 consumer-seconds stopped" in printed
 
     rows = pq.read_table(out / "runs.parquet").to_pylist()
     assert len(rows) == 100
     assert {row["status"] for row in rows} == {"ok"}
     executors = {row["executor"] for row in rows}
     assert {"0", "1"} <= executors
-    assert "local" not in executors
+    # One is played where the command runs, to say how long all will take.
+    assert Counter(row["executor"] for row in rows)["local"] == 1
     assert len({row["pid"] for row in rows}) >= 2
     swept(grid(SWEEP), tmp_path / "here", version=rows[0]["code_version"])
     assert files(out) == files(tmp_path / "here")
