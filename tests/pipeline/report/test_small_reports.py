@@ -119,6 +119,7 @@ WITH_A_SIGN = """
 import sys
 from pathlib import Path
 from rejoin.pipeline.commands import report as command
+from rejoin.pipeline.commands.parser import report
 make_report = command.make_report
 def make(*arguments, on_step, **options):
     def show(step):
@@ -126,7 +127,7 @@ def make(*arguments, on_step, **options):
             print(step, flush=True)
     return make_report(*arguments, on_step=show, **options)
 command.make_report = make
-sys.exit(command.report([Path(sys.argv[1])], out=Path(sys.argv[2])))
+sys.exit(report([Path(sys.argv[1])], out=Path(sys.argv[2])))
 """
 
 
