@@ -16,9 +16,6 @@ from typing import TypeVar
 
 _Key = TypeVar("_Key")
 
-INT32_MIN = -(2**31)
-INT32_MAX = 2**31 - 1
-
 DEFAULT_CAPACITY = 16
 _MIN_TREEIFY_CAPACITY = 64
 _TREEIFY_THRESHOLD = 8

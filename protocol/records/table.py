@@ -24,7 +24,6 @@ class Owner(StrEnum):
     OFFSETS = "offsets"
     CLASSIC_GROUPS = "classic groups"
     CONSUMER_GROUPS = "consumer groups"
-    TRANSACTIONS = "transactions"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,3 @@ def consumer(client_id: str, at_ms: int, event: str, *partitions: int, **fields:
 def frame(spark: SparkSession, schema: StructType, *rows: dict[str, Any]) -> DataFrame:
     """A table by hand; what a row does not say is null."""
     return spark.createDataFrame([tuple(row.get(name) for name in schema.fieldNames()) for row in rows], schema)
-
-
-def dicts(table: DataFrame, *columns: str, order: str = "") -> list[dict[str, Any]]:
-    """The rows of a table, these columns of them."""
-    chosen = table.select(*columns)
-    return [row.asDict(recursive=True) for row in chosen.orderBy(*(order.split() or columns)).collect()]

@@ -114,8 +114,6 @@ _PARTITION_EVENTS: Final = {
     "resigned": "partition_resigned",
     "unload_begins": "partition_resigned",
 }
-OF_PARTITIONS: Final = tuple(_PARTITION_EVENTS)
-"""Kinds of statements that are about an offsets partition, not about a group."""
 
 
 def in_order(statements: Iterable[Statement]) -> Iterator[Statement]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.coordinator import GroupCreated
 from rejoin.journal.reader import read_journal
 from tests.coordinator.service.helpers import Harness, HttpAnswer
-
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="runs the page's script in Node.js")
 
 
 async def test_events_come_in_ranges_that_are_repeatable(node: Harness) -> None:
