@@ -70,6 +70,7 @@ MAY_IMPORT = {
     "protocol.messages": ("protocol.errors", "protocol.message", "protocol.partition_results", "protocol.types"),
     "protocol.records": ("protocol.fields", "protocol.message", "protocol.records", "protocol.types"),
     "protocol.embedded": ("protocol.java", "protocol.types"),
+    "protocol.wire": ("protocol",),
     "journal": ("protocol", "journal"),
     "pages": ("pages",),
     "journal.events": ("protocol", "journal.events"),

@@ -1,0 +1,1 @@
+"""Kafka's binary protocol: messages and record batches as bytes."""
