@@ -33,6 +33,7 @@ class _Bounds(NamedTuple):
     text_lists: tuple[tuple[str, str], ...]
     other_lists: tuple[tuple[str, str], ...]
     struct_lists: tuple[tuple[str, str, _Bounds], ...]
+    structs: tuple[tuple[str, str, _Bounds], ...]
 
 
 class _Beyond(Exception):
@@ -73,6 +74,13 @@ def _check(part: BaseModel, bounds: _Bounds, entries: int) -> int:
             except _Beyond as problem:
                 problem.path += [index, alias]
                 raise
+    for name, alias, inner in bounds.structs:
+        if (each := getattr(part, name)) is not None:
+            try:
+                entries = _check(each, inner, entries)
+            except _Beyond as problem:
+                problem.path.append(alias)
+                raise
     return entries
 
 
@@ -94,7 +102,6 @@ def _bounds(model: type[BaseModel]) -> _Bounds:
     fields = fields_of(model)
     texts = [field for field in fields if field.value_type is WireType.STRING]
     structs = [(field, cast(type[BaseModel], field.struct)) for field in fields if field.struct is not None]
-    assert all(field.is_array for field, _ in structs), "Kafka's messages hold structs in lists"
     return _Bounds(
         tuple((field.name, field.alias) for field in texts if not field.is_array),
         tuple((field.name, field.alias) for field in texts if field.is_array),
@@ -103,5 +110,6 @@ def _bounds(model: type[BaseModel]) -> _Bounds:
             for field in fields
             if field.is_array and field.struct is None and field.value_type is not WireType.STRING
         ),
-        tuple((field.name, field.alias, _bounds(struct)) for field, struct in structs),
+        tuple((field.name, field.alias, _bounds(struct)) for field, struct in structs if field.is_array),
+        tuple((field.name, field.alias, _bounds(struct)) for field, struct in structs if not field.is_array),
     )

@@ -11,7 +11,7 @@ import binascii
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints, ValidationInfo
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, StringConstraints, ValidationInfo
 
 
 class WireType(StrEnum):
@@ -25,6 +25,7 @@ class WireType(StrEnum):
     FLOAT64 = "float64"
     STRING = "string"
     BYTES = "bytes"
+    RECORDS = "records"
     UUID = "uuid"
 
 
@@ -53,15 +54,17 @@ Int64 = Annotated[int, WireType.INT64, Field(ge=-(2**63), le=2**63 - 1)]
 
 
 def _bytes_from_base64(value: object, info: ValidationInfo) -> object:
-    if info.mode != "json" or not isinstance(value, str):
-        return value
+    return _decoded(value) if info.mode == "json" and isinstance(value, str) else value
+
+
+def _decoded(text: str) -> bytes:
     try:
-        return base64.b64decode(value, validate=True)
+        return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as problem:
         raise ValueError(f"expected base64 in the standard alphabet with padding: {problem}") from None
 
 
-def _bytes_to_base64(value: bytes) -> str:
+def _bytes_to_base64(value: bytes | memoryview) -> str:
     return binascii.b2a_base64(value, newline=False).decode("ascii")
 
 
@@ -71,6 +74,23 @@ Bytes = Annotated[
     PlainSerializer(_bytes_to_base64, return_type=str, when_used="json"),
 ]
 """Bytes in Python, base64 with the standard alphabet and padding in JSON, as Kafka's own JSON has them."""
+
+
+def _record_batches(value: object, info: ValidationInfo) -> bytes | memoryview:
+    if isinstance(value, bytes | memoryview):
+        return value
+    if info.mode == "json" and isinstance(value, str):
+        return _decoded(value)
+    raise ValueError("expected base64" if info.mode == "json" else "expected bytes")
+
+
+Records = Annotated[
+    bytes | memoryview,
+    WireType.RECORDS,
+    PlainValidator(_record_batches),
+    PlainSerializer(_bytes_to_base64, return_type=str, when_used="json"),
+]
+"""Record batches as opaque bytes; base64 in JSON, as bytes are."""
 
 KafkaUuid = Annotated[str, WireType.UUID, StringConstraints(pattern=r"^[A-Za-z0-9_-]{22}$")]
 """A topic id as Kafka prints it: 16 bytes in 22 characters of URL-safe base64 without padding."""

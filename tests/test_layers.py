@@ -67,7 +67,14 @@ MAY_IMPORT = {
     "protocol.fields": ("protocol.errors", "protocol.types"),
     "protocol.message": ("protocol.errors", "protocol.fields", "protocol.limits"),
     # A message knows no other; what is in common between them is in the base and the types.
-    "protocol.messages": ("protocol.errors", "protocol.message", "protocol.partition_results", "protocol.types"),
+    "protocol.messages": (
+        "protocol.errors",
+        "protocol.messages.leader_hints",
+        "protocol.message",
+        "protocol.partition_results",
+        "protocol.types",
+        "protocol.unvalidated",
+    ),
     "protocol.records": ("protocol.fields", "protocol.message", "protocol.records", "protocol.types"),
     "protocol.embedded": ("protocol.java", "protocol.types"),
     "protocol.wire": ("protocol",),

@@ -24,8 +24,10 @@ from rejoin.protocol.messages.groups.list_groups import ListedGroup, ListGroupsR
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from rejoin.protocol.messages.records.fetch import FetchablePartitionResponse
+from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
-from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_PATH
+from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_PATH, DEFINED
 
 JOIN: dict[str, Any] = {
     "groupId": "g",
@@ -235,7 +237,26 @@ def test_error_codes_travel_as_numbers() -> None:
     assert b'"errorCode":82' in LeaveGroupResponse(members=(left,)).to_json(5)
 
 
-@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_record_batches_are_base64_in_json() -> None:
+    partition = {"index": 0, "records": "+//+AA=="}
+    body = {"acks": -1, "timeoutMs": 1, "topicData": [{"name": "t", "partitionData": [partition]}]}
+    request = ProduceRequest.parse(json.dumps(body), 9)
+    assert request.topic_data[0].partition_data[0].records == b"\xfb\xff\xfe\x00"
+    assert json.loads(request.to_json(9))["topicData"] == body["topicData"]
+    whole = memoryview(b"xx\xfb\xff\xfe\x00")
+    answered = FetchablePartitionResponse(records=whole[2:])
+    assert b'"records":"+//+AA=="' in answered.to_json(12)
+
+
+def test_record_batches_that_are_no_base64_are_refused() -> None:
+    partition = {"index": 0, "records": "*"}
+    body = {"acks": -1, "timeoutMs": 1, "topicData": [{"name": "t", "partitionData": [partition]}]}
+    with pytest.raises(ValidationError) as refusal:
+        ProduceRequest.parse(json.dumps(body), 9)
+    assert refusal.value.errors()[0]["loc"] == ("topicData", 0, "partitionData", 0, "records")
+
+
+@pytest.mark.parametrize("api", DEFINED.values(), ids=lambda api: api.name)
 def test_every_answer_can_be_read_back_in_every_version(api: Any) -> None:
     for version in range(api.min_version, api.max_version + 1):
         written = api.response().to_json(version)

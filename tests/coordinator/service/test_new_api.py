@@ -19,7 +19,7 @@ from rejoin.protocol import registry
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_PATH, BY_REQUEST
+from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_PATH, BY_REQUEST, DEFINED
 from rejoin.protocol.types import GroupId, In, Int32
 from tests.paths import ROOT
 
@@ -60,7 +60,7 @@ def new_api(monkeypatch: pytest.MonkeyPatch) -> Iterator[registry.Api]:
     request: type[Request] = CountMembersRequest
     monkeypatch.setitem(SERVED, request, ServedApi(counting, Rule(group=Operation.DESCRIBE)))
     tables: list[tuple[dict[Any, registry.Api], dict[Any, registry.Api]]] = [
-        (table, dict(table)) for table in (BY_KEY, BY_NAME, BY_PATH, BY_REQUEST)
+        (table, dict(table)) for table in (BY_KEY, BY_NAME, BY_PATH, BY_REQUEST, DEFINED)
     ]
     yield registry.register(999, (0, 1), 1, CountMembersRequest, CountMembersResponse)
     for table, before in tables:
