@@ -33,7 +33,7 @@ def encode(
 ) -> bytes:
     """A request with its header, without the length in front. It may claim to be of another version than it is."""
     schema = load_request_schema(key, version)
-    header_schema = schema.__header_schema__
+    header_schema: Any = schema.__header_schema__
     header = header_schema(
         request_api_key=key,
         request_api_version=version if claimed is None else claimed,
