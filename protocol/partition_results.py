@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Struct
+from rejoin.protocol.java import LONGEST_CACHED
+from rejoin.protocol.message import Response, Struct
 from rejoin.protocol.types import TopicPartition
+
+MOST_CACHED: Final = 16
+"""Responses about more partitions are not kept in a cache."""
 
 
 class RequestedPartition(Protocol):
@@ -28,30 +32,54 @@ class RequestedTopic(Protocol):
     def partitions(self) -> Iterable[RequestedPartition]: ...
 
 
-Topic = TypeVar("Topic", bound=Struct)
+R = TypeVar("R", bound=Response)
 
 
-def results_of(
-    requested: Iterable[RequestedTopic],
-    topic_type: type[Topic],
-    partition_type: type[Struct],
+class ResultTypes(NamedTuple, Generic[R]):
+    """The models of such a response: the whole, a topic in it, and a partition in that."""
+
+    response: type[R]
+    topic: type[Struct]
+    partition: type[Struct]
+
+
+_Names: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
+"""Topics, each with the partitions that are named."""
+
+
+def response_of(
+    types: ResultTypes[R],
+    requested: Sequence[RequestedTopic],
     errors: Mapping[TopicPartition, ErrorCode],
     others: ErrorCode,
-) -> tuple[Topic, ...]:
+) -> R:
     """A result for each partition that a request names: ``others`` where ``errors`` has none."""
-    new_topic: Any = topic_type
-    results = []
-    for topic in requested:
-        name = topic.name
+    names = tuple([(topic.name, tuple([each.partition_index for each in topic.partitions])) for topic in requested])
+    if errors or len(names) > 1 or not names or len(names[0][1]) > MOST_CACHED or len(names[0][0]) > LONGEST_CACHED:
+        return _response(types, names, errors, others)
+    # Members commit the same few partitions all day, and no response changes once it is made.
+    response: R = _shared_response(types, names, others)
+    return response
+
+
+def _response(types: ResultTypes[R], names: _Names, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> R:
+    new_response: Any = types.response
+    new_topic: Any = types.topic
+    topics = []
+    for name, indexes in names:
         if errors:
-            found = [
-                _result(partition_type, index, errors.get(TopicPartition(name, index), others))
-                for index in [partition.partition_index for partition in topic.partitions]
-            ]
+            found = [_result(types.partition, each, errors.get(TopicPartition(name, each), others)) for each in indexes]
         else:
-            found = [_result(partition_type, partition.partition_index, others) for partition in topic.partitions]
-        results.append(new_topic(name=name, partitions=tuple(found)))
-    return tuple(results)
+            found = [_result(types.partition, each, others) for each in indexes]
+        topics.append(new_topic(name=name, partitions=tuple(found)))
+    response: R = new_response(topics=tuple(topics))
+    return response
+
+
+@lru_cache(maxsize=4_096)
+def _shared_response(types: ResultTypes[Any], names: _Names, error: ErrorCode) -> Any:
+    """The response with one error for all."""
+    return _response(types, names, {}, error)
 
 
 @lru_cache(maxsize=4_096)

@@ -77,9 +77,10 @@ def shortened(event: Event) -> dict[str, Any]:
 
 def level_of(event: Event) -> str:
     """The level of an event. The offsets log reports its own failures, with the reason."""
-    if isinstance(event, AppendFailed) and event.error == _LOGGED_BY_STORAGE:
+    level = _LEVELS_BY_EVENT.get(event.name, "info")
+    if level == "warning" and isinstance(event, AppendFailed) and event.error == _LOGGED_BY_STORAGE:
         return "debug"
-    return _LEVELS_BY_EVENT.get(event.name, "info")
+    return level
 
 
 def _short(value: Any) -> Any:

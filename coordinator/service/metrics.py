@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from rejoin.coordinator.storage.base import Observer
 from rejoin.journal.events import coordinator as events
@@ -130,21 +130,39 @@ class Metrics:
     def count_event(self, event: Event) -> None:
         """Count what an event says."""
         self.events[event.name] += 1
-        match event:
-            case events.RebalanceStarted():
-                self.started[event.cause.cause] += 1
-            case events.RebalanceCompleted():
-                self.rebalances_completed += 1
-                self.unavailable_ms += event.rebalance_ms
-                self.partitions_moved += event.moved
-                self.partitions_regained += event.regained
-            case events.OffsetsCommitted():
-                self.offsets_committed += len(event.offsets)
-            case events.OffsetsDeleted(reason="expired"):
-                self.offsets_expired += len(event.offsets)
-            case events.OffsetsDeleted():
-                self.offsets_deleted += len(event.offsets)
-            case events.PartitionLoaded():
-                self.loads += 1
-                self.load_ms += event.load_ms
-                self.longest_load_ms = max(self.longest_load_ms, event.load_ms)
+        count = _COUNTERS.get(type(event))
+        if count is not None:
+            count(self, event)
+
+    def _count_rebalance_started(self, event: events.RebalanceStarted) -> None:
+        self.started[event.cause.cause] += 1
+
+    def _count_rebalance_completed(self, event: events.RebalanceCompleted) -> None:
+        self.rebalances_completed += 1
+        self.unavailable_ms += event.rebalance_ms
+        self.partitions_moved += event.moved
+        self.partitions_regained += event.regained
+
+    def _count_offsets_committed(self, event: events.OffsetsCommitted) -> None:
+        self.offsets_committed += len(event.offsets)
+
+    def _count_offsets_deleted(self, event: events.OffsetsDeleted) -> None:
+        if event.reason == "expired":
+            self.offsets_expired += len(event.offsets)
+        else:
+            self.offsets_deleted += len(event.offsets)
+
+    def _count_partition_loaded(self, event: events.PartitionLoaded) -> None:
+        self.loads += 1
+        self.load_ms += event.load_ms
+        self.longest_load_ms = max(self.longest_load_ms, event.load_ms)
+
+
+_COUNTERS: Final[dict[type[Event], Callable[[Metrics, Any], None]]] = {
+    events.RebalanceStarted: Metrics._count_rebalance_started,
+    events.RebalanceCompleted: Metrics._count_rebalance_completed,
+    events.OffsetsCommitted: Metrics._count_offsets_committed,
+    events.OffsetsDeleted: Metrics._count_offsets_deleted,
+    events.PartitionLoaded: Metrics._count_partition_loaded,
+}
+"""What counts more of an event than its name, by the event's class."""

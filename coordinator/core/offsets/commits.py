@@ -26,6 +26,7 @@ from rejoin.protocol.messages.transactions.txn_offset_commit import (
 )
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.unvalidated import unvalidated
 
 PartitionErrors: TypeAlias = dict[TopicPartition, ErrorCode]
 """Errors of single partitions."""
@@ -130,13 +131,14 @@ class OffsetCommits:
             # Differs: Kafka adds without a look at the end of the range; "for ever" then is in the past.
             expires_at = min(now + request.retention_time_ms, LATEST)
         for topic in request.topics:
+            name = topic.name
             for partition in topic.partitions:
-                key = TopicPartition(topic.name, partition.partition_index)
-                if key in refused:
+                key = TopicPartition(name, partition.partition_index)
+                if refused and key in refused:
                     continue
                 metadata = partition.committed_metadata or ""
                 # A character takes one or two of Java's.
-                if 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) > 2 * limit:
+                if metadata and 2 * len(metadata) > limit and len(metadata.encode("utf-16-le")) > 2 * limit:
                     results[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                     continue
                 committed_at = getattr(partition, "commit_timestamp", -1)
@@ -152,9 +154,9 @@ class OffsetCommits:
 
 def committer_of(request: CommitRequest) -> Committer:
     """Who sends a commit."""
-    if isinstance(request, TxnOffsetCommitRequest):
-        return Committer(request.member_id, request.group_instance_id, request.generation_id, request.producer_id)
-    return Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
+    if isinstance(request, OffsetCommitRequest):
+        return Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
+    return Committer(request.member_id, request.group_instance_id, request.generation_id, request.producer_id)
 
 
 @dataclass(slots=True)
@@ -179,21 +181,23 @@ class CommitCompletion(AppendCompletion):
         self.offsets.end_writes(self.values)
         if error is not ErrorCode.NONE:
             return
-        if self.committer.is_transactional:
-            for partition, value in self.values.items():
-                self.offsets.hold(self.committer.producer_id, partition, value)
-        else:
-            for partition, value in self.values.items():
-                self.offsets.store(partition, value)
-        self.group.persisted = True
+        group, committer, offsets = self.group, self.committer, self.offsets
+        is_transactional = committer.is_transactional
+        for partition, value in self.values.items():
+            if is_transactional:
+                offsets.hold(committer.producer_id, partition, value)
+            else:
+                offsets.store(partition, value)
+        group.persisted = True
         self.ctx.emit(
-            OffsetsCommitted(
-                group_id=self.group.group_id,
-                member_id=self.committer.member_id,
-                group_instance_id=self.committer.group_instance_id,
-                generation=self.committer.generation,
-                state=self.group.state,
+            unvalidated(
+                OffsetsCommitted,
+                group_id=group.group_id,
+                member_id=committer.member_id,
+                group_instance_id=committer.group_instance_id,
+                generation=committer.generation,
+                state=str(group.state),
                 offsets=[committed_offset(partition, value) for partition, value in self.values.items()],
-                producer_id=self.committer.producer_id if self.committer.is_transactional else None,
+                producer_id=committer.producer_id if is_transactional else None,
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.inputs import Token
@@ -19,19 +19,19 @@ from rejoin.protocol.messages.offsets.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from rejoin.protocol.partition_results import results_of
+from rejoin.protocol.partition_results import ResultTypes, response_of
 from rejoin.protocol.records.consumer_offsets import offset_record
 from rejoin.protocol.types import TopicPartition
 
 Why: TypeAlias = Literal["requested", "expired", "topic-deleted"]
 
 
+_RESULTS: Final = ResultTypes(OffsetDeleteResponse, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition)
+
+
 def delete_response(request: OffsetDeleteRequest, results: PartitionErrors) -> OffsetDeleteResponse:
     """The response to OffsetDelete: no error where ``results`` has none."""
-    topics = results_of(
-        request.topics, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition, results, ErrorCode.NONE
-    )
-    return OffsetDeleteResponse(topics=topics)
+    return response_of(_RESULTS, request.topics, results, ErrorCode.NONE)
 
 
 class OffsetDeletions:

@@ -25,7 +25,6 @@ from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Request
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from rejoin.protocol.messages.offsets.offset_fetch import (
@@ -75,9 +74,8 @@ class OffsetRequests:
             self._ctx.reply(token, request.response({}, error))
 
     def _commit(self, token: Token, request: CommitRequest, context: Context) -> None:
-        partitions = partitions_of(request)
-        refused = self._refused(request, context, partitions)
-        if len(refused) == len(set(partitions) if refused else partitions):
+        refused, is_any_left = self._refused(request, context)
+        if not is_any_left:
             self._ctx.reply(token, request.response(refused, ErrorCode.NONE))
             return
         shard = self._admission.route(self._shards, request, context, request.group_id)
@@ -101,19 +99,22 @@ class OffsetRequests:
             return ErrorCode.NONE
         return ErrorCode.GROUP_ID_NOT_FOUND if context.api_version >= 9 else ErrorCode.ILLEGAL_GENERATION
 
-    def _refused(self, request: Request, context: Context, partitions: list[TopicPartition]) -> PartitionErrors:
-        """Partitions that are not asked of the group: not allowed, or not there."""
+    def _refused(self, request: CommitRequest | OffsetDeleteRequest, context: Context) -> tuple[PartitionErrors, bool]:
+        """Partitions that are not asked of the group: not allowed, or not there; and whether any other is left."""
         refused: PartitionErrors = {}
-        topics = dict.fromkeys([partition.topic for partition in partitions])
-        authorize, has_partition = self._admission.authorize, self._topics.has_partition
-        errors = {topic: authorize(request, context, Resource.TOPIC, topic) for topic in topics}
-        for partition in partitions:
-            error = errors[partition.topic]
-            if error is not ErrorCode.NONE:
-                refused[partition] = error
-            elif not has_partition(*partition):
-                refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return refused
+        is_any_left = False
+        for topic in request.topics:
+            name = topic.name
+            error = self._admission.authorize(request, context, Resource.TOPIC, name)
+            count = self._topics.partition_count(name) if error is ErrorCode.NONE else 0
+            for partition in topic.partitions:
+                if 0 <= partition.partition_index < count:
+                    is_any_left = True
+                else:
+                    refused[TopicPartition(name, partition.partition_index)] = (
+                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is ErrorCode.NONE else error
+                    )
+        return refused, is_any_left
 
     # --- fetch
 
@@ -175,7 +176,8 @@ class OffsetRequests:
         if group is None:
             self._ctx.reply(token, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
             return
-        shard.deletions.delete(group, token, request, self._refused(request, context, partitions_of(request)))
+        refused, _ = self._refused(request, context)
+        shard.deletions.delete(group, token, request, refused)
 
     # --- the ends of transactions
 
@@ -198,15 +200,6 @@ class OffsetRequests:
                 pending.done(partition, ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not partitions:
             pending.reply()
-
-
-def partitions_of(request: CommitRequest | OffsetDeleteRequest) -> list[TopicPartition]:
-    """The partitions that a request is about."""
-    return [
-        TopicPartition(topic.name, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    ]
 
 
 def only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:

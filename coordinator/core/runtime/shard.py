@@ -165,12 +165,11 @@ class Shard(Generic[M]):
         self._watch_appends()
 
     def _watch_appends(self) -> None:
-        deadlines = self._ctx.deadlines
-        first = next((entry.deadline for entry in self.in_flight.values() if not entry.timed_out), None)
-        if first is None:
-            deadlines.cancel(self._append_key)
-        else:
-            deadlines.set(self._append_key, first)
+        for entry in self.in_flight.values():
+            if not entry.timed_out:
+                self._ctx.deadlines.set(self._append_key, entry.deadline)
+                return
+        self._ctx.deadlines.cancel(self._append_key)
 
     # --- timers
 

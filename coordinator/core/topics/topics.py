@@ -130,9 +130,13 @@ class Topics:
         """The name of the topic with this id."""
         return self._names_by_id.get(topic_id)
 
-    def has_partition(self, topic: str, partition: int) -> bool:
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has; 0 where there is no such topic."""
         found = self.by_name.get(topic)
-        return found is not None and 0 <= partition < len(found.partitions)
+        return 0 if found is None else len(found.partitions)
+
+    def has_partition(self, topic: str, partition: int) -> bool:
+        return 0 <= partition < self.partition_count(topic)
 
     # --- what is so
 

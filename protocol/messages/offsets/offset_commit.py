@@ -7,11 +7,11 @@ v6 adds the leader epoch, v7 the group instance id.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.partition_results import results_of
+from rejoin.protocol.partition_results import ResultTypes, response_of
 from rejoin.protocol.types import (
     GroupId,
     GroupInstanceId,
@@ -57,8 +57,7 @@ class OffsetCommitRequest(Request):
 
     def response(self, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> OffsetCommitResponse:
         """A result for each partition asked for: ``others`` where ``errors`` has none."""
-        topic, partition = OffsetCommitResponseTopic, OffsetCommitResponsePartition
-        return OffsetCommitResponse(topics=results_of(self.topics, topic, partition, errors, others))
+        return response_of(RESULTS, self.topics, errors, others)
 
 
 class OffsetCommitResponsePartition(Struct):
@@ -80,3 +79,6 @@ class OffsetCommitResponse(Response):
 
     throttle_time_ms: Annotated[Int32, In(3)] = 0
     topics: tuple[OffsetCommitResponseTopic, ...] = ()
+
+
+RESULTS: Final = ResultTypes(OffsetCommitResponse, OffsetCommitResponseTopic, OffsetCommitResponsePartition)

@@ -6,11 +6,11 @@ v3 adds generation, member id and instance id, which are then checked as in Offs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Final
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.partition_results import results_of
+from rejoin.protocol.partition_results import ResultTypes, response_of
 from rejoin.protocol.types import (
     GroupId,
     GroupInstanceId,
@@ -60,8 +60,7 @@ class TxnOffsetCommitRequest(Request):
 
     def response(self, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> TxnOffsetCommitResponse:
         """A result for each partition asked for: ``others`` where ``errors`` has none."""
-        topic, partition = TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition
-        return TxnOffsetCommitResponse(topics=results_of(self.topics, topic, partition, errors, others))
+        return response_of(RESULTS, self.topics, errors, others)
 
 
 class TxnOffsetCommitResponsePartition(Struct):
@@ -83,3 +82,6 @@ class TxnOffsetCommitResponse(Response):
 
     throttle_time_ms: Int32 = 0
     topics: tuple[TxnOffsetCommitResponseTopic, ...] = ()
+
+
+RESULTS: Final = ResultTypes(TxnOffsetCommitResponse, TxnOffsetCommitResponseTopic, TxnOffsetCommitResponsePartition)
