@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import requests
@@ -85,6 +85,13 @@ class GroupDescription:
     members: tuple[MemberDescription, ...]
 
 
+class GroupListing(NamedTuple):
+    """Groups by id, and for each node that did not answer what the problem was. Kafka: ListGroupsResult."""
+
+    groups: list[ListedGroup]
+    unanswered: tuple[str, ...]
+
+
 class Admin:
     """An admin client. Every call gives up after ``timeout_ms`` with KafkaTimeoutError."""
 
@@ -93,16 +100,34 @@ class Admin:
         self._timeout_ms = timeout_ms
 
     async def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
-        """Every group of the cluster, by id."""
+        """Every group of the cluster, by id. Raises KafkaTimeoutError where a node of it does not answer."""
+        listing = await self.list_reachable_groups(states, types)
+        if listing.unanswered:
+            raise KafkaTimeoutError(listing.unanswered[0])
+        return listing.groups
+
+    async def list_reachable_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> GroupListing:
+        """The groups of the nodes that answer. All are asked at once, so that one that hangs holds up no other."""
         request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
+
+        async def ask(node: Endpoint) -> ListGroupsResponse | KafkaTimeoutError:
+            try:
+                return await self._ask(request, ListGroupsResponse, to=node, timeout_ms=self._timeout_ms // 2)
+            except KafkaTimeoutError as problem:
+                return problem
+
         found: dict[str, ListedGroup] = {}
-        for node in await self._nodes():
-            response = await self._ask(request, ListGroupsResponse, to=node)
-            if response.error_code is not ErrorCode.NONE:
+        unanswered = []
+        for response in await asyncio.gather(*[ask(node) for node in await self._nodes()]):
+            if isinstance(response, KafkaTimeoutError):
+                unanswered.append(str(response))
+            elif response.error_code is not ErrorCode.NONE:
                 raise CodedError(response.error_code)
-            found.update((group.group_id, group) for group in response.groups)
+            else:
+                found.update((group.group_id, group) for group in response.groups)
         # Kafka: the tool lists groups of type consumer, and simple ones.
-        return [found[group_id] for group_id in sorted(found) if found[group_id].protocol_type in {"consumer", ""}]
+        groups = [found[group_id] for group_id in sorted(found) if found[group_id].protocol_type in {"consumer", ""}]
+        return GroupListing(groups, tuple(unanswered))
 
     async def describe(self, group_id: str) -> GroupDescription:
         """One group; an unknown one is Dead. Raises KafkaError for one that is not of consumers."""
@@ -211,10 +236,12 @@ class Admin:
         response = await self._ask(request, MetadataResponse)
         return [Endpoint(node.node_id, node.host, node.port) for node in response.brokers]
 
-    async def _ask(self, request: Request, kind: type[R], to: Endpoint | None = None) -> R:
+    async def _ask(
+        self, request: Request, kind: type[R], to: Endpoint | None = None, timeout_ms: int | None = None
+    ) -> R:
         api = BY_REQUEST[type(request)]
         version = api.max_version
-        until = monotonic() + self._timeout_ms / 1_000
+        until = monotonic() + (self._timeout_ms if timeout_ms is None else timeout_ms) / 1_000
         while True:
             left = int((until - monotonic()) * 1_000)
             if to is None:

@@ -50,14 +50,18 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
 
 async def list_groups(admin: Admin, options: argparse.Namespace) -> None:
     """``--list``."""
+    states = [] if options.state is None else _chosen(options.state, STATES, "state")
+    types = [] if options.type is None else _chosen(options.type, TYPES, "types")
+    listing = await admin.list_reachable_groups(states, types)
     if options.state is None and options.type is None:
-        for group in await admin.list_groups():
+        for group in listing.groups:
             print(printable(group.group_id))
-        return
-    states = _chosen(options.state, STATES, "state")
-    types = _chosen(options.type, TYPES, "types")
-    listed = await admin.list_groups(states, types)
-    print(tables.listing(listed, types=options.type is not None, states=options.state is not None), end="")
+    else:
+        shows = {"types": options.type is not None, "states": options.state is not None}
+        print(tables.listing(listing.groups, **shows), end="")
+    if listing.unanswered:
+        # Differs: Kafka's tool lists nothing then.
+        raise KafkaError(f"{'; '.join(listing.unanswered)}. Groups of nodes that do not answer are not listed.")
 
 
 def _chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
+import rejoin.client.admin
 from rejoin.client import Consumer
 from rejoin.client.admin import Admin, GroupDescription, MemberDescription
-from rejoin.client.commands.groups import tables
+from rejoin.client.commands.groups import actions, tables
 from rejoin.client.commands.groups.actions import run_action
 from rejoin.client.commands.groups.options import UsageError, checked, parser
 from rejoin.client.commands.groups.parsing import instant, read_plan, topic_partitions
 from rejoin.client.core.effects import Endpoint
+from rejoin.client.core.errors import KafkaError, KafkaTimeoutError
 from rejoin.client.core.inputs import Failure
 from rejoin.client.transports.base import TransportError
 from rejoin.client.transports.http import HttpTransport
@@ -21,6 +23,7 @@ from rejoin.commands import build
 from rejoin.coordinator.service.app import App
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
+from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseBroker
 from rejoin.protocol.messages.groups.list_groups import ListedGroup
 from rejoin.protocol.types import TopicPartition
 from tests.client.conftest import Serve
@@ -319,3 +322,45 @@ async def test_a_first_node_that_hangs_leaves_time_to_ask_another(serve: Serve) 
     first, second, *_ = transport.given_ms
     assert first <= 30_000
     assert second > 20_000
+
+
+class NamedNodeHangs:
+    """A cluster of two nodes, of which the first takes requests and never answers. Its clock runs only meanwhile."""
+
+    def __init__(self, node: HttpTransport) -> None:
+        self.node = node
+        self.now = 0.0
+
+    async def send(
+        self, to: Endpoint | None, request: Request, version: int, *, timeout_ms: int, client_id: str
+    ) -> Response:
+        if to is not None and to.node_id == 0:
+            self.now += timeout_ms / 1_000
+            raise TransportError(Failure.TIMEOUT, f"{to.host}:{to.port}: no answer within {timeout_ms} ms")
+        response = await self.node.send(to, request, version, timeout_ms=timeout_ms, client_id=client_id)
+        if isinstance(response, MetadataResponse):
+            hung = MetadataResponseBroker(node_id=0, host="127.0.0.1", port=9, rack=None)
+            return response.model_copy(update={"brokers": (hung, *response.brokers)})
+        return response
+
+    async def close(self) -> None:
+        await self.node.close()
+
+
+async def test_groups_are_listed_though_a_node_of_the_cluster_hangs(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = await serve()
+    await committed_group(app, p0=3)
+    async with HttpTransport([app.url]) as node:
+        transport = NamedNodeHangs(node)
+        monkeypatch.setattr(rejoin.client.admin, "monotonic", lambda: transport.now)
+        listing = await Admin(transport, 60_000).list_reachable_groups()
+        assert [group.group_id for group in listing.groups] == ["g"]
+        assert listing.unanswered == ("ListGroups: 127.0.0.1:9: no answer within 30000 ms",)
+        with pytest.raises(KafkaTimeoutError, match="no answer within 30000 ms"):
+            await Admin(transport, 60_000).list_groups()
+        options = parser().parse_args(["--list", "--timeout", "60000"])
+        with pytest.raises(KafkaError, match="Groups of nodes that do not answer are not listed"):
+            await actions.list_groups(Admin(transport, 60_000), options)
+    assert capsys.readouterr().out == "g\n"
