@@ -82,7 +82,7 @@ class Settings(BaseModel):
         ge=300,
         description="With several nodes: how long a node keeps its partitions without renewing its leases.",
     )
-    emulator_records_per_second: float = Field(
+    emulator_records_per_second: float | None = Field(
         default=0.0,
         ge=0.0,
         description="Records per second written to each partition of a new topic, unless the topic sets its own rate.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from enum import StrEnum
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, StringConstraints, ValidationInfo
 
@@ -122,6 +122,21 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition of one topic, which is another when a topic is made again under its name."""
+
+    topic_id: str
+    partition: int
+    topic: str
+
+    def __str__(self) -> str:
+        return f"{self.topic_id}:{self.topic}-{self.partition}"
+
+
+LogPartition: TypeAlias = TopicPartition | TopicIdPartition
+"""A partition that has a log: of an internal topic by name, of others by topic id."""
 
 
 class In(NamedTuple):

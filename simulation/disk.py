@@ -12,7 +12,7 @@ from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetCommitValue, OffsetRecord, offset_record
 from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import LogPartition, TopicPartition
 from rejoin.simulation.kernel import Millis, Order, World
 
 Stored: TypeAlias = Callable[[Append, ErrorCode], None]
@@ -82,17 +82,17 @@ class Disk:
         self.draw = draw
         self.slower_ms: Millis = 0
         self.error: ErrorCode | None = None
-        self.logs: dict[TopicPartition, Log] = {}
+        self.logs: dict[LogPartition, Log] = {}
         self.fenced = 0
         """How many appends came from an older epoch."""
         self.holds_appends = False
         self.holds_reads = False
         self.held_appends: deque[tuple[Append, Stored]] = deque()
-        self.held_reads: deque[tuple[TopicPartition, Read]] = deque()
+        self.held_reads: deque[tuple[LogPartition, Read]] = deque()
         self.on_append: list[Callable[[Append], None]] = []
         """Called with every append that has been written."""
 
-    def log(self, partition: TopicPartition) -> Log:
+    def log(self, partition: LogPartition) -> Log:
         found = self.logs.get(partition)
         if found is None:
             found = self.logs[partition] = Log()
@@ -121,7 +121,7 @@ class Disk:
     def _write(self, what: tuple[Append, Stored, ErrorCode | None]) -> None:
         wanted, stored, error = what
         log = self.log(wanted.partition)
-        if wanted.epoch < log.epoch:
+        if wanted.epoch < self.log(wanted.leased_by or wanted.partition).epoch:
             self.fenced += 1
             stored(wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
@@ -169,7 +169,7 @@ class Disk:
         """Write an append whose end was reserved before, and is now."""
         self._write((wanted, stored, None))
 
-    def read(self, partition: TopicPartition, done: Read) -> None:
+    def read(self, partition: LogPartition, done: Read) -> None:
         """Read a partition as it is when the read ends, after all appends that were asked for before."""
         if self.holds_reads:
             self.held_reads.append((partition, done))
@@ -184,7 +184,7 @@ class Disk:
         partition, done = self.held_reads.popleft()
         done(_as_records(self.log(partition).records))
 
-    def _when_done(self, partition: TopicPartition, draw: Callable[[Random], float]) -> Millis:
+    def _when_done(self, partition: LogPartition, draw: Callable[[Random], float]) -> Millis:
         """When an append or read ends that begins now; none overtakes another."""
         log = self.log(partition)
         log.last_at = max(log.last_at, self.world.now + max(1, round(draw(self.random))) + self.slower_ms)

@@ -91,7 +91,15 @@ MAY_IMPORT = {
     "coordinator.core.groups": (*STEP, "coordinator.core.groups", "coordinator.core.offsets"),
     # The classic protocol knows what any kind of group has, and neither offsets nor another kind.
     "coordinator.core.groups.classic": (*STEP, "coordinator.core.groups"),
-    "coordinator.core.topics": (*STEP, "coordinator.core.topics", "coordinator.core.groups", "coordinator.core.views"),
+    # Data partitions know neither topics nor groups: who makes and deletes topics says so.
+    "coordinator.core.partitions": (*STEP, "coordinator.core.partitions"),
+    "coordinator.core.topics": (
+        *STEP,
+        "coordinator.core.topics",
+        "coordinator.core.groups",
+        "coordinator.core.partitions",
+        "coordinator.core.views",
+    ),
     "coordinator.core.cluster": (
         *STEP,
         "coordinator.core.cluster",

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
+from rejoin.coordinator.core.effects import Append, DeleteLog, Effect, ReadLog, Reply
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -33,14 +33,13 @@ from rejoin.journal.events.base import Event
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.records.consumer_offsets import offsets_partition
-from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
 START: Final = 1_700_000_000_000
 """Where virtual time begins: the same in every run."""
 
 AppendDone: TypeAlias = Callable[[ErrorCode], None]
-ReadDone: TypeAlias = Callable[[tuple[Record, ...]], None]
+ReadDone: TypeAlias = Callable[[tuple[Any, ...]], None]
 
 
 class Listener(Protocol):
@@ -54,15 +53,15 @@ class Listener(Protocol):
 
 
 @dataclass(slots=True)
-class PartitionLog:
-    """One offsets partition's log."""
+class HeldLog:
+    """One partition's log."""
 
     epoch: int = -1
-    records: list[Record] = field(default_factory=list)
+    records: list[Any] = field(default_factory=list)
 
 
 class HeldLogs:
-    """The offsets log, by offsets partition, fenced by epochs. It outlives the nodes that write it.
+    """The logs by partition, fenced by the epochs of offsets partitions. They outlive the nodes that write them.
 
     An append has ended, and a log is read, when the call returns; unless they are held back, to be ended one by one.
     """
@@ -73,13 +72,13 @@ class HeldLogs:
         self.error: ErrorCode | None = None
         """What every append ends with, or none."""
         self.held_appends: deque[tuple[Append, AppendDone]] = deque()
-        self.held_reads: deque[tuple[TopicPartition, ReadDone]] = deque()
+        self.held_reads: deque[tuple[LogPartition, ReadDone]] = deque()
         self._on_append = on_append
-        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._logs: dict[LogPartition, HeldLog] = {}
 
-    def of(self, partition: TopicPartition) -> PartitionLog:
+    def of(self, partition: LogPartition) -> HeldLog:
         """The log of a partition."""
-        return self._logs.setdefault(partition, PartitionLog())
+        return self._logs.setdefault(partition, HeldLog())
 
     def next_epoch(self, partition: TopicPartition) -> int:
         """A new epoch; what older ones append from now on is refused."""
@@ -101,7 +100,7 @@ class HeldLogs:
 
     def _write(self, append: Append, done: AppendDone, error: ErrorCode | None) -> None:
         log = self.of(append.partition)
-        if append.epoch < log.epoch:
+        if append.epoch < self.of(append.leased_by or append.partition).epoch:
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif error:
             done(error)
@@ -111,7 +110,11 @@ class HeldLogs:
                 self._on_append(append)
             done(ErrorCode.NONE)
 
-    def read(self, partition: TopicPartition, done: ReadDone) -> None:
+    def delete(self, partition: TopicIdPartition) -> None:
+        """Drop a partition's log."""
+        self._logs.pop(partition, None)
+
+    def read(self, partition: LogPartition, done: ReadDone) -> None:
         """Hand out a partition's records."""
         if self.holds_reads:
             self.held_reads.append((partition, done))
@@ -192,11 +195,13 @@ class NodeDriver:
                 self.logs.append(effect, partial(self._stored, effect))
             case ReadLog():
                 self.logs.read(effect.partition, partial(self._read, effect))
+            case DeleteLog():
+                self.logs.delete(effect.partition)
             case Event():
                 self._listener.on_event(effect)
 
     def _stored(self, append: Append, error: ErrorCode) -> None:
         self.step(Stored(append.partition, append.epoch, append.append_id, error))
 
-    def _read(self, wanted: ReadLog, records: tuple[Record, ...]) -> None:
+    def _read(self, wanted: ReadLog, records: tuple[Any, ...]) -> None:
         self.step(LogRead(wanted.partition, wanted.epoch, records, True))

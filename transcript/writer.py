@@ -33,7 +33,7 @@ from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.traits import traits_of
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import LogPartition
 from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.words import NotExpressible
@@ -72,8 +72,8 @@ class TranscriptWriter:
         self._names = MemberNames(lambda: len(self._short_ids) + 1)
         self._asked: dict[int, tuple[str, Received]] = {}
         self._short_ids: dict[str, tuple[str, str]] = {}
-        self._stored: dict[tuple[TopicPartition, int, int], Step] = {}
-        self._read: dict[tuple[TopicPartition, int], list[Step]] = {}
+        self._stored: dict[tuple[LogPartition, int, int], Step] = {}
+        self._read: dict[tuple[LogPartition, int], list[Step]] = {}
         self._done: set[int] = set()
         self._is_quiet = False
         self._seen_groups: dict[int, str] = {}

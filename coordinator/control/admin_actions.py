@@ -321,7 +321,7 @@ class AdminActions:
         self._recorder.recording = False
         self._snapshots.clear()
         self._clock.catch_up()
-        log.go_back(LogSnapshot({}, {}))
+        log.go_back(LogSnapshot({}, {}, {}))
         self._go_on_with(self._new_node(), {}, None)
         self._runtime.lead_everything()
         self._recorder.begin(self._clock.now())

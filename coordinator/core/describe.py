@@ -98,10 +98,9 @@ def _of_member(member: Member, group: ClassicGroup, deadlines: Deadlines) -> Mem
 def of_offsets(offsets: GroupOffsets, topics: Topics, now: Millis) -> list[OffsetView]:
     """Committed offsets with their lag, by topic and partition; pending ones of open transactions are marked."""
     views = []
-    now = topics.time(now)
     for partition, value in sorted(offsets.stored.items()):
         topic, index = partition
-        end = topics.by_name[topic].end_offset(index, now) if topics.has_partition(topic, index) else None
+        end = topics.end_offset(topic, index, now) if topics.has_partition(topic, index) else None
         views.append(
             OffsetView(
                 topic=topic,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rejoin.coordinator.core.inputs import Token, TopicsRecords
+from rejoin.coordinator.core.inputs import LogEntries, Token, TopicsRecords
 from rejoin.journal.events.base import Event
 from rejoin.protocol.message import Response
-from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
 
 @dataclass(slots=True)
@@ -26,20 +25,32 @@ class Append:
 
     A log whose partition has moved on to a newer epoch must refuse with ``NOT_LEADER_OR_FOLLOWER``. No records means:
     say when everything before is stored.
+
+    The epoch is that of the partition; for a data partition, that of ``leased_by``, whose leader leads it.
     """
 
     append_id: int
-    partition: TopicPartition
+    partition: LogPartition
     epoch: int
-    records: tuple[Record, ...]
+    records: LogEntries
+    leased_by: TopicPartition | None = None
 
 
 @dataclass(slots=True)
 class ReadLog:
     """Read a partition's log from its start and hand it in with ``LogRead``."""
 
-    partition: TopicPartition
+    partition: LogPartition
     epoch: int
+
+
+@dataclass(slots=True)
+class DeleteLog:
+    """Delete the log of a data partition: its topic is gone. No answer is awaited."""
+
+    partition: TopicIdPartition
+    epoch: int
+    leased_by: TopicPartition
 
 
 @dataclass(slots=True)
@@ -54,4 +65,4 @@ class AppendTopics:
     records: TopicsRecords
 
 
-Effect: TypeAlias = Reply | Append | ReadLog | AppendTopics | Event
+Effect: TypeAlias = Reply | Append | ReadLog | DeleteLog | AppendTopics | Event

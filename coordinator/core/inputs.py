@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
-from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import LogPartition, TopicPartition
 
 Millis: TypeAlias = int
 """Whole milliseconds: an instant since 1970, or a length."""
 
 Token: TypeAlias = object
 """Stands for a requester. The core keeps it and gives it back, the very object, in exactly one ``Reply``."""
+
+LogEntries: TypeAlias = tuple[Any, ...]
+"""Entries of one partition's log: ``Record`` for an internal topic, ``DataEntry`` for a data partition."""
 
 TopicsRecords: TypeAlias = tuple[TopicRecord | PartitionRecord | RemoveTopicRecord, ...]
 """What one change of the topics consists of; it is stored whole or not at all."""
@@ -49,7 +51,7 @@ class Elapsed:
 class Stored:
     """An append ended: durable (``NONE``), or failed with the log's own error. Every ``Append`` is answered by one."""
 
-    partition: TopicPartition
+    partition: LogPartition
     epoch: int
     append_id: int
     error: ErrorCode = ErrorCode.NONE
@@ -74,9 +76,9 @@ class Resigned:
 class LogRead:
     """A piece of the log asked for by ``ReadLog``, in log order; ``end`` is true with the last piece."""
 
-    partition: TopicPartition
+    partition: LogPartition
     epoch: int
-    records: tuple[Record, ...]
+    records: LogEntries
     end: bool
 
 

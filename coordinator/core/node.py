@@ -34,6 +34,7 @@ from rejoin.coordinator.core.inputs import (
     TopicsStored,
 )
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
+from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
 from rejoin.coordinator.core.runtime.shard import Shard
@@ -49,7 +50,7 @@ from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OffsetRecord
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.traits import traits_of
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
 
 class Node:
@@ -66,12 +67,13 @@ class Node:
         self._cluster = ClusterMetadata()
         self._groups = GroupShards(self._ctx)
         self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
-        self._topics = Topics(settings, new_id, self._ctx.emit)
+        self._partitions = Partitions(self._ctx, self._cluster)
+        self._topics = Topics(settings, new_id, self._ctx.emit, self._partitions)
         rules = {request: served.rule for request, served in SERVED.items()}
         admission = Admission(rules, settings, self._cluster, Authorizer(settings.emulator_deny))
         groups = GroupRequests(self._ctx, self._groups, admission)
         offsets = OffsetRequests(self._ctx, self._groups, self._topics, admission)
-        self._changes = TopicChanges(self._ctx, self._topics, self._groups, logged=topics_logged)
+        self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
         topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
         self._topic_requests = topics
         cluster = ClusterRequests(self._ctx, self._cluster, self._groups, self._topics, topics, admission)
@@ -108,10 +110,14 @@ class Node:
 
     def _fire_until(self, last: Millis) -> None:
         while (key := self._ctx.deadlines.pop_due(last)) is not None:
+            owner = key.owner
             try:
-                self._shards[key.owner.topic].fire(key)
+                if isinstance(owner, TopicIdPartition):
+                    self._partitions.fire(key)
+                else:
+                    self._shards[owner.topic].fire(key)
             except Exception as problem:
-                self._reload(self._shard(key.owner), f"timer {key.kind.name.lower()}", problem)
+                self._reload(owner, f"timer {key.kind.name.lower()}", problem)
 
     def _receive(self, what: Received) -> None:
         try:
@@ -123,26 +129,28 @@ class Node:
         """A request whose handler failed is answered all the same."""
         ctx = self._ctx
         named = sorted(traits_of(what.request, what.context.api_version).groups)
-        shards = {shard.partition: shard for shard in map(self._groups.shard_of, named) if shard is not None}
-        for shard in shards.values() or (None,):
-            self._reload(shard, BY_REQUEST[type(what.request)].name, problem)
+        shards = {shard.partition: None for shard in map(self._groups.shard_of, named) if shard is not None}
+        for partition in shards or (None,):
+            self._reload(partition, BY_REQUEST[type(what.request)].name, problem)
         answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in ctx.effects)
         if not answered:
             response = what.request.error_response(what.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
             ctx.reply(what.token, response)
 
-    def _reload(self, shard: Shard[Any] | None, doing: str, problem: Exception) -> None:
-        """A bug, and no error of the protocol: report it, and read the shard from its log again."""
+    def _reload(self, partition: LogPartition | None, doing: str, problem: Exception) -> None:
+        """A bug, and no error of the protocol: report it, and read what the partition keeps from its log again."""
         self._ctx.emit(
             CoreFailed(
-                topic=None if shard is None else shard.partition.topic,
-                partition=None if shard is None else shard.partition.partition,
+                topic=None if partition is None else partition.topic,
+                partition=None if partition is None else partition.partition,
                 doing=doing,
                 problem=f"{type(problem).__name__}: {problem}",
             )
         )
-        if shard is not None:
-            self._shards[shard.partition.topic].reload(shard.partition)
+        if isinstance(partition, TopicIdPartition):
+            self._partitions.reload(partition)
+        elif partition is not None:
+            self._shards[partition.topic].reload(partition)
 
     def _handle(self, what: Input) -> None:
         """Handle everything but requests. A failure here, too, is a bug of one shard, and costs only that shard."""
@@ -151,25 +159,31 @@ class Node:
         except (TypeError, AttributeError, AssertionError, LookupError, ValueError) as problem:
             if not isinstance(what, (Stored, LogRead)):
                 raise
-            self._reload(self._shard(what.partition), type(what).__name__, problem)
+            self._reload(what.partition, type(what).__name__, problem)
 
     def _dispatch(self, what: Input) -> None:
         match what:
-            case Stored():
-                shard = self._shard(what.partition)
+            case Stored(partition=TopicIdPartition() as data_partition):
+                self._partitions.stored(data_partition, what.epoch, what.append_id, what.error)
+            case LogRead(partition=TopicIdPartition() as data_partition):
+                self._partitions.log_read(data_partition, what.epoch, what.records, what.end)
+            case Stored(partition=TopicPartition() as partition):
+                shard = self._shard(partition)
                 if shard is not None and shard.epoch == what.epoch:
                     shard.stored(what.append_id, what.error)
-            case LogRead():
-                shard = self._shard(what.partition)
+            case LogRead(partition=TopicPartition() as partition):
+                shard = self._shard(partition)
                 if shard is not None and shard.epoch == what.epoch:
                     shard.log_read(what.records, what.end)
                     if what.end:
                         self._topics.saw(shard.machine.newest_at)
-                        self._changes.delete_orphaned_offsets(what.partition)
+                        self._changes.delete_orphaned_offsets(partition)
             case Elected():
                 self._shards[what.partition.topic].elect(what.partition, what.epoch)
+                self._partitions.elect(what.partition, what.epoch)
             case Resigned():
                 self._shards[what.partition.topic].resign(what.partition)
+                self._partitions.resign(what.partition)
             case ClusterSeen():
                 self._cluster.brokers = what.brokers
                 self._cluster.leaders = what.leaders
@@ -307,7 +321,8 @@ class Node:
 
         No append may be in flight: its end could not reach both.
         """
-        assert not any(shards.is_writing for shards in self._shards.values()), "a node is copied between appends"
+        writing = [self._partitions.is_writing, *(shards.is_writing for shards in self._shards.values())]
+        assert not any(writing), "a node is copied between appends"
         self._ctx.effects = []  # the last step's, long carried out
         known: dict[int, Any] = {id(token): instead(token) for token in self.waiting()}
         known |= {id(shared): shared for shared in self.shared()}

@@ -94,13 +94,16 @@ class PartitionView(View):
 
 
 class TopicView(View):
-    """A topic; its end offsets now, one for each partition."""
+    """A topic; its end offsets now, one for each partition, none where only another node knows it.
+
+    Without records per second its logs are real.
+    """
 
     topic: str
     topic_id: str
     partitions: int
-    records_per_second: float
-    end_offsets: list[int]
+    records_per_second: float | None
+    end_offsets: list[int | None]
 
 
 class NodeView(View):

@@ -28,7 +28,7 @@ from rejoin.coordinator.service.http.views import Views
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.stores import Store, open_store
-from rejoin.coordinator.storage.base import SoleLog, StoreProblem
+from rejoin.coordinator.storage.base import SoleLogs, StoreProblem
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.journal.writer import JournalWriter
 from rejoin.protocol.errors import ErrorCode
@@ -94,7 +94,7 @@ class Options:
     head_seconds: float = HEAD_SECONDS
     body_seconds: float = BODY_SECONDS
     clock: Clock | None = None
-    log: SoleLog = field(default_factory=MemoryLog)
+    log: SoleLogs = field(default_factory=MemoryLog)
     data: Path | None = None
     store: str | None = None
     control: ControlOptions | None = None
@@ -129,7 +129,16 @@ class App:
         clock = given or SystemClock(asyncio.get_running_loop())
         # A driven clock is never late, and its alarms ring at their instants.
         arrivals = Arrivals() if given is None else None
-        self.runtime = Runtime(core, clock, store.log, self.publisher, store.leadership, store.topics_log, arrivals)
+        self.runtime = Runtime(
+            core,
+            clock,
+            store.log,
+            self.publisher,
+            store.leadership,
+            store.topics_log,
+            arrivals,
+            data_logs=store.data_logs,
+        )
         store.attach(self.runtime)
         if self.control is not None:
             self.control.attach(self.runtime, self.publisher.feed, store.log, self._create_initial_topics)

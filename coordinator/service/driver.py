@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import structlog
 
-from rejoin.coordinator.core.effects import Append, AppendTopics, ReadLog, Reply
+from rejoin.coordinator.core.effects import Append, AppendTopics, DeleteLog, ReadLog, Reply
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -34,14 +34,15 @@ from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.service.publisher import Publisher
-from rejoin.coordinator.storage.base import OffsetsLog, StoreProblem
+from rejoin.coordinator.storage.base import DataLogs, OffsetsLog, StoreProblem
 from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
 from rejoin.coordinator.storage.topics.sync import TopicsSync
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
+from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
 DRAIN_SECONDS: Final = 5.0
 """How long a stopping node may take to hand over its partitions."""
@@ -64,6 +65,8 @@ class Runtime:
         leadership: Leadership,
         topics_log: TopicsLog | None = None,
         arrivals: Arrivals | None = None,
+        *,
+        data_logs: DataLogs,
     ) -> None:
         """With ``arrivals``, an input is handled before the timers that fell due while the loop was late."""
         self.node = node
@@ -77,6 +80,7 @@ class Runtime:
         if topics_log is not None:
             self.topics = TopicsSync(topics_log, lambda: self.node, self.hand_in)
         self._log = log
+        self._data_logs = data_logs
         self._publisher = publisher
         self._leading: dict[TopicPartition, int] = {}
         self._inbox: deque[Input] = deque()
@@ -223,6 +227,8 @@ class Runtime:
                 self._append(effect)
             elif isinstance(effect, ReadLog):
                 self._read(effect)
+            elif isinstance(effect, DeleteLog):
+                self._data_logs.delete_data(effect.partition, effect.epoch, effect.leased_by)
             elif isinstance(effect, AppendTopics):
                 assert self.topics is not None, "a node with a topics log has one"
                 self.topics.append(effect)
@@ -245,15 +251,23 @@ class Runtime:
         def stored(error: ErrorCode) -> None:
             self._take_in(Stored(partition, epoch, append_id, error))
 
-        self._log.append(partition, epoch, effect.records, stored)
+        if isinstance(partition, TopicIdPartition):
+            assert effect.leased_by is not None, "a data partition is leased by an offsets partition"
+            entries = cast(tuple[DataEntry, ...], effect.records)
+            self._data_logs.append_data(partition, epoch, effect.leased_by, entries, stored)
+        else:
+            self._log.append(partition, epoch, cast(tuple[Record, ...], effect.records), stored)
 
     def _read(self, effect: ReadLog) -> None:
         partition, epoch = effect.partition, effect.epoch
 
-        def piece(records: tuple[Record, ...], end: bool) -> None:
+        def piece(records: tuple[Record, ...] | tuple[DataEntry, ...], end: bool) -> None:
             self._take_in(LogRead(partition, epoch, records, end))
 
-        self._log.read(partition, epoch, piece)
+        if isinstance(partition, TopicIdPartition):
+            self._data_logs.read_data(partition, epoch, piece)
+        else:
+            self._log.read(partition, epoch, piece)
 
     def _set_alarm(self) -> None:
         """Keep one alarm for the next deadline. One that rings before a deadline that has moved is set again."""

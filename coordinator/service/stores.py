@@ -10,7 +10,7 @@ import structlog
 
 from rejoin.coordinator.leadership.base import Leadership
 from rejoin.coordinator.leadership.sole_leader import SoleLeader
-from rejoin.coordinator.storage.base import OffsetsLog, SoleLog, StoreProblem
+from rejoin.coordinator.storage.base import DataLogs, OffsetsLog, SoleLogs, StoreProblem
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
 from rejoin.protocol.records.consumer_offsets import offsets_partition
@@ -36,8 +36,11 @@ class Store:
         leadership: Leadership,
         label: str = "memory",
         topics_log: TopicsLog | None = None,
+        *,
+        data_logs: DataLogs,
     ) -> None:
         self.log = log
+        self.data_logs = data_logs
         self.label = label
         """Its name for display; never with a password."""
         self.topics_log = topics_log
@@ -55,14 +58,14 @@ class Store:
         """Called when the runtime has stopped."""
 
 
-def open_store(log: SoleLog, data: Path | None, url: str | None, settings: Settings, metrics: Metrics) -> Store:
+def open_store(log: SoleLogs, data: Path | None, url: str | None, settings: Settings, metrics: Metrics) -> Store:
     """The requested store, not connected yet. Raises :class:`StoreProblem` for an invalid URL.
 
     Imports are local, so that a node loads only the modules of its own store.
     """
     if url is not None:
         check_url(url)
-        return PostgresStore(url, settings, metrics)
+        return PostgresStore(url, log, settings, metrics)
     partitions = _offsets_partitions(settings)
     if data is not None:
         from rejoin.coordinator.storage.sqlite.database import SqliteDatabase  # noqa: PLC0415
@@ -71,8 +74,8 @@ def open_store(log: SoleLog, data: Path | None, url: str | None, settings: Setti
 
         database = SqliteDatabase(data)
         kept = SqliteLog(database, metrics.store)
-        return Store(kept, SoleLeader(kept, partitions), str(data), SqliteTopicsLog(database))
-    return Store(log, SoleLeader(log, partitions))
+        return Store(kept, SoleLeader(kept, partitions), str(data), SqliteTopicsLog(database), data_logs=log)
+    return Store(log, SoleLeader(log, partitions), data_logs=log)
 
 
 def _offsets_partitions(settings: Settings) -> list[TopicPartition]:
@@ -96,7 +99,7 @@ def check_url(url: str) -> None:
 class PostgresStore(Store):
     """One database for all nodes of a cluster."""
 
-    def __init__(self, url: str, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, url: str, data_logs: DataLogs, settings: Settings, metrics: Metrics) -> None:
         from rejoin.coordinator.leadership.lease_driver import LeaseDriver  # noqa: PLC0415
         from rejoin.coordinator.leadership.lease_store import LeaseStore  # noqa: PLC0415
         from rejoin.coordinator.storage.postgres.database import Database  # noqa: PLC0415
@@ -117,6 +120,7 @@ class PostgresStore(Store):
             self._lease_driver,
             self._database.shown,
             PostgresTopicsLog(self._database, lambda: self._leases.channel),
+            data_logs=data_logs,
         )
 
     def attach(self, runtime: Runtime) -> None:

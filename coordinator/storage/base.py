@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
 Stored: TypeAlias = Callable[[ErrorCode], None]
 """The result of an append: ``NONE``, or the log's own error."""
@@ -73,8 +74,39 @@ class OffsetsLog(Protocol):
         """Read a partition from its start. A reader of an older epoch may be left without an end."""
 
 
+DataPiece: TypeAlias = Callable[[tuple[DataEntry, ...], bool], None]
+"""A piece of a data partition in log order, and whether it is the last."""
+
+
+class DataLogs(Protocol):
+    """The logs of data partitions. The epoch of one is that of the offsets partition by which it is leased."""
+
+    def append_data(
+        self,
+        partition: TopicIdPartition,
+        epoch: int,
+        leased_by: TopicPartition,
+        entries: tuple[DataEntry, ...],
+        stored: Stored,
+    ) -> None:
+        """Write entries, all or none, behind everything appended before.
+
+        An older epoch than the newest elected is refused with ``NOT_LEADER_OR_FOLLOWER``.
+        """
+
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
+        """Read a partition from its start. A reader of an older epoch may be left without an end."""
+
+    def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:
+        """Delete a partition with all that it has, unless the epoch is an older one."""
+
+
 class SoleLog(OffsetsLog, Protocol):
     """A log with a single writer, which therefore makes the epochs. Where several nodes write, leases do."""
 
     def elect(self, partition: TopicPartition) -> int:
         """Make this node the leader of a partition and return its epoch, newer than all before."""
+
+
+class SoleLogs(SoleLog, DataLogs, Protocol):
+    """All logs of a single node."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rejoin.coordinator.storage.base import Piece, SoleLog, Stored
+from rejoin.coordinator.storage.base import DataPiece, Piece, SoleLogs, Stored
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
 
 class FaultyLog:
@@ -17,7 +18,7 @@ class FaultyLog:
     with an error and writes nothing.
     """
 
-    def __init__(self, log: SoleLog) -> None:
+    def __init__(self, log: SoleLogs) -> None:
         self._log = log
         self._held: list[Callable[[], None]] = []
         self.hold_appends = False
@@ -39,16 +40,26 @@ class FaultyLog:
         return self._log.elect(partition)
 
     def append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
-        if self.hold_appends:
-            self._held.append(lambda: self._append(partition, epoch, records, stored))
-        else:
-            self._append(partition, epoch, records, stored)
+        self._append(lambda: self._log.append(partition, epoch, records, stored), bool(records), stored)
+
+    def append_data(
+        self,
+        partition: TopicIdPartition,
+        epoch: int,
+        leased_by: TopicPartition,
+        entries: tuple[DataEntry, ...],
+        stored: Stored,
+    ) -> None:
+        self._append(lambda: self._log.append_data(partition, epoch, leased_by, entries, stored), True, stored)
 
     def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
-        if self.hold_reads:
-            self._held.append(lambda: self._log.read(partition, epoch, piece))
-        else:
-            self._log.read(partition, epoch, piece)
+        self._read(lambda: self._log.read(partition, epoch, piece))
+
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
+        self._read(lambda: self._log.read_data(partition, epoch, piece))
+
+    def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:
+        self._log.delete_data(partition, epoch, leased_by)
 
     def release(self) -> None:
         """Stop holding calls back, and make those that were held, in order."""
@@ -57,8 +68,20 @@ class FaultyLog:
         for go_on in held:
             go_on()
 
-    def _append(self, partition: TopicPartition, epoch: int, records: tuple[Record, ...], stored: Stored) -> None:
-        if self.fail_appends is not None and records:
-            stored(self.fail_appends)
+    def _append(self, append: Callable[[], None], writes: bool, stored: Stored) -> None:
+        def unless_failing() -> None:
+            if self.fail_appends is not None and writes:
+                stored(self.fail_appends)
+            else:
+                append()
+
+        if self.hold_appends:
+            self._held.append(unless_failing)
         else:
-            self._log.append(partition, epoch, records, stored)
+            unless_failing()
+
+    def _read(self, read: Callable[[], None]) -> None:
+        if self.hold_reads:
+            self._held.append(read)
+        else:
+            read()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from rejoin.coordinator.storage.base import Piece, Stored
+from rejoin.coordinator.storage.base import DataPiece, Piece, Stored
 from rejoin.coordinator.storage.compaction import compacted as compacted
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
 from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
 _COMPACT_FROM: Final = 1_000
 
@@ -18,6 +19,7 @@ class LogSnapshot(NamedTuple):
 
     epochs: dict[TopicPartition, int]
     records: dict[TopicPartition, tuple[Record, ...]]
+    data: dict[TopicIdPartition, tuple[DataEntry, ...]]
 
 
 class MemoryLog:
@@ -27,6 +29,7 @@ class MemoryLog:
         self._epochs: dict[TopicPartition, int] = {}
         self._records: dict[TopicPartition, list[Record]] = {}
         self._compact_at: dict[TopicPartition, int] = {}
+        self._data: dict[TopicIdPartition, list[DataEntry]] = {}
 
     async def start(self) -> None:
         """Nothing to do."""
@@ -53,14 +56,56 @@ class MemoryLog:
     def read(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
         piece(tuple(self._records.get(partition, ())), True)
 
+    def append_data(
+        self,
+        partition: TopicIdPartition,
+        epoch: int,
+        leased_by: TopicPartition,
+        entries: tuple[DataEntry, ...],
+        stored: Stored,
+    ) -> None:
+        if epoch < self._epochs.get(leased_by, 0):
+            stored(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        kept = self._data.setdefault(partition, [])
+        kept += entries
+        if any(type(entry) is not BatchEntry for entry in entries):
+            kept[:] = trimmed(kept)
+        stored(ErrorCode.NONE)
+
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
+        piece(tuple(self._data.get(partition, ())), True)
+
+    def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:
+        self._data.pop(partition, None)
+
     def contents(self) -> LogSnapshot:
         """A snapshot of the log."""
         return LogSnapshot(
-            dict(self._epochs), {partition: tuple(records) for partition, records in self._records.items()}
+            dict(self._epochs),
+            {partition: tuple(records) for partition, records in self._records.items()},
+            {partition: tuple(entries) for partition, entries in self._data.items()},
         )
 
     def go_back(self, contents: LogSnapshot) -> None:
         """Restore a snapshot, epochs included."""
         self._epochs = dict(contents.epochs)
         self._records = {partition: list(records) for partition, records in contents.records.items()}
+        self._data = {partition: list(entries) for partition, entries in contents.data.items()}
         self._compact_at.clear()
+
+
+def trimmed(entries: list[DataEntry]) -> list[DataEntry]:
+    """What a data log needs of its entries: the last beginning first, then the batches that still count."""
+    start = LogStartEntry(0)
+    batches: list[BatchEntry] = []
+    for entry in entries:
+        match entry:
+            case BatchEntry():
+                batches.append(entry)
+            case LogStartEntry():
+                start = entry if entry.offset > start.offset else start
+            case CompactionEntry():
+                batches = [*entry.batches, *(batch for batch in batches if batch.base_offset >= entry.end_offset)]
+    kept: list[DataEntry] = [batch for batch in batches if batch.next_offset > start.offset]
+    return [start, *kept]

@@ -373,12 +373,12 @@ class JournalRowsLost(Event):
 
 
 class TopicCreated(Event):
-    """A topic with its partitions and the records a second that each partition gets."""
+    """A topic with its partitions, and the records a second that each gets; none if its logs are real."""
 
     topic: str
     topic_id: str
     partition_count: int
-    records_per_second: float
+    records_per_second: float | None
 
 
 class TopicGrown(Event):

@@ -16,11 +16,11 @@ from rejoin.protocol.types import Int32, Int64
 
 
 class TopicData(Struct):
-    """A topic. ``records_per_second`` is for each partition."""
+    """A topic. With ``records_per_second`` the log of each partition is synthetic; without, it has real records."""
 
     name: str
     topic_id: str
-    records_per_second: float
+    records_per_second: float | None
 
 
 class PartitionData(Struct):

@@ -24,7 +24,7 @@ from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import LogPartition
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.disk import key_of
 from rejoin.simulation.kernel import Millis
@@ -79,7 +79,7 @@ class GroupTranscript(Watcher):
         self._beats: dict[str, tuple[Millis, TranscriptLine]] = {}
         """By member: when the last heartbeat was that is kept, and the last one that may be left out."""
         self._appends: list[tuple[int, int, bool]] = []
-        self._written: set[tuple[TopicPartition, int, int]] = set()
+        self._written: set[tuple[LogPartition, int, int]] = set()
         self._topics = {name: topic.partitions for name, topic in lab.scenario.topics.items()}
         self._leader: tuple[NodeActor, int] | None = None
         self._led_at: Millis = 0

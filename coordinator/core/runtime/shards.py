@@ -100,4 +100,5 @@ class Shards(Generic[M]):
 
     def fire(self, key: TimerKey) -> None:
         """A timer of one of the shards is due."""
+        assert isinstance(key.owner, TopicPartition), "data partitions have their own timers"
         self.by_partition[key.owner].timer_fired(key)

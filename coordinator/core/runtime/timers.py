@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import LogPartition, TopicPartition
 
 
 class TimerKey(NamedTuple):
@@ -24,7 +24,7 @@ class TimerKey(NamedTuple):
     """
 
     kind: IntEnum
-    owner: TopicPartition
+    owner: LogPartition
     scope: str = ""
     name: str = ""
 
@@ -49,7 +49,7 @@ class Deadlines:
     def cancel(self, key: TimerKey) -> None:
         self._due.pop(key, None)
 
-    def cancel_owner(self, owner: TopicPartition) -> None:
+    def cancel_owner(self, owner: LogPartition) -> None:
         """Cancel every timer of one owner."""
         for key in [key for key in self._due if key.owner == owner]:
             del self._due[key]

@@ -12,6 +12,7 @@ from collections import deque
 from rejoin.coordinator.core.effects import AppendTopics
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords, TopicsStored
+from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
@@ -37,10 +38,13 @@ class TopicChanges:
     Without a log of their own a change is true as soon as it is decided.
     """
 
-    def __init__(self, ctx: StepContext, topics: Topics, shards: GroupShards, *, logged: bool) -> None:
+    def __init__(
+        self, ctx: StepContext, topics: Topics, shards: GroupShards, partitions: Partitions, *, logged: bool
+    ) -> None:
         self._ctx = ctx
         self._topics = topics
         self._shards = shards
+        self._partitions = partitions
         self._logged = logged
         self.version = 0
         self._waiting: deque[TopicChange] = deque()
@@ -111,13 +115,21 @@ class TopicChanges:
                     self._topics.add(record.data)
                 case PartitionRecord():
                     self._topics.set_partitions(record.data)
+                    self._grow(record.data.topic_id)
                 case RemoveTopicRecord():
                     name = self._topics.named(record.data.topic_id)
                     if name is not None:
                         self._remove(name)
 
+    def _grow(self, topic_id: str) -> None:
+        topic = self._topics.by_name.get(self._topics.named(topic_id) or "")
+        if topic is not None and topic.is_real:
+            self._partitions.add(topic.name, topic_id, len(topic.partitions))
+
     def _remove(self, name: str) -> None:
+        topic = self._topics.by_name[name]
         self._topics.delete(name)
+        self._partitions.remove(name, topic.topic_id)
         for shard in self._shards.active():
             shard.deletions.delete_topic(name)
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
+from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.views import TopicView
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
@@ -77,15 +78,26 @@ class SyntheticLog:
 
 @dataclass(slots=True)
 class Topic:
-    """A topic. ``records_per_second`` is for each partition."""
+    """A topic. With ``records_per_second`` its logs are synthetic, and each grows so fast; without, they are real."""
 
     name: str
     topic_id: str
-    records_per_second: float
+    records_per_second: float | None
     partitions: list[SyntheticLog] = field(default_factory=list)
 
+    @property
+    def is_real(self) -> bool:
+        return self.records_per_second is None
+
+    @property
+    def rate(self) -> float:
+        """How fast each synthetic log grows."""
+        assert self.records_per_second is not None, "a real log grows by what is produced"
+        return self.records_per_second
+
     def end_offset(self, partition: int, now: Millis) -> int:
-        return self.partitions[partition].end_offset(now, self.records_per_second)
+        """The end of a synthetic log."""
+        return self.partitions[partition].end_offset(now, self.rate)
 
     def look_up(self, partition: int, timestamp: Millis, now: Millis) -> tuple[int, Millis]:
         """Offset and time for a ListOffsets timestamp: -1 is the end, -2 the beginning, -3 the newest record."""
@@ -96,13 +108,16 @@ class Topic:
         if timestamp == _MAX_TIMESTAMP:
             end = self.end_offset(partition, now)
             return (end - 1, now) if end else (-1, -1)
-        return self.partitions[partition].offset_at(timestamp, now, self.records_per_second)
+        return self.partitions[partition].offset_at(timestamp, now, self.rate)
 
 
 class Topics:
     """All topics of the cluster, by name."""
 
-    def __init__(self, settings: Settings, new_id: Callable[[], str], emit: Callable[[Event], None]) -> None:
+    def __init__(
+        self, settings: Settings, new_id: Callable[[], str], emit: Callable[[Event], None], partitions: Partitions
+    ) -> None:
+        self._partitions = partitions
         self._settings = settings
         self._new_id = new_id
         self._emit = emit
@@ -137,6 +152,13 @@ class Topics:
 
     def has_partition(self, topic: str, partition: int) -> bool:
         return 0 <= partition < self.partition_count(topic)
+
+    def end_offset(self, topic: str, partition: int, now: Millis) -> int | None:
+        """The offset that the next record of a partition will get; none where only another node knows it."""
+        found = self.by_name[topic]
+        if found.is_real:
+            return self._partitions.end_offset(topic, partition)
+        return found.end_offset(partition, self.time(now))
 
     # --- what is so
 
@@ -192,19 +214,16 @@ class Topics:
         # Kafka: a topic that is only validated gets an id, too, which is thrown away.
         topic_id = self._new_topic_id()
         replicas = len(wanted.assignments[0].broker_ids) if wanted.assignments else max(1, wanted.replication_factor)
+        configs: tuple[CreatableTopicConfigs, ...] = ()
+        if rate is not None:
+            configs = (CreatableTopicConfigs(name=RATE_CONFIG, value=str(rate), config_source=_DYNAMIC_TOPIC_CONFIG),)
         result = CreatableTopicResult(
             name=wanted.name,
             topic_id=topic_id,
             error_message=None,
             num_partitions=count,
             replication_factor=replicas,
-            configs=(
-                CreatableTopicConfigs(
-                    name=RATE_CONFIG,
-                    value=str(rate),
-                    config_source=_DYNAMIC_TOPIC_CONFIG,
-                ),
-            ),
+            configs=configs,
         )
         return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now))
 
@@ -228,7 +247,7 @@ class Topics:
             self.time(now),
         )
 
-    def _check(self, wanted: CreatableTopic, brokers: int) -> tuple[int, float]:
+    def _check(self, wanted: CreatableTopic, brokers: int) -> tuple[int, float | None]:
         check_name(wanted.name)
         if wanted.name in self.by_name or wanted.name == OFFSETS_TOPIC:
             raise TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {wanted.name!r} exists")
@@ -262,7 +281,7 @@ class Topics:
             )
         return len(indexes)
 
-    def _rate(self, wanted: CreatableTopic) -> float:
+    def _rate(self, wanted: CreatableTopic) -> float | None:
         rate = self._settings.emulator_records_per_second
         for config in wanted.configs:
             if config.name != RATE_CONFIG:
@@ -351,20 +370,19 @@ class Topics:
         return tuple(found)
 
     def describe(self, now: Millis) -> list[TopicView]:
-        now = self.time(now)
         return [
             TopicView(
                 topic=topic.name,
                 topic_id=topic.topic_id,
                 partitions=len(topic.partitions),
                 records_per_second=topic.records_per_second,
-                end_offsets=[topic.end_offset(index, now) for index in range(len(topic.partitions))],
+                end_offsets=[self.end_offset(topic.name, index, now) for index in range(len(topic.partitions))],
             )
             for _, topic in sorted(self.by_name.items())
         ]
 
 
-def _new_topic(name: str, topic_id: str, rate: float, partitions: int, now: Millis) -> TopicsRecords:
+def _new_topic(name: str, topic_id: str, rate: float | None, partitions: int, now: Millis) -> TopicsRecords:
     """The records of a topic that starts now."""
     return (
         TopicRecord(data=TopicData(name=name, topic_id=topic_id, records_per_second=rate)),

@@ -100,6 +100,7 @@ def test_an_append_times_out_and_may_still_end() -> None:
     append = next(effect for effect in ctx.effects if isinstance(effect, Append))
     fire(ctx, shards, ctx.settings.offsets_commit_timeout_ms)
     assert machine.ended == [ErrorCode.REQUEST_TIMED_OUT]
+    assert isinstance(append.partition, TopicPartition)
     shards.by_partition[append.partition].stored(append.append_id, ErrorCode.NONE)
     assert (machine.ended_late, machine.log.is_writing) == ([ErrorCode.NONE], False)
 

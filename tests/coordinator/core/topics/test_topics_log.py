@@ -93,7 +93,7 @@ class Member(Driver):
                 self.read_topics()
             self.step(TopicsStored(wanted.append_id, version))
 
-    def names(self) -> list[tuple[str, str, int, list[int]]]:
+    def names(self) -> list[tuple[str, str, int, list[int | None]]]:
         views = self.node.describe_topics(NOW)
         return [(view.topic, view.topic_id, view.partitions, view.end_offsets) for view in views]
 

@@ -1,0 +1,192 @@
+"""The log of a data partition: batches as bytes, in memory, with what Kafka keeps beside them.
+
+A batch is added with its offset; it counts for readers when it is stored, which moves the high watermark.
+
+Kafka: UnifiedLog, LocalLog, LeaderEpochFileCache.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.records.batches import BatchEntry
+from rejoin.protocol.wire.record_batch import BatchHeader, parse_header
+
+UNKNOWN_EPOCH: Final = -1
+UNKNOWN_OFFSET: Final = -1
+
+_base_offset = attrgetter("base_offset")
+
+
+class LogBatch:
+    """A batch of a log: its bytes, and of its header what is looked at often. It does not change."""
+
+    __slots__ = ("base_offset", "data", "last_offset", "leader_epoch", "max_timestamp")
+
+    def __init__(self, data: bytes, header: BatchHeader) -> None:
+        self.data = data
+        self.base_offset = header.base_offset
+        self.last_offset = header.base_offset + header.last_offset_delta
+        self.leader_epoch = header.partition_leader_epoch
+        self.max_timestamp: Millis = header.max_timestamp
+
+    def __deepcopy__(self, _: dict[int, Any]) -> LogBatch:
+        return self
+
+    @property
+    def header(self) -> BatchHeader:
+        return parse_header(self.data)
+
+
+class EpochEntry(NamedTuple):
+    """A leader epoch, and the first offset that was written in it."""
+
+    epoch: int
+    start_offset: int
+
+
+class AbortedTxn(NamedTuple):
+    """A transaction that was aborted: its first offset here, and that of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class PartitionLog:
+    """One log, from ``log_start_offset`` to ``end_offset``. Readers see it up to ``high_watermark``."""
+
+    def __init__(self) -> None:
+        self.batches: list[LogBatch] = []
+        self.log_start_offset = 0
+        self.end_offset = 0
+        """Kafka's LEO: the offset of the next record."""
+        self.high_watermark = 0
+        """The end of what is stored."""
+        self.first_unstable_offset: int | None = None
+        """Where the oldest open transaction began."""
+        self.epochs: list[EpochEntry] = []
+        self.aborted: list[AbortedTxn] = []
+        self.size = 0
+        """The bytes of all batches."""
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end for readers of committed records."""
+        if self.first_unstable_offset is None:
+            return self.high_watermark
+        return min(self.high_watermark, max(self.first_unstable_offset, self.log_start_offset))
+
+    # --- writing
+
+    def append(self, data: bytes, header: BatchHeader) -> LogBatch:
+        """Add a batch, which begins at or behind the end."""
+        assert header.base_offset >= self.end_offset, "offsets grow"
+        batch = LogBatch(data, header)
+        self.batches.append(batch)
+        self.size += len(data)
+        self.start_epoch(batch.leader_epoch, batch.base_offset)
+        self.end_offset = batch.last_offset + 1
+        return batch
+
+    def start_epoch(self, epoch: int, start_offset: int) -> None:
+        """Remember where a leader epoch began, if it is newer than the ones before."""
+        if epoch >= 0 and (not self.epochs or epoch > self.epochs[-1].epoch):
+            while self.epochs and self.epochs[-1].start_offset >= start_offset:
+                self.epochs.pop()
+            self.epochs.append(EpochEntry(epoch, start_offset))
+
+    def stored_up_to(self, offset: int) -> bool:
+        """All below an offset is stored; returns whether readers see more than before."""
+        moved = offset > self.high_watermark
+        self.high_watermark = max(self.high_watermark, offset)
+        return moved
+
+    def start_at(self, offset: int) -> bool:
+        """Let the log begin at an offset, never below where it began before; returns whether it moved."""
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        gone = 0
+        while gone < len(self.batches) and self.batches[gone].last_offset < offset:
+            self.size -= len(self.batches[gone].data)
+            gone += 1
+        del self.batches[:gone]
+        self.end_offset = max(self.end_offset, offset)
+        self.high_watermark = max(self.high_watermark, offset)
+        self._truncate_epochs(offset)
+        return True
+
+    def _truncate_epochs(self, offset: int) -> None:
+        """Of the epochs that began at or below an offset keep the last, and let it begin there."""
+        below = bisect_right(self.epochs, offset, key=attrgetter("start_offset"))
+        if below:
+            self.epochs[:below] = [EpochEntry(self.epochs[below - 1].epoch, offset)]
+
+    def replace(self, end_offset: int, batches: tuple[BatchEntry, ...]) -> None:
+        """Put compacted batches where all those stand that begin below an offset."""
+        rest = self.batches[self._index_at(end_offset) :]
+        self.batches = [LogBatch(entry.data, parse_header(entry.data)) for entry in batches] + rest
+        self.size = sum(len(batch.data) for batch in self.batches)
+
+    # --- reading
+
+    def _index_at(self, offset: int) -> int:
+        """The number of the batch that has an offset, or of the first behind it."""
+        index = bisect_right(self.batches, offset, key=_base_offset)
+        return index - 1 if index and self.batches[index - 1].last_offset >= offset else index
+
+    def batches_from(self, offset: int) -> Iterator[LogBatch]:
+        """The batches from the one on that has an offset, or begins behind it."""
+        for index in range(self._index_at(offset), len(self.batches)):
+            yield self.batches[index]
+
+    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> list[bytes]:
+        """The bytes from the batch of an offset on, up to a limit offset, cut anywhere after ``max_bytes``.
+
+        A first batch that is larger comes whole with ``at_least_one``, and without it nothing.
+        """
+        found: list[bytes] = []
+        left = max_bytes
+        for batch in self.batches_from(offset):
+            if batch.base_offset >= limit:
+                break
+            data = batch.data
+            if not found and len(data) > left:
+                return [data] if at_least_one else []
+            found.append(data[:left] if len(data) > left else data)
+            left -= len(data)
+            if left <= 0:
+                break
+        return found
+
+    def bytes_between(self, offset: int, limit: int, at_most: int) -> int:
+        """How many bytes a reader finds from an offset up to a limit offset, counted no further than a bound."""
+        found = 0
+        for batch in self.batches_from(offset):
+            if batch.base_offset >= limit or found >= at_most:
+                break
+            found += len(batch.data)
+        return min(found, at_most)
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch in which an offset was written, or -1."""
+        index = bisect_right(self.epochs, offset, key=attrgetter("start_offset"))
+        return self.epochs[index - 1].epoch if index else UNKNOWN_EPOCH
+
+    def end_offset_for(self, epoch: int) -> tuple[int, int]:
+        """The largest leader epoch up to one that is asked for, and where it ended; -1 and -1 where that is unknown."""
+        # Kafka: LeaderEpochFileCache.endOffsetFor.
+        if epoch == UNKNOWN_EPOCH or not self.epochs or epoch > self.epochs[-1].epoch:
+            return UNKNOWN_EPOCH, UNKNOWN_OFFSET
+        if epoch == self.epochs[-1].epoch:
+            return epoch, self.end_offset
+        following = bisect_right(self.epochs, epoch, key=attrgetter("epoch"))
+        if following == 0:
+            return epoch, self.epochs[0].start_offset
+        return self.epochs[following - 1].epoch, self.epochs[following].start_offset

@@ -1,0 +1,175 @@
+"""One data partition that this node leads: its log, and the appends under way.
+
+At most one append is in flight. What is appended meanwhile goes with the next one, all together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from rejoin.coordinator.core.effects import Append, ReadLog
+from rejoin.coordinator.core.partitions.log import PartitionLog
+from rejoin.coordinator.core.runtime.appends import AppendCompletion
+from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.coordinator import AppendFailed
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
+from rejoin.protocol.wire.record_batch import BatchHeader, parse_header
+
+
+class PartitionTimer(IntEnum):
+    """The timers of a data partition."""
+
+    RETENTION = 2_000
+
+
+class PartitionObserver(Protocol):
+    """What wants to know when a partition changes for its readers."""
+
+    def on_progress(self, partition: TopicIdPartition) -> None:
+        """High watermark, last stable offset or log start have moved, or the partition is not led here any more."""
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """What is to be appended, and what happens when that has ended."""
+
+    entry: DataEntry
+    end_offset: int
+    completion: AppendCompletion | None
+
+
+class Partition:
+    """One data partition in one leader epoch. ``leased_by`` is the offsets partition whose leader leads this one."""
+
+    def __init__(
+        self,
+        ctx: StepContext,
+        partition: TopicIdPartition,
+        leased_by: TopicPartition,
+        epoch: int,
+        observer: PartitionObserver,
+    ) -> None:
+        self._ctx = ctx
+        self._observer = observer
+        self.partition = partition
+        self.leased_by = leased_by
+        self.epoch = epoch
+        self.is_loading = True
+        self.log = PartitionLog()
+        self._in_flight: list[_Wanted] = []
+        self._waiting: list[_Wanted] = []
+        self._append_id = 0
+        self._retention_key = TimerKey(PartitionTimer.RETENTION, partition)
+
+    # --- leading
+
+    def elected(self) -> None:
+        """Read the log; until that is done, this node does not serve the partition."""
+        self.is_loading = True
+        self.log = PartitionLog()
+        self._ctx.effects.append(ReadLog(self.partition, self.epoch))
+
+    def log_read(self, entries: tuple[DataEntry, ...], end: bool) -> None:
+        """Replay a piece of the log. With the end of it, begin to serve."""
+        for entry in entries:
+            self._replay(entry)
+        if end:
+            self.log.stored_up_to(self.log.end_offset)
+            self.log.start_epoch(self.epoch, self.log.end_offset)
+            self.is_loading = False
+            self._observer.on_progress(self.partition)
+
+    def _replay(self, entry: DataEntry) -> None:
+        match entry:
+            case BatchEntry():
+                self.log.append(entry.data, parse_header(entry.data))
+            case LogStartEntry():
+                self.log.start_at(entry.offset)
+            case CompactionEntry():
+                self.log.replace(entry.end_offset, entry.batches)
+
+    def reload(self) -> None:
+        """End all appends, and read the log again."""
+        self._ctx.deadlines.cancel_owner(self.partition)
+        self._fail(ErrorCode.KAFKA_STORAGE_ERROR)
+        self.elected()
+        self._observer.on_progress(self.partition)
+
+    def resigned(self) -> None:
+        """End all appends; the partition is led elsewhere, or gone."""
+        self._ctx.deadlines.cancel_owner(self.partition)
+        self._fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._observer.on_progress(self.partition)
+
+    # --- appending
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether an append is in flight."""
+        return bool(self._in_flight)
+
+    def append(self, data: bytes, header: BatchHeader, completion: AppendCompletion | None = None) -> None:
+        """Add a batch with its offset, and have it stored."""
+        self.log.append(data, header)
+        self._want(BatchEntry(header.base_offset, data), completion)
+
+    def start_at(self, offset: int, completion: AppendCompletion | None = None) -> None:
+        """Let the log begin at an offset, and have that stored."""
+        self.log.start_at(offset)
+        self._want(LogStartEntry(offset), completion)
+        self._observer.on_progress(self.partition)
+
+    def _want(self, entry: DataEntry, completion: AppendCompletion | None) -> None:
+        self._waiting.append(_Wanted(entry, self.log.end_offset, completion))
+        if not self._in_flight:
+            self._append_waiting()
+
+    def _append_waiting(self) -> None:
+        self._in_flight, self._waiting = self._waiting, []
+        if self._in_flight:
+            self._append_id += 1
+            entries = tuple(wanted.entry for wanted in self._in_flight)
+            self._ctx.effects.append(Append(self._append_id, self.partition, self.epoch, entries, self.leased_by))
+
+    def stored(self, append_id: int, error: ErrorCode) -> None:
+        """The append in flight has ended."""
+        if append_id != self._append_id or not self._in_flight:
+            return
+        if error is not ErrorCode.NONE:
+            self._append_failed(error)
+            return
+        ended = self._in_flight
+        has_moved = self.log.stored_up_to(ended[-1].end_offset)
+        self._append_waiting()
+        for wanted in ended:
+            if wanted.completion is not None:
+                wanted.completion.ended(ErrorCode.NONE)
+        if has_moved:
+            self._observer.on_progress(self.partition)
+
+    def _append_failed(self, error: ErrorCode) -> None:
+        """Nothing behind a failed append can be stored either: what is there is read again."""
+        self._ctx.emit(
+            AppendFailed(
+                topic=self.partition.topic,
+                partition=self.partition.partition,
+                epoch=self.epoch,
+                records=len(self._in_flight),
+                error=error.name,
+            )
+        )
+        if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            self._fail(error)
+        self.reload()
+
+    def _fail(self, error: ErrorCode) -> None:
+        ended = self._in_flight + self._waiting
+        self._in_flight, self._waiting = [], []
+        for wanted in ended:
+            if wanted.completion is not None:
+                wanted.completion.ended(error)

@@ -1,0 +1,160 @@
+"""The data partitions that this node leads.
+
+A data partition is led by the node that leads one of the offsets partitions, and in that epoch: so leases, elections
+and fencing are those of the offsets partitions, and requests take leader and epoch from here only.
+"""
+
+from __future__ import annotations
+
+from rejoin.coordinator.core.effects import DeleteLog
+from rejoin.coordinator.core.inputs import Broker
+from rejoin.coordinator.core.partitions.partition import Partition, PartitionObserver
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
+from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.partitioner import partition_for
+from rejoin.protocol.records.batches import DataEntry
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
+
+UNKNOWN_LEADER_EPOCH = -1
+
+
+class Partitions:
+    """The partitions of all topics with real logs, and those of them that this node leads."""
+
+    def __init__(self, ctx: StepContext, cluster: ClusterMetadata) -> None:
+        self._ctx = ctx
+        self._cluster = cluster
+        self._epochs: dict[TopicPartition, int] = {}
+        """The offsets partitions that this node leads."""
+        self._by_lease: dict[TopicPartition, dict[TopicIdPartition, None]] = {}
+        self._by_name: dict[str, list[TopicIdPartition]] = {}
+        self._by_id: dict[str, list[TopicIdPartition]] = {}
+        self._observers: list[PartitionObserver] = []
+        self.led: dict[TopicIdPartition, Partition] = {}
+
+    def observe(self, observer: PartitionObserver) -> None:
+        """Have an observer called when a partition changes for its readers."""
+        self._observers.append(observer)
+
+    def on_progress(self, partition: TopicIdPartition) -> None:
+        """Pass on what happened to one partition."""
+        for observer in self._observers:
+            observer.on_progress(partition)
+
+    # --- looking up
+
+    def identify(self, topic: str, partition: int) -> TopicIdPartition | None:
+        """A partition of the topic with this name, or none where it is unknown or its log is synthetic."""
+        return _at(self._by_name.get(topic), partition)
+
+    def identify_by_id(self, topic_id: str, partition: int) -> TopicIdPartition | None:
+        """A partition of the topic with this id, or none where it is unknown or its log is synthetic."""
+        return _at(self._by_id.get(topic_id), partition)
+
+    def get(self, partition: TopicIdPartition) -> Partition | None:
+        """A partition that this node leads and has loaded."""
+        found = self.led.get(partition)
+        return None if found is None or found.is_loading else found
+
+    def end_offset(self, topic: str, partition: int) -> int | None:
+        """The high watermark of a partition, or none where this node does not know it."""
+        identity = self.identify(topic, partition)
+        found = None if identity is None else self.get(identity)
+        return None if found is None else found.log.high_watermark
+
+    def leader_of(self, partition: TopicIdPartition) -> tuple[Broker | None, int]:
+        """The live node that leads a partition, or none, and its leader epoch, or -1 where only that node knows it."""
+        leased_by = self.leased_by(partition)
+        return self._cluster.leader_of(leased_by), self._epochs.get(leased_by, UNKNOWN_LEADER_EPOCH)
+
+    def leased_by(self, partition: TopicIdPartition) -> TopicPartition:
+        """The offsets partition whose leader leads a data partition."""
+        count = self._ctx.settings.offsets_topic_num_partitions
+        return offsets_partition(partition_for(f"{partition.topic_id}-{partition.partition}", count))
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether any append is in flight."""
+        return any(partition.is_writing for partition in self.led.values())
+
+    # --- topics
+
+    def add(self, topic: str, topic_id: str, count: int) -> None:
+        """A topic with a real log has so many partitions now."""
+        known = self._by_id.setdefault(topic_id, [])
+        self._by_name[topic] = known
+        for index in range(len(known), count):
+            partition = TopicIdPartition(topic_id, index, topic)
+            known.append(partition)
+            leased_by = self.leased_by(partition)
+            self._by_lease.setdefault(leased_by, {})[partition] = None
+            epoch = self._epochs.get(leased_by)
+            if epoch is not None:
+                self._lead(partition, leased_by, epoch)
+
+    def remove(self, topic: str, topic_id: str) -> None:
+        """A topic is deleted, with its logs."""
+        for partition in self._by_id.pop(topic_id, ()):
+            leased_by = self.leased_by(partition)
+            del self._by_lease[leased_by][partition]
+            epoch = self._epochs.get(leased_by)
+            self._resign(partition)
+            if epoch is not None:
+                self._ctx.effects.append(DeleteLog(partition, epoch, leased_by))
+        self._by_name.pop(topic, None)
+
+    # --- leading and resigning
+
+    def elect(self, leased_by: TopicPartition, epoch: int) -> None:
+        """Lead what the leader of an offsets partition leads; partitions of an older epoch resign first."""
+        if self._epochs.get(leased_by, -1) >= epoch:
+            return
+        self.resign(leased_by)
+        self._epochs[leased_by] = epoch
+        for partition in self._by_lease.get(leased_by, ()):
+            self._lead(partition, leased_by, epoch)
+
+    def resign(self, leased_by: TopicPartition) -> None:
+        """Lead what belongs to an offsets partition no longer."""
+        if self._epochs.pop(leased_by, None) is not None:
+            for partition in self._by_lease.get(leased_by, ()):
+                self._resign(partition)
+
+    def _lead(self, partition: TopicIdPartition, leased_by: TopicPartition, epoch: int) -> None:
+        led = self.led[partition] = Partition(self._ctx, partition, leased_by, epoch, self)
+        led.elected()
+
+    def _resign(self, partition: TopicIdPartition) -> None:
+        led = self.led.pop(partition, None)
+        if led is not None:
+            led.resigned()
+
+    # --- inputs
+
+    def stored(self, partition: TopicIdPartition, epoch: int, append_id: int, error: ErrorCode) -> None:
+        """An append to a data partition has ended."""
+        led = self.led.get(partition)
+        if led is not None and led.epoch == epoch:
+            led.stored(append_id, error)
+
+    def log_read(self, partition: TopicIdPartition, epoch: int, entries: tuple[DataEntry, ...], end: bool) -> None:
+        """A piece of a data partition's log."""
+        led = self.led.get(partition)
+        if led is not None and led.epoch == epoch:
+            led.log_read(entries, end)
+
+    def reload(self, partition: TopicIdPartition) -> None:
+        """Drop a partition's memory, which cannot be trusted any more, and read its log again."""
+        led = self.led.get(partition)
+        if led is not None:
+            led.reload()
+
+    def fire(self, key: TimerKey) -> None:
+        """A timer of a data partition is due."""
+
+
+def _at(partitions: list[TopicIdPartition] | None, index: int) -> TopicIdPartition | None:
+    return None if partitions is None or not 0 <= index < len(partitions) else partitions[index]

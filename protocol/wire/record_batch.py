@@ -1,0 +1,133 @@
+"""The header of a record batch (magic 2), and its checksum. The records behind the header stay bytes here.
+
+Kafka: DefaultRecordBatch.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple, Self
+
+import google_crc32c
+
+HEADER_SIZE: Final = 61
+LENGTH_END: Final = 12
+"""Where the bytes begin that ``batch_length`` counts."""
+LEAST_LENGTH: Final = HEADER_SIZE - LENGTH_END
+MAGIC: Final = 2
+MAGIC_AT: Final = 16
+ATTRIBUTES_AT: Final = 21
+"""Where the bytes begin that the checksum covers."""
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+
+MAX_SEQUENCE: Final = 2**31 - 1
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
+_EPOCH: Final = struct.Struct(">i")
+
+
+class BatchHeader(NamedTuple):
+    """The header of a batch, field by field."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole batch."""
+        return LENGTH_END + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 mean nothing."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def has_log_append_time(self) -> bool:
+        """Whether ``max_timestamp`` is the time of every record."""
+        return bool(self.attributes & LOG_APPEND_TIME_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record."""
+        return increment_sequence(self.base_sequence, self.last_offset_delta)
+
+    def pack(self) -> bytes:
+        """The header as bytes."""
+        return _HEADER.pack(*self)
+
+    def with_fields(self, **changes: int) -> Self:
+        """A header with other values in some fields."""
+        return self._replace(**changes)
+
+
+def parse_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
+    """The header of the batch that begins at a position. Raises ``struct.error`` where the bytes end before."""
+    return BatchHeader._make(_HEADER.unpack_from(data, at))
+
+
+def size_at(data: bytes | memoryview, at: int = 0) -> int:
+    """The size that the batch at a position claims to have."""
+    return LENGTH_END + int(_OFFSET_AND_LENGTH.unpack_from(data, at)[1])
+
+
+def increment_sequence(sequence: int, by: int) -> int:
+    """The sequence so many records later; 0 follows the largest."""
+    return by - (MAX_SEQUENCE - sequence) - 1 if sequence > MAX_SEQUENCE - by else sequence + by
+
+
+def crc_of(batch: bytes) -> int:
+    """The CRC-32C that the header of a batch should have."""
+    return int(google_crc32c.value(batch[ATTRIBUTES_AT:]))
+
+
+def stamped(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """A batch with its offset and leader epoch, which the checksum does not cover."""
+    return b"".join(
+        (base_offset.to_bytes(8, "big", signed=True), batch[8:LENGTH_END], _EPOCH.pack(leader_epoch), batch[MAGIC_AT:])
+    )
+
+
+def sealed(header: BatchHeader, records: bytes | memoryview) -> bytes:
+    """A batch of these records: length and checksum are computed, all else is as the header says."""
+    header = header._replace(batch_length=LEAST_LENGTH + len(records))
+    batch = header.pack() + records
+    return batch[: MAGIC_AT + 1] + crc_of(batch).to_bytes(4, "big") + batch[ATTRIBUTES_AT:]
