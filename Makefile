@@ -16,9 +16,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	  2> $(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
 	@touch $@
 
-# The tests and the checks that go with them.
+# The tests and the checks that go with them; at the end, the CPU that all their processes took.
 test: setup lint
-	$(RUN) -m pytest -n 2 --dist loadgroup
+	$(RUN) -m tests.cpu $(RUN) -m pytest -n 2 --dist loadgroup
 
 # While editing: lint, types, and the tests that need no socket, process or Spark.
 check: lint
