@@ -242,6 +242,10 @@ class Node:
         """The timers that fire at ``now`` or before, in the order in which they do."""
         return [describe.of_timer(key, at) for at, key in self._ctx.deadlines.due(now)]
 
+    def topic_ids(self) -> list[str]:
+        """The id of every topic, by name."""
+        return [topic.topic_id for _, topic in sorted(self._topics.by_name.items())]
+
     @property
     def topics_version(self) -> int:
         """How far the topics log is known; 0 where there is none."""

@@ -103,6 +103,7 @@ class Runtime:
                     await self.topics.catch_up()
             except TopicsNotStored as problem:
                 raise StoreProblem(f"the topics cannot be read from the store: {problem}") from problem
+        self._data_logs.keep_only(self.node.topic_ids())
         await self.leadership.start(self, self.broker)
 
     async def drain(self, patience_s: float = DRAIN_SECONDS) -> None:

@@ -68,13 +68,15 @@ def open_store(log: SoleLogs, data: Path | None, url: str | None, settings: Sett
         return PostgresStore(url, log, settings, metrics)
     partitions = _offsets_partitions(settings)
     if data is not None:
+        from rejoin.coordinator.storage.sqlite.data_logs import SqliteDataLogs  # noqa: PLC0415
         from rejoin.coordinator.storage.sqlite.database import SqliteDatabase  # noqa: PLC0415
         from rejoin.coordinator.storage.sqlite.log import SqliteLog  # noqa: PLC0415
         from rejoin.coordinator.storage.topics.sqlite import SqliteTopicsLog  # noqa: PLC0415
 
         database = SqliteDatabase(data)
         kept = SqliteLog(database, metrics.store)
-        return Store(kept, SoleLeader(kept, partitions), str(data), SqliteTopicsLog(database), data_logs=log)
+        data_logs = SqliteDataLogs(database, kept, metrics.store)
+        return Store(kept, SoleLeader(kept, partitions), str(data), SqliteTopicsLog(database), data_logs=data_logs)
     return Store(log, SoleLeader(log, partitions), data_logs=log)
 
 

@@ -8,7 +8,7 @@ Appends to one partition complete in order. An append completes with ``NONE`` on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol, TypeAlias
 
 from rejoin.protocol.errors import ErrorCode
@@ -98,7 +98,10 @@ class DataLogs(Protocol):
         """Read a partition from its start. A reader of an older epoch may be left without an end."""
 
     def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:
-        """Delete a partition with all that it has, unless the epoch is an older one."""
+        """Delete a partition with all that it has. Its topic is gone, so the epoch may be an older one."""
+
+    def keep_only(self, topic_ids: Collection[str]) -> None:
+        """Delete the logs of topics that are gone: a process may have ended before it could. At the start."""
 
 
 class SoleLog(OffsetsLog, Protocol):

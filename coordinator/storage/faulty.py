@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from rejoin.coordinator.storage.base import DataPiece, Piece, SoleLogs, Stored
 from rejoin.protocol.errors import ErrorCode
@@ -60,6 +60,9 @@ class FaultyLog:
 
     def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:
         self._log.delete_data(partition, epoch, leased_by)
+
+    def keep_only(self, topic_ids: Collection[str]) -> None:
+        self._log.keep_only(topic_ids)
 
     def release(self) -> None:
         """Stop holding calls back, and make those that were held, in order."""

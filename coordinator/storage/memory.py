@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from rejoin.coordinator.storage.base import DataPiece, Piece, Stored
@@ -78,6 +79,10 @@ class MemoryLog:
 
     def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:
         self._data.pop(partition, None)
+
+    def keep_only(self, topic_ids: Collection[str]) -> None:
+        for partition in [each for each in self._data if each.topic_id not in topic_ids]:
+            del self._data[partition]
 
     def contents(self) -> LogSnapshot:
         """A snapshot of the log."""

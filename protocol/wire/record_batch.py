@@ -131,3 +131,11 @@ def sealed(header: BatchHeader, records: bytes | memoryview) -> bytes:
     header = header._replace(batch_length=LEAST_LENGTH + len(records))
     batch = header.pack() + records
     return batch[: MAGIC_AT + 1] + crc_of(batch).to_bytes(4, "big") + batch[ATTRIBUTES_AT:]
+
+
+def is_intact(batch: bytes) -> bool:
+    """Whether these bytes are one whole batch with the right checksum."""
+    if len(batch) < HEADER_SIZE:
+        return False
+    header = parse_header(batch)
+    return header.size == len(batch) and header.crc == crc_of(batch)

@@ -101,9 +101,13 @@ class SqliteLog:
             entries = None
         self.database.submit_item(self._appends, (partition, epoch, entries, stored, began))
 
+    def is_fenced(self, partition: TopicPartition, epoch: int) -> bool:
+        """Whether the partition has moved on to a newer epoch."""
+        return epoch < self._epochs.get(partition, -1)
+
     def _pass(self, partition: TopicPartition, epoch: int, stored: Stored) -> None:
         """End it when all before is stored."""
-        is_fenced = epoch < self._epochs.get(partition, epoch)
+        is_fenced = self.is_fenced(partition, epoch)
 
         def done(_: object) -> None:
             if is_fenced:
@@ -114,10 +118,10 @@ class SqliteLog:
 
     def _write(self, appends: list[_Append], connection: sqlite3.Connection) -> list[ErrorCode]:
         """Write what may be written; how each ends, once the transaction is durable. On the writer's thread."""
-        index, epochs = self.index, self._epochs
+        index = self.index
         ends: list[ErrorCode] = []
         for partition, epoch, entries, _, _ in appends:
-            if epoch < epochs.get(partition, -1):
+            if self.is_fenced(partition, epoch):
                 ends.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif entries is None:
                 ends.append(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -97,5 +97,25 @@ SELECT partition_id, position, epoch, producer_id, checksum, key, value
 FROM log WHERE position > (SELECT indexed FROM store);
 """
 
-STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS, _TAIL, _TOPIC_PARTITIONS)
+_DATA: Final = """
+-- The logs of data partitions, by the id of their topic: where each begins, and how many batches it has. A batch is
+-- kept as its bytes, which have a checksum of their own.
+CREATE TABLE data_partitions (
+    id INTEGER PRIMARY KEY,
+    topic_id TEXT NOT NULL,
+    partition INTEGER NOT NULL,
+    log_start INTEGER NOT NULL,
+    batches INTEGER NOT NULL,
+    UNIQUE (topic_id, partition)
+);
+CREATE TABLE batches (
+    partition_id INTEGER NOT NULL,
+    base_offset INTEGER NOT NULL,
+    next_offset INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (partition_id, base_offset)
+);
+"""
+
+STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _POSITIONS, _TAIL, _TOPIC_PARTITIONS, _DATA)
 """What makes the tables of version ``n`` out of those of version ``n - 1``, for each ``n`` from 1 on."""

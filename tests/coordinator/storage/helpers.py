@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from rejoin.coordinator.storage.base import Observer, OffsetsLog
+from rejoin.coordinator.storage.base import DataLogs, Observer, OffsetsLog
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
+from rejoin.coordinator.storage.sqlite.data_logs import SqliteDataLogs
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.consumer_offsets import (
     OFFSETS_TOPIC,
     GroupMetadataValue,
@@ -25,7 +27,7 @@ from rejoin.protocol.records.consumer_offsets import (
     offsets_partition,
 )
 from rejoin.protocol.records.keyed import Record, TransactionMarker
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
 PATIENCE = 120.0
 
@@ -107,15 +109,23 @@ class Store:
     def __init__(self) -> None:
         self.watching = Watching()
         self._log: OffsetsLog | None = None
+        self._data_logs: DataLogs | None = None
 
     @property
     def log(self) -> OffsetsLog:
         assert self._log is not None
         return self._log
 
+    @property
+    def data_logs(self) -> DataLogs:
+        if self._data_logs is None:
+            self._data_logs = self.make_data_logs()
+        return self._data_logs
+
     async def start(self) -> None:
         self._log = self.make()
         await self._log.start()
+        self._data_logs = None
 
     async def close(self) -> None:
         if self._log is not None:
@@ -127,6 +137,10 @@ class Store:
         await self.start()
 
     def make(self) -> OffsetsLog:
+        raise NotImplementedError
+
+    def make_data_logs(self) -> DataLogs:
+        """The logs of data partitions, of the log that is started."""
         raise NotImplementedError
 
     async def elect(self, partition: int) -> int:
@@ -163,6 +177,25 @@ class Store:
         await asyncio.wait_for(end, PATIENCE)
         return found
 
+    async def append_data(self, partition: TopicIdPartition, epoch: int, *entries: DataEntry) -> ErrorCode:
+        """Append to a data partition, which is leased by partition 0."""
+        end: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+        self.data_logs.append_data(partition, epoch, offsets_partition(0), entries, end.set_result)
+        return await asyncio.wait_for(end, PATIENCE)
+
+    async def read_data(self, partition: TopicIdPartition, epoch: int) -> list[DataEntry]:
+        found: list[DataEntry] = []
+        end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def piece(entries: tuple[DataEntry, ...], is_last: bool) -> None:
+            found.extend(entries)
+            if is_last:
+                end.set_result(None)
+
+        self.data_logs.read_data(partition, epoch, piece)
+        await asyncio.wait_for(end, PATIENCE)
+        return found
+
     async def settled(self, condition: Callable[[], bool]) -> None:
         """Wait until something is so."""
         async with asyncio.timeout(PATIENCE):
@@ -185,6 +218,10 @@ class Memory(Sole):
     def make(self) -> OffsetsLog:
         return MemoryLog()
 
+    def make_data_logs(self) -> DataLogs:
+        assert isinstance(self.log, MemoryLog)
+        return self.log
+
 
 class Sqlite(Sole):
     name = "sqlite"
@@ -195,6 +232,10 @@ class Sqlite(Sole):
 
     def make(self) -> OffsetsLog:
         return SqliteLog(SqliteDatabase(self.folder), self.watching)
+
+    def make_data_logs(self) -> DataLogs:
+        assert isinstance(self.log, SqliteLog)
+        return SqliteDataLogs(self.log.database, self.log, self.watching)
 
 
 TAKE_OVER = """

@@ -81,7 +81,8 @@ def made_long_ago(folder: Path, version: int) -> Sqlite:
     (all_checksums,) = connection.execute("SELECT sum(checksum) FROM log").fetchone()
     for partition, each in ((0, all_checksums - checksums), (1, checksums)):
         counted = (150, each) if version < 4 else (0, 0)
-        connection.execute("INSERT INTO partitions VALUES (?, 4, ?, ?, 0)", (partition, *counted))
+        named = "" if version < 5 else f", '__consumer_offsets', {partition}"
+        connection.execute(f"INSERT INTO partitions VALUES (?, 4, ?, ?, 0{named})", (partition, *counted))
     store = "INSERT INTO store (id, name, batch, next_position, in_use) VALUES (1, 'old', 30, 301, 0)"
     connection.execute(store)
     if version >= 4:

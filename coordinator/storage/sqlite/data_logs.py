@@ -1,0 +1,244 @@
+"""The logs of data partitions in a data directory, beside the offsets log and in its transactions.
+
+A batch is kept as its bytes. Its own CRC-32C and the number of batches of its partition tell what is damaged or lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import structlog
+
+from rejoin.coordinator.storage.base import DataPiece, Observer, Stored
+from rejoin.coordinator.storage.codec import Unreadable
+from rejoin.coordinator.storage.log_throttle import LogThrottle
+from rejoin.coordinator.storage.sqlite.database import Bulk, SqliteDatabase
+from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
+from rejoin.protocol.wire.record_batch import is_intact, parse_header
+
+PIECE_BATCHES: Final = 32
+"""Batches that are read at a time: each may have a mebibyte."""
+_RETRY_SECONDS: Final = 1.0
+
+_ID: Final = "SELECT id FROM data_partitions WHERE topic_id = ? AND partition = ?"
+_NEW_ID: Final = "INSERT INTO data_partitions (topic_id, partition, log_start, batches) VALUES (?, ?, 0, 0)"
+_INSERT: Final = "INSERT INTO batches (partition_id, base_offset, next_offset, data) VALUES (?, ?, ?, ?)"
+_COUNT: Final = "UPDATE data_partitions SET batches = batches + ? WHERE id = ?"
+_START: Final = "UPDATE data_partitions SET log_start = max(log_start, ?) WHERE id = ?"
+_BELOW_START: Final = "DELETE FROM batches WHERE partition_id = ? AND next_offset <= ?"
+_BELOW_END: Final = "DELETE FROM batches WHERE partition_id = ? AND base_offset < ?"
+_STATE: Final = "SELECT log_start, batches FROM data_partitions WHERE id = ?"
+_READ: Final = """
+SELECT base_offset, CAST(data AS BLOB) FROM batches
+WHERE partition_id = ? AND base_offset > ? ORDER BY base_offset LIMIT ?
+"""
+
+_Append: TypeAlias = tuple[TopicIdPartition, TopicPartition, int, tuple[DataEntry, ...], Stored, float]
+"""Partition, the one it is leased by and its epoch, entries, the callback, and when it was asked for."""
+
+
+class SqliteDataLogs:
+    """The data partitions of one data directory. Their epochs are those of the offsets log beside them."""
+
+    def __init__(self, database: SqliteDatabase, offsets: SqliteLog, observer: Observer | None = None) -> None:
+        self._database = database
+        self._offsets = offsets
+        self._observer = observer or Observer()
+        self._ids: dict[TopicIdPartition, int] = {}
+        """Kept by the writer's thread; an id that was rolled back is looked up again."""
+        self._logger: Any = structlog.get_logger("coordinator").bind()
+        self._throttle = LogThrottle(self._logger)
+        self._appends = Bulk(self._write, self._written)
+        self._closing = False
+
+    def stop(self) -> None:
+        """Read nothing again that cannot be read."""
+        self._closing = True
+
+    # --- appending
+
+    def append_data(
+        self,
+        partition: TopicIdPartition,
+        epoch: int,
+        leased_by: TopicPartition,
+        entries: tuple[DataEntry, ...],
+        stored: Stored,
+    ) -> None:
+        item: _Append = (partition, leased_by, epoch, entries, stored, time.perf_counter())
+        self._database.submit_item(self._appends, item)
+
+    def _write(self, appends: list[_Append], connection: sqlite3.Connection) -> list[ErrorCode]:
+        """Write what may be written; how each ends, once the transaction is durable. On the writer's thread."""
+        self._ids.clear()
+        ends: list[ErrorCode] = []
+        for partition, leased_by, epoch, entries, _, _ in appends:
+            if self._offsets.is_fenced(leased_by, epoch):
+                ends.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                continue
+            number = self._id(connection, partition)
+            for entry in entries:
+                _write_entry(connection, number, entry)
+            ends.append(ErrorCode.NONE)
+        return ends
+
+    def _id(self, connection: sqlite3.Connection, partition: TopicIdPartition) -> int:
+        found = self._ids.get(partition)
+        if found is None:
+            row = connection.execute(_ID, (partition.topic_id, partition.partition)).fetchone()
+            if row is None:
+                found = connection.execute(_NEW_ID, (partition.topic_id, partition.partition)).lastrowid
+                assert found is not None, "a row was inserted"
+            else:
+                found = int(row[0])
+            self._ids[partition] = found
+        return found
+
+    def _written(self, appends: list[_Append], outcome: Any) -> None:
+        """Report how each ended, in order."""
+        now = time.perf_counter()
+        if isinstance(outcome, BaseException):
+            self._throttle.failed("append_failed", outcome, appends=len(appends))
+            outcome = [ErrorCode.KAFKA_STORAGE_ERROR] * len(appends)
+        else:
+            self._throttle.recovered("append_failed", "appends_stored_again")
+        for (_, leased_by, _, entries, stored, began), error in zip(appends, outcome, strict=True):
+            if error is ErrorCode.NONE:
+                self._observer.appended(len(entries), (now - began) * 1_000)
+            elif error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                self._observer.fenced(leased_by)
+            else:
+                self._observer.failed(error)
+            try:
+                stored(error)
+            except Exception as problem:
+                # The others get their ends all the same.
+                self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
+
+    # --- deleting
+
+    def delete_data(self, partition: TopicIdPartition, epoch: int, leased_by: TopicPartition) -> None:
+        # Whatever the epoch: no topic gets an id a second time.
+        def delete(connection: sqlite3.Connection) -> None:
+            _delete(connection, "topic_id = ? AND partition = ?", (partition.topic_id, partition.partition))
+
+        self._database.submit(delete, self._deleted)
+
+    def keep_only(self, topic_ids: Collection[str]) -> None:
+        """Delete the logs of topics that are not there any more: a process may end before it has deleted them."""
+
+        def delete(connection: sqlite3.Connection) -> None:
+            found = {row[0] for row in connection.execute("SELECT DISTINCT topic_id FROM data_partitions")}
+            for topic_id in found.difference(topic_ids):
+                _delete(connection, "topic_id = ?", (topic_id,))
+
+        self._database.submit(delete, self._deleted)
+
+    def _deleted(self, outcome: object) -> None:
+        """What could not be deleted goes with the next start."""
+        if isinstance(outcome, BaseException):
+            self._throttle.failed("logs_not_deleted", outcome)
+
+    # --- reading
+
+    def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
+        reading = _Reading(partition, piece, time.perf_counter())
+        # Behind all that was appended before, so that it is either read or refused.
+        self._database.submit(None, lambda _: self._read_on(reading))
+
+    def _read_on(self, reading: _Reading) -> None:
+        self._database.read(partial(_read_piece, reading), partial(self._piece_read, reading))
+
+    def _piece_read(self, reading: _Reading, outcome: Any) -> None:
+        if isinstance(outcome, Unreadable):
+            self._logger.error("partition_damaged", partition=str(reading.partition), problem=str(outcome))
+            self._observer.damaged(reading.shown, str(outcome))
+            return
+        if isinstance(outcome, BaseException):
+            self._throttle.failed("read_failed", outcome, partition=str(reading.partition))
+            if not self._closing:
+                asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._read_on, reading)
+            return
+        self._throttle.recovered("read_failed", "read_again")
+        entries, end = outcome
+        reading.records += len(entries)
+        if end:
+            took = (time.perf_counter() - reading.began) * 1_000
+            self._observer.read(reading.shown, reading.records, took)
+        else:
+            self._read_on(reading)  # so that it is there when this one has been taken in
+        reading.piece(entries, end)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A partition that is being read: the offset of the last batch, and how many there were."""
+
+    partition: TopicIdPartition
+    piece: DataPiece
+    began: float
+    last: int = -1
+    records: int = 0
+    batches: int = 0
+
+    @property
+    def shown(self) -> TopicPartition:
+        return TopicPartition(self.partition.topic, self.partition.partition)
+
+
+def _write_entry(connection: sqlite3.Connection, number: int, entry: DataEntry) -> None:
+    match entry:
+        case BatchEntry():
+            _insert(connection, number, (entry,))
+        case LogStartEntry():
+            connection.execute(_START, (entry.offset, number))
+            removed = connection.execute(_BELOW_START, (number, entry.offset)).rowcount
+            connection.execute(_COUNT, (-removed, number))
+        case CompactionEntry():
+            removed = connection.execute(_BELOW_END, (number, entry.end_offset)).rowcount
+            connection.execute(_COUNT, (-removed, number))
+            _insert(connection, number, entry.batches)
+
+
+def _insert(connection: sqlite3.Connection, number: int, batches: tuple[BatchEntry, ...]) -> None:
+    rows = [(number, batch.base_offset, batch.next_offset, batch.data) for batch in batches]
+    connection.executemany(_INSERT, rows)
+    connection.execute(_COUNT, (len(rows), number))
+
+
+def _delete(connection: sqlite3.Connection, which: str, of: tuple[object, ...]) -> None:
+    connection.execute(f"DELETE FROM batches WHERE partition_id IN (SELECT id FROM data_partitions WHERE {which})", of)
+    connection.execute(f"DELETE FROM data_partitions WHERE {which}", of)
+
+
+def _read_piece(reading: _Reading, connection: sqlite3.Connection) -> tuple[tuple[DataEntry, ...], bool]:
+    """Entries, and whether they are the last."""
+    partition = reading.partition
+    row = connection.execute(_ID, (partition.topic_id, partition.partition)).fetchone()
+    if row is None:
+        return (), True
+    number = row[0]
+    log_start, batches = connection.execute(_STATE, (number,)).fetchone()
+    entries: list[DataEntry] = []
+    if reading.last < 0 and log_start:
+        entries.append(LogStartEntry(log_start))
+    rows = connection.execute(_READ, (number, reading.last, PIECE_BATCHES)).fetchall()
+    for base_offset, data in rows:
+        if not is_intact(data) or parse_header(data).base_offset != base_offset:
+            raise Unreadable(f"{partition}: the batch at offset {base_offset} is not the one that was written")
+        entries.append(BatchEntry(base_offset, data))
+        reading.last = base_offset
+    reading.batches += len(rows)
+    end = len(rows) < PIECE_BATCHES
+    if end and reading.batches != batches:
+        raise Unreadable(f"{partition}: there are {reading.batches} batches, expected {batches}")
+    return tuple(entries), end
