@@ -49,6 +49,7 @@ class FieldSpec:
     entity: Entity | None
     is_required: bool
     default: object
+    is_error_code: bool
 
     @property
     def struct(self) -> type | None:
@@ -97,6 +98,7 @@ def _field(name: str, annotation: Any, metadata: Iterable[Any], is_required: boo
         entity=_mark(marks, Entity),
         is_required=is_required,
         default=None if is_required else default,
+        is_error_code=annotation is ErrorCode,
     )
 
 

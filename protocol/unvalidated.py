@@ -9,7 +9,14 @@ from pydantic import BaseModel
 M = TypeVar("M", bound=BaseModel)
 
 _new: Final = object.__new__
-_set: Final = object.__setattr__
+
+SLOT_SETTERS: Final = tuple(
+    vars(BaseModel)[slot].__set__
+    for slot in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
+"""What sets the four slots that a model consists of: its values, the names that were given, and two that stay none."""
+
+_set_fields, _set_names, _set_extra, _set_private = SLOT_SETTERS
 _NAMES: Final[dict[type[BaseModel], set[str]]] = {}
 """The names of the fields of each model that was made here. All that were made have this very set."""
 
@@ -21,8 +28,8 @@ def unvalidated(model: type[M], **fields: Any) -> M:
     if names is None:
         names = _NAMES[model] = set(model.model_fields)
     made = _new(model)
-    _set(made, "__dict__", fields)
-    _set(made, "__pydantic_fields_set__", names)
-    _set(made, "__pydantic_extra__", None)
-    _set(made, "__pydantic_private__", None)
+    _set_fields(made, fields)
+    _set_names(made, names)
+    _set_extra(made, None)
+    _set_private(made, None)
     return made

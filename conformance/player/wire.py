@@ -11,7 +11,7 @@ import io
 import typing
 import uuid
 from dataclasses import MISSING, Field, fields, is_dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +22,7 @@ from kio.serial import entity_reader, entity_writer
 Json: TypeAlias = dict[str, Any]
 
 ZERO_UUID: Final = "A" * 22
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class NoSuchField(ValueError):
@@ -42,8 +43,19 @@ def encode(
     )
     buffer = io.BytesIO()
     entity_writer(header_schema)(buffer, header)
-    entity_writer(schema)(buffer, _build(schema, body, schema.__name__))
+    _write(buffer, schema, body)
     return buffer.getvalue()
+
+
+def encode_body(key: int, version: int, body: Json, is_request: bool) -> bytes:
+    """A request or a response without its header."""
+    buffer = io.BytesIO()
+    _write(buffer, (load_request_schema if is_request else load_response_schema)(key, version), body)
+    return buffer.getvalue()
+
+
+def _write(buffer: io.BytesIO, schema: Any, body: Json) -> None:
+    entity_writer(schema)(buffer, _build(schema, body, schema.__name__))
 
 
 def decode(key: int, version: int, frame: bytes) -> Json:
@@ -94,7 +106,7 @@ def _fields(schema: type[Any]) -> tuple[_WireField, ...]:
         kind = one.metadata.get("kafka_type")
         first, *rest = one.name.split("_")
         name = first + "".join(part.capitalize() for part in rest)
-        if kind is not None and kind.startswith("timedelta"):
+        if kind is not None and kind.startswith(("timedelta", "datetime")):
             name += "Ms"
         hint = hints[one.name]
         known.append(_WireField(name, one, kind, _dataclass_in(hint), _is_tuple(hint)))
@@ -140,7 +152,9 @@ def _scalar(one: _WireField, value: Any, where: str) -> Any:
     match one.kind:
         case "timedelta_i32" | "timedelta_i64":
             return timedelta(milliseconds=value)
-        case "bytes":
+        case "datetime_i64":
+            return None if value == -1 else _EPOCH + timedelta(milliseconds=value)
+        case "bytes" | "records":
             return base64.b64decode(value)
         case "uuid":
             return None if value == ZERO_UUID else uuid.UUID(bytes=base64.urlsafe_b64decode(value + "=="))
@@ -161,13 +175,15 @@ def _plain_value(one: _WireField, value: Any) -> Any:
 
 def _plain_scalar(one: _WireField, value: Any) -> Any:
     if value is None:
-        return ZERO_UUID if one.kind == "uuid" else None
+        return {"uuid": ZERO_UUID, "datetime_i64": -1}.get(str(one.kind))
     if one.inner is not None:
         return _plain(value)
     match one.kind:
         case "timedelta_i32" | "timedelta_i64":
             return round(value / timedelta(milliseconds=1))
-        case "bytes":
+        case "datetime_i64":
+            return round((value - _EPOCH) / timedelta(milliseconds=1))
+        case "bytes" | "records":
             return base64.b64encode(value).decode("ascii")
         case "uuid":
             return base64.urlsafe_b64encode(value.bytes).decode("ascii")[:22]

@@ -1,4 +1,4 @@
-"""What cannot be read."""
+"""What cannot be read or written."""
 
 
 class RecordsError(ValueError):
@@ -7,3 +7,20 @@ class RecordsError(ValueError):
 
 class CompressionError(RecordsError):
     """Packed records that cannot be unpacked: damaged, of an unknown codec, or too large."""
+
+
+class SchemaError(ValueError):
+    """Bytes that are no such message, or a message that cannot be written in this version.
+
+    Kafka: SchemaException. ``field`` is the path of the field, ``problem`` what is wrong with it.
+    """
+
+    def __init__(self, field: str, problem: str, expected: str) -> None:
+        super().__init__(f"{field}: {problem}; expected {expected}" if field else f"{problem}; expected {expected}")
+        self.field = field
+        self.problem = problem
+        self.expected = expected
+
+
+class InvalidReceiveError(ValueError):
+    """The length in front of a frame is negative or above the limit. Nothing behind it can be read."""

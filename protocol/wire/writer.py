@@ -1,0 +1,287 @@
+"""Writers of messages: source text made from a model for one version, and compiled.
+
+A writer collects parts: one ``struct`` for fields of fixed size that follow each other, and the bytes of strings and
+record batches as they are. Fields that the version does not carry are left out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from pydantic import BaseModel
+
+from rejoin.protocol.fields import FieldSpec
+from rejoin.protocol.types import WireType
+from rejoin.protocol.wire.errors import SchemaError
+from rejoin.protocol.wire.primitives import (
+    ARRAY_WRITERS,
+    FORMATS,
+    SMALL_VARINTS,
+    Malformed,
+    string_varint,
+    uuid_bytes,
+    write_varint,
+)
+from rejoin.protocol.wire.source import NO_LOCATION, FieldLocation, Layout, Source
+
+Part: TypeAlias = bytes | memoryview
+PartsWriter: TypeAlias = Callable[[Any], list[Part]]
+Writer: TypeAlias = Callable[[Any], bytes]
+Path: TypeAlias = tuple[str | tuple[str], ...]
+
+_FAILURES: Final = (struct.error, AttributeError, KeyError, TypeError, ValueError, Malformed)
+
+
+def compile_writer(model: type[BaseModel], layout: Layout) -> Writer:
+    """A function that writes a message. It raises :class:`~rejoin.protocol.wire.errors.SchemaError`."""
+    writer: Writer = _WriterSource(model, layout).compiled("b''.join(parts)")
+    return writer
+
+
+def compile_parts_writer(model: type[BaseModel], layout: Layout) -> PartsWriter:
+    """A function that writes a message as parts that follow each other. Record batches are among them, not copied."""
+    writer: PartsWriter = _WriterSource(model, layout).compiled("parts")
+    return writer
+
+
+class _WriterSource:
+    """The source of one writer.
+
+    ``_run`` are the fields of fixed size that are not written yet, ``_pending`` the parts that are not added yet to
+    the list named ``_parts``.
+    """
+
+    def __init__(self, model: type[BaseModel], layout: Layout) -> None:
+        self._model = model
+        self._layout = layout
+        self._source = Source(
+            {
+                "small": SMALL_VARINTS,
+                "varint": write_varint,
+                "string_varint": string_varint,
+                "uuid_bytes": uuid_bytes,
+                "FAILURES": _FAILURES,
+                "failure": self._failure,
+            }
+        )
+        self._run: list[tuple[str, str]] = []
+        self._run_locations: list[FieldLocation] = []
+        self._pending: list[str] = []
+        self._pending_locations: list[FieldLocation] = []
+        self._parts = "parts"
+        self._is_one_piece = True
+
+    def compiled(self, result: str) -> Any:
+        source = self._source
+        source.line("def write(message):")
+        source.indent += 1
+        source.line("try:")
+        source.indent += 1
+        source.line("pass")
+        first = len(source.lines) - 1
+        self._struct(self._model, "message", ())
+        self._finish(result)
+        if not self._is_one_piece:
+            source.lines[first] = source.lines[first].replace("pass", "parts = []")
+        source.indent -= 1
+        source.line("except FAILURES as problem:")
+        source.line("    raise failure(problem) from None")
+        exec(source.compile(f"write {self._model.__name__} v{self._layout.version}"), source.namespace)
+        return source.namespace["write"]
+
+    def _finish(self, result: str) -> None:
+        """Return the parts. A message without arrays is made of all its parts at once."""
+        self._end_run()
+        if self._is_one_piece and result != "parts":
+            whole = self._pending[0] if len(self._pending) == 1 else f"b''.join(({', '.join(self._pending) or '()'}))"
+            self._source.line(f"return {whole}", *self._pending_locations)
+            return
+        self._flush()
+        self._source.line(f"return {result}")
+
+    # --- structs and fields
+
+    def _struct(self, model: type, variable: str, path: Path) -> None:
+        fields = self._source.name("f")
+        self._source.line(f"{fields} = {variable}.__dict__", FieldLocation(path, "a struct"))
+        for spec in self._layout.plain(model):
+            self._field(spec, f"{fields}[{spec.name!r}]", (*path, spec.alias))
+        if self._layout.is_flexible:
+            self._tagged_fields(self._layout.tagged(model), fields, path)
+
+    def _field(self, spec: FieldSpec, value: str, path: Path) -> None:
+        if spec.is_array:
+            self._array(spec, value, path)
+        elif spec.struct is not None:
+            self._single_struct(spec, spec.struct, value, path)
+        else:
+            assert isinstance(spec.value_type, WireType)
+            self._value(spec.value_type, value, path, self._layout.may_be_null(spec))
+
+    def _value(self, value_type: WireType, value: str, path: Path, may_be_null: bool) -> None:
+        what = FieldLocation(path, value_type.value)
+        if value_type is WireType.UUID:
+            self._fixed("16s", f"uuid_bytes({value})", what)
+        elif value_type in FORMATS:
+            self._fixed(FORMATS[value_type], value, what)
+        else:
+            self._text(value_type, value, what, may_be_null)
+
+    def _single_struct(self, spec: FieldSpec, model: type, value: str, path: Path) -> None:
+        source = self._source
+        variable = source.name("v")
+        source.line(f"{variable} = {value}", FieldLocation(path, "a struct"))
+        if not self._layout.may_be_null(spec):
+            self._struct(model, variable, path)
+            return
+        self._flush()
+        source.line(f"if {variable} is None:")
+        source.line(f"    {self._parts}.append(b'\\xff')")
+        source.line("else:")
+        source.indent += 1
+        self._fixed("b", "1", FieldLocation(path, "a struct"))
+        self._struct(model, variable, path)
+        self._flush()
+        source.indent -= 1
+
+    # --- strings, bytes, arrays
+
+    def _text(self, value_type: WireType, value: str, what: FieldLocation, may_be_null: bool) -> None:
+        source, is_flexible = self._source, self._layout.is_flexible
+        is_string = value_type is WireType.STRING
+        data, length = source.name("s"), source.name("n")
+        size = f"len({data}) + 1" if is_flexible else f"len({data})"
+        source.line(f"{data} = {value}", what)
+        if may_be_null:
+            source.line(f"if {data} is None:")
+            source.line(f"    {data} = b''; {length} = {0 if is_flexible else -1}")
+            source.line("else:")
+            source.indent += 1
+        if is_string:
+            source.line(f"{data} = {data}.encode()", what)
+        source.line(f"{length} = {size}", what)
+        if may_be_null:
+            source.indent -= 1
+        if is_flexible:
+            longer = "string_varint" if is_string else "varint"
+            self._part(f"small[{length}] if {length} < 128 else {longer}({length})", what)
+        else:
+            self._fixed("h" if is_string else "i", length, what)
+        self._part(data, what)
+
+    def _array(self, spec: FieldSpec, value: str, path: Path) -> None:
+        source, is_flexible = self._source, self._layout.is_flexible
+        what = FieldLocation(path, "an array")
+        values, count = source.name("v"), source.name("n")
+        source.line(f"{values} = {value}", what)
+        size = f"len({values}) + 1" if is_flexible else f"len({values})"
+        if self._layout.may_be_null(spec):
+            source.line(f"if {values} is None:")
+            source.line(f"    {values} = (); {count} = {0 if is_flexible else -1}")
+            source.line("else:")
+            source.line(f"    {count} = {size}", what)
+        else:
+            source.line(f"{count} = {size}", what)
+        if is_flexible:
+            self._part(f"small[{count}] if {count} < 128 else varint({count})", what)
+        else:
+            self._fixed("i", count, what)
+        self._entries(spec, values, path)
+
+    def _entries(self, spec: FieldSpec, values: str, path: Path) -> None:
+        source = self._source
+        code = FORMATS.get(spec.value_type, "")
+        if code in ARRAY_WRITERS:
+            array = f"array_{code}"
+            source.namespace[array] = ARRAY_WRITERS[code]
+            self._part(f"{array}({values})", FieldLocation(path, f"an array of {spec.value_type}"))
+            return
+        self._flush()
+        item = source.name("item")
+        source.line(f"for {item} in {values}:")
+        source.indent += 1
+        if spec.struct is not None:
+            self._struct(spec.struct, item, path)
+        else:
+            assert isinstance(spec.value_type, WireType)
+            self._value(spec.value_type, item, path, False)
+        self._flush()
+        source.indent -= 1
+
+    # --- tagged fields
+
+    def _tagged_fields(self, tagged: list[FieldSpec], fields: str, path: Path) -> None:
+        source = self._source
+        if not tagged:
+            self._fixed("x", "", NO_LOCATION)
+            return
+        self._flush()
+        count, sections = source.name("n"), source.name("tagged")
+        source.line(f"{count} = 0; {sections} = []")
+        for spec in tagged:
+            self._tagged_field(spec, f"{fields}[{spec.name!r}]", (*path, spec.alias), count, sections)
+        source.line(f"{self._parts}.append(small[{count}])")
+        source.line(f"if {count}:")
+        source.line(f"    {self._parts} += {sections}")
+
+    def _tagged_field(self, spec: FieldSpec, value: str, path: Path, count: str, sections: str) -> None:
+        source, outer = self._source, self._parts
+        default = source.constant("default", spec.default)
+        source.line(f"if {value} is not {default} and {value} != {default}:", FieldLocation(path, "its value"))
+        source.indent += 1
+        self._parts = source.name("parts")
+        source.line(f"{self._parts} = []")
+        self._field(spec, value, path)
+        self._flush()
+        body = source.name("s")
+        source.line(f"{body} = b''.join({self._parts})")
+        source.line(f"{sections} += (small[{spec.versions.tag}], varint(len({body})), {body})")
+        source.line(f"{count} += 1")
+        source.indent -= 1
+        self._parts = outer
+
+    # --- parts
+
+    def _fixed(self, code: str, value: str, what: FieldLocation) -> None:
+        """Add a field of fixed size to the run."""
+        self._run.append((code, value))
+        self._run_locations.append(what)
+
+    def _part(self, expression: str, what: FieldLocation) -> None:
+        self._end_run()
+        self._pending.append(expression)
+        self._pending_locations.append(what)
+
+    def _end_run(self) -> None:
+        if not self._run:
+            return
+        code = "".join(code for code, _ in self._run)
+        values = ", ".join(value for _, value in self._run if value)
+        packed = f"{self._source.struct(code, 'pack')}({values})" if values else repr(bytes(len(code)))
+        self._pending.append(packed)
+        self._pending_locations += self._run_locations
+        self._run.clear()
+        self._run_locations.clear()
+
+    def _flush(self) -> None:
+        """Add what is pending to the list of parts."""
+        self._end_run()
+        self._is_one_piece = False
+        if len(self._pending) == 1:
+            self._source.line(f"{self._parts}.append({self._pending[0]})", *self._pending_locations)
+        elif self._pending:
+            self._source.line(f"{self._parts} += ({', '.join(self._pending)})", *self._pending_locations)
+        self._pending.clear()
+        self._pending_locations.clear()
+
+    # --- failures
+
+    def _failure(self, problem: Exception) -> SchemaError:
+        """What went wrong, and in which fields: those that the failing line of source is about."""
+        assert problem.__traceback__ is not None
+        about = self._source.locations[problem.__traceback__.tb_lineno - 1] or (NO_LOCATION,)
+        field = " or ".join(dict.fromkeys(location.text({}) for location in about))
+        expected = " or ".join(dict.fromkeys(location.expected for location in about))
+        return SchemaError(field, f"cannot be written in v{self._layout.version}: {problem}", expected)

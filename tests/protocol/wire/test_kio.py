@@ -1,0 +1,57 @@
+"""Every message of every version is written byte for byte as an independent codec, kio, writes it."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Final
+
+import pytest
+from kio.index import load_request_schema
+
+from conformance.player.wire import encode_body
+from rejoin.protocol.registry import DEFINED, Api
+from tests.protocol.wire.messages import VERSIONS, codec, random_message
+
+GIVEN_UP: Final = {
+    ("ListOffsets", 0),
+    ("OffsetCommit", 0),
+    ("OffsetCommit", 1),
+    ("OffsetFetch", 0),
+    ("CreateTopics", 0),
+    ("CreateTopics", 1),
+    ("DeleteTopics", 0),
+    ("WriteTxnMarkers", 0),
+}
+"""Versions that Kafka 4 has given up, and kio with it."""
+
+
+def is_known(api: Api, version: int) -> bool:
+    try:
+        load_request_schema(api.key, version)
+    except Exception:
+        return False
+    return True
+
+
+def test_every_version_that_kafka_has_is_compared() -> None:
+    assert {(api.name, version) for api, version in VERSIONS if not is_known(api, version)} == GIVEN_UP
+
+
+@pytest.mark.parametrize("api", DEFINED.values(), ids=lambda api: api.name)
+def test_messages_are_written_as_kio_writes_them(api: Api) -> None:
+    for version in range(api.min_version, api.max_version + 1):
+        if (api.name, version) in GIVEN_UP:
+            continue
+        random = Random(f"{api.name} {version}")
+        ours = codec(api, version)
+        for _ in range(3):
+            request = random_message(api.request, version, random)
+            response = random_message(api.response, version, random)
+            assert ours.write_request(request) == encode_body(
+                api.key, version, json.loads(request.to_json(version)), True
+            )
+            theirs = encode_body(api.key, version, json.loads(response.to_json(version)), False)
+            assert ours.write_response(response) == theirs
+            assert b"".join(ours.write_response_parts(response)) == theirs
+            assert ours.read_response(theirs, 0) == response
