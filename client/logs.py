@@ -11,6 +11,7 @@ import structlog
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import ConsumerEvent
+from rejoin.protocol.printable import printable_fields
 
 LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -53,7 +54,10 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
         structlog.processors.format_exc_info,
     ]
     if out.isatty():
-        processors = [*processors[:2], structlog.dev.ConsoleRenderer()]
+        processors += [
+            printable_fields,
+            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+        ]
     else:
         processors.append(structlog.processors.JSONRenderer(serializer=lambda line, **_: _json(line)))
     structlog.configure(

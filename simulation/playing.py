@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rejoin.journal.segments import JournalError
+from rejoin.protocol.printable import printable, printable_lines
 from rejoin.simulation.kernel import Millis, SelectiveListener
 from rejoin.simulation.output import compare as comparing
 from rejoin.simulation.output.page import CHART_EVENTS, ChartEvents, render
@@ -43,13 +44,13 @@ def run(
         scenario = read_scenario(_found(file))
         if compare:
             axes = [comparing.parse_axis(text, scenario) for text in compare]
-            Console().print(comparing.table(axes, comparing.compare(scenario, axes, seed)))
+            Console(markup=False, emoji=False).print(comparing.table(axes, comparing.compare(scenario, axes, seed)))
             return 0
         return _play(scenario, seed, html, journal, quiet=quiet, plain=plain, title=file.stem.replace("_", " "))
     except BrokenPipeError:
         raise  # no problem of a file
     except (BadScenario, JournalError, OSError) as problem:
-        print(problem, file=sys.stderr)
+        print(printable_lines(str(problem)), file=sys.stderr)
         return 2
 
 
@@ -70,10 +71,10 @@ def _play(
     def print_line(line: str) -> None:
         lines.append(line)
         if not quiet:
-            print(line)
+            print(printable(line))
 
     if scenario.question and not quiet:
-        print(f"{scenario.question}\n")
+        print(f"{printable_lines(scenario.question)}\n")
     with _progress(scenario.horizon) as on_progress:
         lab, summary = play(
             scenario,
@@ -89,7 +90,7 @@ def _play(
         html.write_text(render(lab, summary, marks, title, lines), encoding="utf-8")
     if not quiet:
         print()
-    print("\n".join(show(summary)))
+    print("\n".join(map(printable, show(summary))))
     return 1 if summary.core_failures else 0
 
 
@@ -100,7 +101,7 @@ def search(
     try:
         first, last = parse_seeds(seeds)
     except BadRange as problem:
-        print(problem, file=sys.stderr)
+        print(printable_lines(str(problem)), file=sys.stderr)
         return 2
     with _progress(last - first) as on_progress:
         report = search_seeds(first, last, schedule=schedule, minutes=minutes, shrink=shrink, on_progress=on_progress)
@@ -135,7 +136,7 @@ def show_yaml(name: str) -> int:
     try:
         print(text_of(_found(Path(name))), end="")
     except BadScenario as problem:
-        print(problem, file=sys.stderr)
+        print(printable_lines(str(problem)), file=sys.stderr)
         return 2
     return 0
 
@@ -145,9 +146,9 @@ def answer(name: str) -> int:
     try:
         scenario = read_scenario(_found(Path(name)))
     except BadScenario as problem:
-        print(problem, file=sys.stderr)
+        print(printable_lines(str(problem)), file=sys.stderr)
         return 2
-    print(f"{scenario.question}\n\n{' '.join(scenario.answer.split())}")
+    print(f"{printable_lines(scenario.question)}\n\n{printable(' '.join(scenario.answer.split()))}")
     return 0
 
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from rejoin.client.assignors import BadAssignment, Partition
 from rejoin.client.assignors.registry import KAFKA_ASSIGNORS, UnknownAssignor
 from rejoin.client.assignors.whatif import MOST_PARTITIONS, STEPS_IN_WORDS, Outcome, WhatIf, in_order, partitions_from
+from rejoin.protocol.printable import printable, printable_lines
 
 app = App(name="assign", help="Show what each member reads under an assignor, and what moves when the group changes.")
 
@@ -59,13 +60,13 @@ def assign(
     try:
         runs = {name: _run(name, topics, members, then or []) for name in names}
     except (ValueError, UnknownAssignor, BadAssignment) as error:
-        print(f"assign: {error}", file=sys.stderr)
+        print(printable_lines(f"assign: {error}"), file=sys.stderr)
         return 2
     if as_json:
         shown = [_run_as_json(name, outcomes) for name, outcomes in runs.items()]
         print(json.dumps(shown if compare else shown[0], indent=2))
         return 0
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     if compare:
         console.print(compared(runs, console.width))
     else:
@@ -123,7 +124,7 @@ def walked(assignor: str, topics: Sequence[str], outcomes: Sequence[Outcome]) ->
 
 def _heading(number: int, step: str, assignor: str | None = None) -> Text:
     text = Text(f"{number}  ", style="dim")
-    text.append(step_in_words(step), style="bold")
+    text.append(printable(step_in_words(step)), style="bold")
     if assignor is not None:
         text.append(f"  {assignor}", style="dim")
     return text
@@ -150,7 +151,7 @@ def _members_table(topics: Sequence[str], outcome: Outcome) -> Table:
     table.add_column("member", no_wrap=True)
     columns = list(topics) if len(topics) <= _MOST_COLUMNS else []
     for heading in columns or ["reads"]:
-        table.add_column(heading, overflow="fold")
+        table.add_column(printable(heading), overflow="fold")
     table.add_column("count", justify="right")
     table.add_column("", no_wrap=True)
     first = not outcome.before
@@ -161,7 +162,7 @@ def _members_table(topics: Sequence[str], outcome: Outcome) -> Table:
     most = outcome.sizes[1]
     for member_id, partitions in outcome.held.items():
         bar = Text("█" * _length(len(partitions), most), style="cyan")
-        cells: list[RenderableType] = [member_id]
+        cells: list[RenderableType] = [printable(member_id)]
         if columns:
             cells += [", ".join(_spans(sorted(n for t, n in partitions if t == topic))) for topic in columns]
         else:
@@ -187,7 +188,7 @@ def runs(partitions: Iterable[Partition]) -> str:
 def _by_run(partitions: Iterable[Partition]) -> Iterator[tuple[str, str]]:
     """By topic, its partitions as people write them: `0-3, 7`."""
     for topic, run in groupby(in_order(list(partitions)), key=lambda partition: partition[0]):
-        yield topic, ", ".join(_spans(number for _, number in run))
+        yield printable(topic), ", ".join(_spans(number for _, number in run))
 
 
 def _spans(numbers: Iterable[int]) -> Iterator[str]:
@@ -203,7 +204,7 @@ def _summary(number: int, outcome: Outcome) -> Text:
         text.append(f"{len(outcome.moved)} moved", style="bold yellow" if outcome.moved else "bold green")
         text.append(f" · {outcome.stayed} stayed")
         if outcome.taken_over:
-            gone = ", ".join(dict.fromkeys(owner for _, owner, _ in outcome.taken_over))
+            gone = printable(", ".join(dict.fromkeys(owner for _, owner, _ in outcome.taken_over)))
             text.append(f" · {len(outcome.taken_over)} taken over from {gone}")
         if outcome.new:
             text.append(f" · {outcome.new} new")
@@ -261,7 +262,7 @@ def _side_by_side(names: Sequence[str], outcomes: Sequence[Outcome]) -> Table:
         if any(changes):
             lines.append(list(changes))
         for number, line in enumerate(lines):
-            table.add_row(Text("" if number else member_id, style="not dim"), *line)
+            table.add_row(Text("" if number else printable(member_id), style="not dim"), *line)
         table.add_row()
     table.add_row("balance", *map(evenness, outcomes))
     table.add_row("moved", *(str(len(outcome.moved)) for outcome in outcomes))
@@ -282,7 +283,7 @@ def _below_one_another(names: Sequence[str], outcomes: Sequence[Outcome]) -> Ren
         for number, (name, outcome) in enumerate(zip(names, outcomes, strict=True)):
             reads = "; ".join(f"{topic} {spans}" for topic, spans in _by_run(outcome.held[member_id])) or "–"
             change = [_change(outcome, member_id)] if changed else []
-            table.add_row("" if number else member_id, name, reads, *change)
+            table.add_row("" if number else printable(member_id), name, reads, *change)
         table.add_section()
     sums = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     for heading in ("assignor", "balance", "moved", "rebalances"):

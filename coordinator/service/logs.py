@@ -13,6 +13,7 @@ import structlog
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.printable import printable_fields
 
 LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -54,7 +55,11 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
     if out.isatty():
         processors += [
             structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
-            structlog.dev.ConsoleRenderer(sort_keys=False, pad_event_to=20),
+            structlog.processors.format_exc_info,
+            printable_fields,
+            structlog.dev.ConsoleRenderer(
+                sort_keys=False, pad_event_to=20, exception_formatter=structlog.dev.plain_traceback
+            ),
         ]
     else:
         processors += [

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
+from rejoin.protocol.printable import printable
 from rejoin.simulation.output.summary import ROWS, Summary
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import GroupSpec, Scenario
@@ -75,14 +76,14 @@ def table(axes: list[VariantAxis], results: list[tuple[list[str], Summary]]) -> 
     names = [axis.key if axis.group is None else f"{axis.group}.{axis.key}" for axis in axes]
     for values, _ in results:
         shown.add_column(
-            "\n".join(f"{name}={value}" for name, value in zip(names, values, strict=True)), justify="right"
+            "\n".join(printable(f"{name}={value}") for name, value in zip(names, values, strict=True)), justify="right"
         )
     groups = list(results[0][1].groups)
     for group_id in groups:
         for name, value in ROWS:
             cells = [str(value(summary.groups[group_id])) for _, summary in results]
             if len(set(cells)) > 1:
-                label = name.strip() if len(groups) == 1 else f"{group_id}: {name.strip()}"
+                label = name.strip() if len(groups) == 1 else f"{printable(group_id)}: {name.strip()}"
                 shown.add_row(label, *cells)
     if not shown.rows:
         shown.add_row("nothing differs", *("" for _ in results))

@@ -6,8 +6,9 @@ consumer at random, ``any-of-GROUP`` one of a group.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -23,6 +24,8 @@ from rejoin.simulation.scenario.actions import (
 )
 from rejoin.simulation.scenario.durations import Duration, Length
 from rejoin.simulation.scenario.fields import Assignors, Names, Part, Processing, names_of
+
+_STATIC_GROUP: Final = re.compile(r"[a-zA-Z0-9._-]{1,240}")
 
 
 def any_of(name: str) -> str | None:
@@ -136,6 +139,10 @@ class Scenario(Part):
                 if topic not in self.topics:
                     problem = f"group {name} reads topic {topic!r}, which is not under topics"
                     raise ScenarioMistake(("groups", name, "topics", index), problem)
+            if group.static and not _STATIC_GROUP.fullmatch(name):
+                expected = "of static members; expected at most 240 of the characters a-z A-Z 0-9 . _ -"
+                problem = f"group {name[:80]!r} begins the group.instance.id {expected}"
+                raise ScenarioMistake(("groups", name, "static"), problem)
         for number, event in enumerate(self.events):
             self._check(number, event)
         return self

@@ -64,3 +64,14 @@ def test_every_event_can_be_logged(event: type[Event], stream: type[io.StringIO]
     assert event.name in out.getvalue()
     if stream is io.StringIO:
         assert json.loads(out.getvalue())["event"] == event.name
+
+
+def test_a_terminal_is_shown_names_and_does_not_obey_them() -> None:
+    configure("debug", out := Terminal())
+    try:
+        structlog.get_logger().info("group_joined", client="orders\x1b[2J", topics=["\x1b[31m"])
+    finally:
+        structlog.reset_defaults()
+    assert "\x1b[2J" not in out.getvalue()
+    assert "orders\\x1b[2J" in out.getvalue()
+    assert "['\\x1b[31m']" in out.getvalue()

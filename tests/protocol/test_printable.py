@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rejoin.protocol.printable import printable
+from rejoin.protocol.printable import printable, printable_fields
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,12 @@ from rejoin.protocol.printable import printable
 def test_what_a_terminal_would_obey_is_written_out(text: str, shown: str) -> None:
     assert printable(text) == shown
     assert printable(shown) == shown
+
+
+def test_a_traceback_keeps_its_lines_and_nothing_else() -> None:
+    fields = {"event": "left\n", "exception": "Traceback\n  \x1b[2J", "times": 3}
+    assert printable_fields(None, "info", fields) == {
+        "event": "left\\n",
+        "exception": "Traceback\n  \\x1b[2J",
+        "times": 3,
+    }

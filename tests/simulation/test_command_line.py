@@ -61,6 +61,25 @@ def test_variants_are_compared(
     assert re.search(r"rebalances +│ +1 +│ +7", out), out
 
 
+ODD_NAMES = """
+question: "[red]Who\\e[31m?"
+topics:
+  orders: {partitions: 6}
+groups:
+  "app\\e[2J": {topics: orders, consumers: 3, start: {every: 5s}}
+horizon: 1m
+"""
+
+
+def test_names_are_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "deploy.yaml").write_text(ODD_NAMES)
+    for more in ([], ["--compare", "consumers=2,3"]):
+        assert run("simulate", str(tmp_path / "deploy.yaml"), *more) == 0
+        out = capsys.readouterr().out
+        assert "".join(out.split("\n")).isprintable()
+        assert more or "app\\x1b[2J, 60.0 s" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

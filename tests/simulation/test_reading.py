@@ -94,6 +94,7 @@ EVENT = "crash: {who: app-1, down: 10s}"
         (EVENT, "grow: {topic: orders, to: 1}", "orders has 6 partitions by then; expected more than that, not 1"),
         (EVENT, "grow: {topic: orders, to: 6}", "line 9: events[0]: topic orders has 6 partitions by then"),
         ("app:", '"":', "line 5: groups: a name is empty"),
+        ("app:", '"a b": {static: true, topics: orders, consumers: 3}\n  app:', "line 5: group 'a b' begins"),
         ("  orders:", '  "":', "line 3: topics: a name is empty"),
         ("horizon: 10m", "horizon: 9999999999h", "line 1: horizon: expected a length of time of at most ten years"),
         ("horizon: 10m", f"horizon: {'9' * 400}h", "line 1: horizon: expected a length of time of at most ten years"),

@@ -194,3 +194,22 @@ class TestWhatIf:
         group = WhatIf("roundrobin", {"t": 1, "u": 0})
         group.start({"a": None})
         assert group.run("grow:u:2").new == 2
+
+
+@pytest.mark.parametrize("more", [[], ["--compare"]])
+@pytest.mark.parametrize("width", ["40", "200"])
+def test_names_are_shown_and_never_obeyed(
+    more: list[str], width: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    words = ["--topics", "or\x1b[31mders:4", "--members", "a\x1b[2J,[red]b", "--then", "join:c\x07", *more]
+    assert app(words, result_action="return_value") == 0
+    out = "".join(capsys.readouterr().out.split("\n"))
+    assert out.isprintable()
+    assert "[red]b" in out
+    assert "c\\x07 joins" in out
+
+
+def test_a_mistake_is_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app(["--topics", "orders:4", "--members", "\x07,\x07"], result_action="return_value") == 2
+    assert capsys.readouterr().err == "assign: --members: \\x07 is given twice\n"

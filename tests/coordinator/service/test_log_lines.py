@@ -244,3 +244,14 @@ def test_events_about_trouble_are_counted_too() -> None:
         )
     (line,) = lines_of(out)
     assert (line["event"], line["level"], publisher.feed.head) == ("append_failed", "warning", 20)
+
+
+def test_a_terminal_is_shown_names_and_does_not_obey_them() -> None:
+    logs.configure("info", out := Terminal())
+    log = structlog.get_logger()
+    log.info("group_created", group_id="orders\x1b[2J", members=["\x1b[31m"])
+    log.error("core_raised", exc_info=ValueError("first\nof \x9b31m two"))
+    assert "orders\\x1b[2J" in out.getvalue()
+    assert "['\\x1b[31m']" in out.getvalue()
+    assert "ValueError: first\nof \\x9b31m two" in out.getvalue()
+    assert not any(sign in out.getvalue() for sign in ("\x1b[2J", "\x9b"))
