@@ -22,6 +22,8 @@ _TREEIFY_THRESHOLD = 8
 
 LONGEST_CACHED = 256
 """Texts of more characters are not kept in a cache: what a client sends must not fill the memory."""
+_LONGEST_ORDER = 65_536
+"""The same for all keys of an order together."""
 
 _NATIVE_UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 
@@ -84,10 +86,12 @@ def hash_map_order(keys: Sequence[str], capacity: int = DEFAULT_CAPACITY) -> lis
 
     `capacity` is the table size the map had already reached: a map that once held more keys keeps its table.
     """
+    if sum(map(len, keys)) > _LONGEST_ORDER:
+        return hashed_order(keys, string_hash, capacity)
     return list(_string_order(tuple(keys), capacity))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def _string_order(keys: tuple[str, ...], capacity: int) -> tuple[str, ...]:
     """`hash_map_order`, remembered: a group asks for the order of the same members again and again."""
     return tuple(hashed_order(keys, string_hash, capacity))

@@ -44,19 +44,26 @@ def show(
     # Imported here, since help can do without.
     from rejoin.client.workload.accounting import account  # noqa: PLC0415
     from rejoin.journal.events.client import EVENT_TYPES  # noqa: PLC0415
+    from rejoin.journal.events.coordinator import JournalRowsLost  # noqa: PLC0415
     from rejoin.journal.reader import read_journal  # noqa: PLC0415
     from rejoin.journal.schema import JournalSchema  # noqa: PLC0415
     from rejoin.journal.segments import JournalError  # noqa: PLC0415
 
     try:
-        rows = read_journal(directory, JournalSchema(EVENT_TYPES), source="client")
-        accounts = [found for found in account(row.event for row in rows) if group in {None, found.group_id}]
+        schema = JournalSchema([*EVENT_TYPES, JournalRowsLost])
+        events = [row.event for row in read_journal(directory, schema, source="client")]
+        accounts = [found for found in account(events) if group in {None, found.group_id}]
     except JournalError as problem:
         print(f"rejoin: {problem}", file=sys.stderr)
         return 2
     except OSError as problem:
         print(f"rejoin: {directory}: {problem.strerror}; expected the directory that --journal named", file=sys.stderr)
         return 2
+    missing = sum(event.rows_lost for event in events if isinstance(event, JournalRowsLost))
+    if missing:
+        print(
+            f"rejoin: {directory} lacks {missing} rows, which could not be written; counts may be off", file=sys.stderr
+        )
     if as_json:
         for found in accounts:
             print(json.dumps(_row(found)))

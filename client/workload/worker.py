@@ -34,6 +34,7 @@ from rejoin.client.transports.http import HttpTransport
 from rejoin.client.workload.commit_mode import CommitMode
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import JournalRowsLost
 from rejoin.journal.writer import JournalWriter
 from rejoin.posix import stop_signals
 from rejoin.protocol.types import TopicPartition
@@ -74,26 +75,52 @@ class Work:
 
 
 class Events:
-    """Where events go: the log, and the journal if there is one."""
+    """Where events go: the log, and the journal if there is one.
+
+    A journal that cannot be written stops no consumer: its rows wait in memory, and those that do not fit are counted.
+    """
 
     def __init__(self, work: Work) -> None:
         self._log: Any = structlog.get_logger("client").bind()
         self._writer = None
+        self._fails = False
+        self._newest_at: Millis = 0
         if work.journal is not None:
             self._writer = JournalWriter(work.journal, work.run_id, "client", work.node)
 
     def publish(self, event: Event, at_ms: Millis) -> None:
+        self._newest_at = at_ms
         if self._writer is not None:
             self._writer.append(event, at_ms)
         log_event(self._log, event)
 
     def flush(self) -> None:
-        if self._writer is not None:
-            self._writer.flush()
+        """Write the journal. Its failure is logged once, and so is its recovery."""
+        writer = self._writer
+        if writer is None:
+            return
+        try:
+            writer.flush()
+        except OSError as problem:
+            if not self._fails:
+                self._log.error("journal_not_written", problem=str(problem), waiting_bytes=writer.unflushed_bytes)
+            self._fails = True
+            return
+        if self._fails:
+            self._log.info("journal_written_again")
+        self._fails = False
+        if lost := writer.take_lost():
+            writer.append(JournalRowsLost(rows_lost=lost), self._newest_at)
+            self._log.error(JournalRowsLost.name, rows_lost=lost)
 
     def close(self) -> None:
-        if self._writer is not None:
+        if self._writer is None:
+            return
+        self.flush()
+        try:
             self._writer.close()
+        except OSError as problem:
+            self._log.error("journal_not_closed", problem=str(problem))
 
 
 class WorkListener(RebalanceListener):

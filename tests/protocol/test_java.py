@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,3 +133,15 @@ def test_utf16_sorted_is_sorting_by_the_key(texts: list[str]) -> None:
 def test_an_order_loses_nothing(keys: list[str]) -> None:
     assert sorted(hash_map_order(keys)) == sorted(keys)
     assert sorted(computed_map_order(keys)) == sorted(keys)
+
+
+def test_orders_of_long_keys_are_not_kept() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            keys = [f"{number}{letter * 100_000}" for letter in "ab"]
+            assert hash_map_order(keys) in (keys, keys[::-1])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2_000_000

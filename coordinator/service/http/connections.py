@@ -7,10 +7,13 @@ does not arrive in time ends its connection.
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import Any, Final
 
+import aiohttp
 import structlog
 from aiohttp import web
+from aiohttp.http import RawRequestMessage
 
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.http.problems import Problem
@@ -26,15 +29,31 @@ _MOST_CLIENTS: Final = 100
 
 
 class Connection(web.RequestHandler):
-    """One connection. ``is_busy`` while a request is handled; ``waits_since`` is when it began to wait for a head."""
+    """One connection. ``is_busy`` while a request is handled; ``waits_since`` is when it began to wait for a head.
 
-    __slots__ = ("_connections", "client_host", "is_busy", "waits_since")
+    ``next_head_since`` is when the first bytes of another head came behind a request that was not answered yet.
+    """
+
+    __slots__ = (
+        "_body",
+        "_body_left",
+        "_connections",
+        "_is_followed",
+        "client_host",
+        "is_busy",
+        "next_head_since",
+        "waits_since",
+    )
 
     def __init__(self, manager: Connections, **settings: Any) -> None:
         super().__init__(manager, **settings)
         self.client_host = "127.0.0.1"
         self.is_busy = False
         self.waits_since: float | None = None
+        self.next_head_since: float | None = None
+        self._body: aiohttp.StreamReader | None = None
+        self._body_left = 0
+        self._is_followed = True
         self._connections = manager
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -53,8 +72,43 @@ class Connection(web.RequestHandler):
                 self.transport.close()
             return
         if self.waits_since is None and not self.is_busy:
-            self.waits_since = self._connections.loop.time()
+            self.waits_since = self.next_head_since or self._connections.loop.time()
+        complete = self._body is None or self._body.is_eof()
+        queued = len(self._messages)
         super().data_received(data)
+        self._look_for_next_head(data, queued, complete)
+
+    @property
+    def head_since(self) -> float | None:
+        """Since when this connection waits for a head; none while a request is handled, or between two requests."""
+        waits_for_more = self._waiter is not None and not self._waiter.done()
+        return (self.waits_since or self.next_head_since) if waits_for_more and not self.is_busy else None
+
+    def _look_for_next_head(self, data: bytes, queued: int, complete: bool) -> None:
+        """Notice bytes that follow a whole request without being one, which aiohttp keeps to itself.
+
+        ``complete`` says whether the request before had come completely when these bytes arrived. Bodies in chunks have
+        no length: what comes together with the end of one is overlooked.
+        """
+        if len(self._messages) >= self._max_msg_queue_size or not self._is_followed:
+            # So many pipelined requests that aiohttp holds some of them back, and hands them in later.
+            self._is_followed, self.next_head_since = False, None
+            return
+        at, found = 0, False
+        for message, body in islice(self._messages, queued, None):
+            found, self._body = True, body
+            end = data.find(b"\r\n\r\n", at)
+            length = ""
+            if isinstance(message, RawRequestMessage) and not message.chunked and end >= 0:
+                length = message.headers.get("Content-Length", "0")
+            at = end + 4 + int(length) if length.isdecimal() else len(data)
+        if not found:
+            at = 0 if complete else self._body_left
+        self._body_left = max(0, at - len(data))
+        if at >= len(data):
+            self.next_head_since = None
+        elif self._body is not None and self.next_head_since is None:
+            self.next_head_since = self._connections.loop.time()
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """A body that turns out to be broken is the sender's mistake, and not logged."""
@@ -115,7 +169,8 @@ class Connections(web.Server):
         connections = self.connections
         for each in connections:
             assert isinstance(each, Connection)
-            if each.waits_since is not None and each.waits_since < oldest and each.transport is not None:
+            since = each.head_since
+            if since is not None and since < oldest and each.transport is not None:
                 self.metrics.problems[408] += 1
                 each.transport.write(_TOO_LATE)
                 each.transport.close()

@@ -79,3 +79,79 @@ async def test_a_head_that_does_not_arrive_ends_its_connection(serve: Serve) -> 
     assert not parked.done(), "a request that waits for its answer is in time"
     node.clock.advance(3_000)
     assert (await parked)["errorCode"] == 0
+
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+POSTED = b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+CHUNKED = POSTED.replace(b"Content-Length: 2\r\n\r\n{}", b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [HEALTH + b"GET "],
+        [HEALTH + HEALTH + b"G"],
+        [HEALTH, b"G"],
+        [POSTED + b"POST /v1/heartbeat HTTP/1.1\r\n"],
+        [POSTED[:-1], b"}POST"],
+        [POSTED[:40], POSTED[40:] + b"POST"],
+        [POSTED[:-2], b"{}", b"POST"],
+        [CHUNKED, b"POST"],
+    ],
+)
+async def test_half_a_head_behind_a_request_ends_its_connection(serve: Serve, pieces: list[bytes]) -> None:
+    node = await serve({"head_seconds": 0.2})
+    async with asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0.01)
+        answers = await reader.read()
+        writer.close()
+    first, *_, last = answers.split(b"HTTP/1.1 ")[1:]
+    assert first[:3] in (b"200", b"400"), "the whole request is answered"
+    assert last[:3] == b"408"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [HEALTH],
+        [HEALTH * 3],
+        [HEALTH * 100],
+        [POSTED],
+        [POSTED[:-1], b"}"],
+        [POSTED[:-2] + b"{", b"}" + HEALTH],
+        [POSTED[:40], POSTED[40:]],
+        [CHUNKED],
+        [CHUNKED[:-9], CHUNKED[-9:]],
+    ],
+)
+async def test_whole_requests_leave_their_connection_open(serve: Serve, pieces: list[bytes]) -> None:
+    node = await serve({"head_seconds": 0.2})
+    async with asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0.01)
+        await reader.readuntil(b"}")
+        await asyncio.sleep(0.5)
+        assert not reader.at_eof()
+        writer.write(HEALTH.replace(b"Host: x", b"Host: x\r\nConnection: close"))
+        assert (await reader.read()).endswith(b'{"status":"ok"}')
+        writer.close()
+
+
+async def test_a_head_behind_a_parked_request_waits_with_it(serve: Serve) -> None:
+    node = await serve({"head_seconds": 0.2})
+    body = json.dumps(join("g", await node.member_id("g"))).encode()
+    head = b"POST /v1/join-group HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    async with asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+        writer.write(head % len(body) + body + b"POST")
+        await asyncio.sleep(0.5)
+        assert not reader.at_eof()
+        node.clock.advance(3_000)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        assert b"HTTP/1.1 408 " in await reader.read()
+        writer.close()
