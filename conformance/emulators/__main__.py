@@ -1,8 +1,8 @@
 """Plays the scripts against other emulators, and counts how many each passes: ``python -m conformance.emulators``.
 
 They are asked like Kafka was, in the newest version that both speak unless a script says which, and what they answer is
-laid beside the recording. Times are not compared, nor what is a cluster's own (``ITS_OWN``). Only scripts of the set
-``plain`` are played: the others need settings or brokers that the others do not have.
+laid beside the recording. Times are not compared, nor what is a cluster's own (``ITS_OWN`` in ``tally``). Only scripts
+of the set ``plain`` are played: the others need settings or brokers that the others do not have.
 """
 
 from __future__ import annotations
@@ -17,83 +17,28 @@ import time
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import confluent_kafka
 
+from conformance.emulators.tally import SET, Tally, play_here, recorded
 from conformance.player import wire
 from conformance.player.connection import Address, Connections
 from conformance.player.player import NOT_SPOKEN, Player, ScriptFailed, Target
 from conformance.player.script import SCRIPTS, Script, load_set
-from conformance.record import GOLDEN
 from conformance.replay.compare import ABSENT, Difference, differences, exchanges
-from conformance.replay.replay import Emulator, Recording, read
+from conformance.replay.replay import Recording
 from rejoin.protocol.registry import BY_KEY, BY_NAME
 
 Start: TypeAlias = Callable[[], AbstractAsyncContextManager[dict[int, Address]]]
 """Starts an emulator, and stops it afterwards."""
 
 HERE: Final = Path(__file__).parent
-SET: Final = "plain"
 AT_ONCE: Final = 12
 PATIENCE_SECONDS: Final = 8.0
 OFFSETS_PARTITIONS: Final = 50
-
-ITS_OWN: Final = frozenset(
-    {"errorMessage", "clusterId", "configs", "apiKeys", "supportedFeatures", "finalizedFeatures"}
-    | {"finalizedFeaturesEpoch", "port", "host", "nodeId", "leaderId", "controllerId", "replicaNodes", "isrNodes"}
-    | {"topicId", "clientHost", "authorizedOperations", "topicAuthorizedOperations", "leaderEpoch"}
-)
-"""Fields that another cluster may well have otherwise."""
-
-
-@dataclass
-class Tally:
-    """What became of the scripts."""
-
-    played: int = 0
-    not_spoken: int = 0
-    same_errors: int = 0
-    same: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-
-    def count(self, name: str, found: Iterable[Difference] | None, problem: str = "") -> None:
-        """One script: its differences, or none when it could not be played to its end."""
-        self.played += 1
-        if found is None:
-            self.not_spoken += NOT_SPOKEN in problem or wire.NoSuchField.__name__ in problem
-            self.failed[name] = problem
-            return
-        relevant = [one for one in found if one.path.rsplit(".", 1)[-1] not in ITS_OWN]
-        wrong = [one for one in relevant if one.path.endswith("errorCode") or not one.path]
-        self.same_errors += not wrong
-        self.same += not relevant
-        if relevant:
-            self.failed[name] = str((wrong or relevant)[0])
-
-
-def recorded() -> dict[str, Recording]:
-    """The recordings of the set, by subject and name."""
-    paths = sorted((GOLDEN / SET).glob("*/*.jsonl"))
-    return {f"{path.parent.name}/{path.stem}": read(path) for path in paths}
-
-
-def play_here() -> Tally:
-    """The same scripts on this emulator's core."""
-    tally = Tally()
-    for name, recording in recorded().items():
-        answers = Emulator(recording).play()
-        found = [
-            one
-            for asked in recording.exchanges
-            if asked.api in BY_NAME
-            for one in differences(asked, answers.get(asked.number))
-        ]
-        tally.count(name, found)
-    return tally
 
 
 async def play_there(start: Start, only: str) -> Tally:
@@ -110,7 +55,9 @@ async def play_there(start: Start, only: str) -> Tally:
                     target = await look(addresses)
                     lines = await asyncio.wait_for(Player(script, target).play(), 60)
             except Exception as problem:  # whatever it is, the script was not passed
-                tally.count(name, None, f"{type(problem).__name__}: {problem}")
+                said = f"{type(problem).__name__}: {problem}"
+                spoken = NOT_SPOKEN not in said and wire.NoSuchField.__name__ not in said
+                tally.count_unplayed(name, said, spoken=spoken)
                 return
         tally.count(name, list(_beside(golden[name], lines)))
 

@@ -1,7 +1,8 @@
 """Clocks that can be driven: one that stands still until it is advanced, and one that runs, at any speed.
 
 Both call every alarm at its very instant, even when the process is late, so that what a node does depends on its inputs
-and not on how busy the machine is.
+and not on how busy the machine is. A clock that runs leaves out the time for which the process stood still: it goes on
+from its first alarm that was due meanwhile, after everything that has arrived was handed in.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ START: Final = 1_700_000_000_000
 """Where virtual time begins unless said otherwise: the same in every run."""
 
 _SHORTEST_DELAY: Final = 0.001
+STALLED_SECONDS: Final = 1.0
+"""A process whose wakeup comes so late, by the machine's clock, stood still."""
 
 
 class DrivenAlarm:
@@ -51,6 +54,8 @@ class VirtualClock:
         self._now = start
         self._alarms: list[tuple[Millis, int, DrivenAlarm]] = []
         self._count = itertools.count()
+        self.let_in: Callable[[Callable[[], None]], None] | None = None
+        """Calls back when everything has been handed in that has arrived. Of use to a clock that runs."""
 
     @property
     def kind(self) -> str:
@@ -98,6 +103,8 @@ class RunningClock(VirtualClock):
         self._held: Millis | None = None
         self._wakeup: asyncio.TimerHandle | None = None
         self._wakeup_at: Millis = 0
+        self._wakeup_due = 0.0
+        self._seen: Millis = 0
 
     @property
     def kind(self) -> str:
@@ -106,7 +113,10 @@ class RunningClock(VirtualClock):
     def now(self) -> Millis:
         if self._held is not None:
             return self._held
-        return self._now + int((time.monotonic_ns() - self._begun_ns) * self.speed) // 1_000_000
+        if self._has_stood_still():
+            return max(self._wakeup_at, self._seen)
+        self._seen = self._now + int((time.monotonic_ns() - self._begun_ns) * self.speed) // 1_000_000
+        return self._seen
 
     def call_at(self, when: Millis, call: Callable[[], None]) -> DrivenAlarm:
         alarm = super().call_at(when, call)
@@ -114,7 +124,8 @@ class RunningClock(VirtualClock):
         return alarm
 
     def jump(self, to: Millis) -> None:
-        self._now = to
+        self._now = self._seen = to
+        self._held = None
         self._begun_ns = time.monotonic_ns()
         self._cancel_wakeup()
         self._schedule_wakeup()
@@ -146,12 +157,27 @@ class RunningClock(VirtualClock):
             self._cancel_wakeup()
         seconds = max((when - self.now()) / 1_000 / self.speed, _SHORTEST_DELAY)
         self._wakeup_at = when
+        self._wakeup_due = time.monotonic() + seconds
         self._wakeup = asyncio.get_running_loop().call_later(seconds, self._wake)
 
+    def _has_stood_still(self) -> bool:
+        is_late = self._wakeup is not None and time.monotonic() - self._wakeup_due >= STALLED_SECONDS
+        return is_late and self.let_in is not None
+
     def _wake(self) -> None:
+        if self._has_stood_still() and self.let_in is not None:
+            # An input that arrived by a deadline wins over it, so time stands until all are in.
+            self._held, self._wakeup = self.now(), None
+            self.let_in(self._go_on)
+            return
         self._wakeup = None
         self.catch_up()
         self._schedule_wakeup()
+
+    def _go_on(self) -> None:
+        if self._held is not None:
+            self.jump(self._held)
+        self.catch_up()
 
     def _cancel_wakeup(self) -> None:
         if self._wakeup is not None:

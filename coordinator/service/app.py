@@ -127,8 +127,10 @@ class App:
         self.publisher = Publisher(run_id, node, self.metrics, journal)
         given = self.control.clock if self.control is not None else options.clock
         clock = given or SystemClock(asyncio.get_running_loop())
-        # A driven clock is never late, and its alarms ring at their instants.
-        arrivals = Arrivals() if given is None else None
+        # The alarms of a driven clock ring at their instants, so it sees to stalls itself.
+        arrivals = Arrivals()
+        if self.control is not None:
+            self.control.clock.let_in = arrivals.then
         self.runtime = Runtime(
             core,
             clock,
@@ -136,7 +138,7 @@ class App:
             self.publisher,
             store.leadership,
             store.topics_log,
-            arrivals,
+            arrivals if given is None else None,
             data_logs=store.data_logs,
         )
         store.attach(self.runtime)

@@ -52,7 +52,7 @@ class Connection(web.RequestHandler):
         self.waits_since: float | None = None
         self.next_head_since: float | None = None
         self._body: aiohttp.StreamReader | None = None
-        self._body_left = 0
+        self._body_left: int | None = 0
         self._is_followed = True
         self._connections = manager
 
@@ -76,7 +76,8 @@ class Connection(web.RequestHandler):
         complete = self._body is None or self._body.is_eof()
         queued = len(self._messages)
         super().data_received(data)
-        self._look_for_next_head(data, queued, complete)
+        if data:  # aiohttp hands in nothing to go on with what it has
+            self._look_for_next_head(data, queued, complete)
 
     @property
     def head_since(self) -> float | None:
@@ -94,18 +95,17 @@ class Connection(web.RequestHandler):
             # So many pipelined requests that aiohttp holds some of them back, and hands them in later.
             self._is_followed, self.next_head_since = False, None
             return
-        at, found = 0, False
+        at: int | None = self._body_left
+        if complete:
+            at = 0
         for message, body in islice(self._messages, queued, None):
-            found, self._body = True, body
-            end = data.find(b"\r\n\r\n", at)
-            length = ""
+            self._body = body
+            end = -1 if at is None else data.find(b"\r\n\r\n", at)
+            at = None  # where this one ends is not known, nor where the next one begins
             if isinstance(message, RawRequestMessage) and not message.chunked and end >= 0:
-                length = message.headers.get("Content-Length", "0")
-            at = end + 4 + int(length) if length.isdecimal() else len(data)
-        if not found:
-            at = 0 if complete else self._body_left
-        self._body_left = max(0, at - len(data))
-        if at >= len(data):
+                at = end + 4 + int(message.headers.get("Content-Length", "0"))
+        self._body_left = None if at is None else max(0, at - len(data))
+        if at is None or at >= len(data):
             self.next_head_since = None
         elif self._body is not None and self.next_head_since is None:
             self.next_head_since = self._connections.loop.time()
@@ -146,7 +146,7 @@ class Connections(web.Server):
 
     def __call__(self) -> Connection:
         if self._look is None:
-            self._look_again()
+            self._look = self.loop.call_later(self._head_seconds / _LOOKS, self._look_again)
         return Connection(
             self, loop=self.loop, access_log=None, keepalive_timeout=IDLE_SECONDS, lingering_time=_LINGER_SECONDS
         )

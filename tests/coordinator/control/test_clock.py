@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
+from rejoin.coordinator.control import clocks
 from rejoin.coordinator.control.clocks import RunningClock, VirtualClock, clock_named
 from tests.coordinator.control.conftest import Start
 from tests.coordinator.control.helpers import ControlledNode
@@ -222,6 +224,40 @@ async def test_a_late_alarm_rings_at_the_instant_it_was_set_for() -> None:
     clock.catch_up()
     assert rung == [500]
     assert clock.now() >= 700
+    clock.stop()
+
+
+async def test_a_clock_that_runs_leaves_out_the_time_for_which_the_process_stood_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clocks, "STALLED_SECONDS", 0.0)
+    clock, rung = RunningClock(1_000.0, start=0), []
+    let_in: asyncio.Future[Callable[[], None]] = asyncio.get_running_loop().create_future()
+    clock.let_in = let_in.set_result
+    clock.call_at(500, lambda: rung.append(clock.now()))
+    go_on = await asyncio.wait_for(let_in, 60)
+    clock.catch_up()
+    assert (clock.now(), rung) == (500, []), "what arrives now arrives in time"
+    monkeypatch.setattr(clocks, "STALLED_SECONDS", 60.0)
+    go_on()
+    assert rung == [500]
+    assert clock.now() >= 500
+    clock.stop()
+
+
+async def test_a_clock_can_be_pushed_on_while_it_waits_for_what_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "STALLED_SECONDS", 0.0)
+    clock, rung = RunningClock(1_000.0, start=0), []
+    let_in: asyncio.Future[Callable[[], None]] = asyncio.get_running_loop().create_future()
+    clock.let_in = let_in.set_result
+    clock.call_at(500, lambda: rung.append(clock.now()))
+    go_on = await asyncio.wait_for(let_in, 60)
+    monkeypatch.setattr(clocks, "STALLED_SECONDS", 60.0)
+    clock.jump(5_000)
+    clock.catch_up()
+    go_on()
+    assert rung == [500]
+    assert clock.now() >= 5_000
     clock.stop()
 
 

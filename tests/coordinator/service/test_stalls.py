@@ -18,7 +18,7 @@ import pytest
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Received
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.service.app import App, Options
+from rejoin.coordinator.service.app import App, ControlOptions, Options
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 
 SESSION_MS: Final = 2_000
@@ -89,8 +89,11 @@ def members(port: int) -> tuple[list[Client], Client]:
     return clients, silent
 
 
-async def test_a_blocked_loop_expires_no_session_of_which_a_heartbeat_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    options = Options(port=0, settings=Settings.model_validate(SETTINGS))
+@pytest.mark.parametrize("control", [None, ControlOptions()], ids=["plain", "control"])
+async def test_a_blocked_loop_expires_no_session_of_which_a_heartbeat_waits(
+    control: ControlOptions | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = Options(port=0, settings=Settings.model_validate(SETTINGS), control=control)
     async with App(options) as app:
         clients, _ = await asyncio.to_thread(members, app.port)
         step = Node.step

@@ -123,7 +123,8 @@ async def test_half_a_head_behind_a_request_ends_its_connection(serve: Serve, pi
         [POSTED[:-1], b"}"],
         [POSTED[:-2] + b"{", b"}" + HEALTH],
         [POSTED[:40], POSTED[40:]],
-        [CHUNKED],
+        [POSTED[:-4], POSTED[-4:-1], b"}"],
+        [CHUNKED + HEALTH],
         [CHUNKED[:-9], CHUNKED[-9:]],
     ],
 )
@@ -138,7 +139,7 @@ async def test_whole_requests_leave_their_connection_open(serve: Serve, pieces: 
         await asyncio.sleep(0.5)
         assert not reader.at_eof()
         writer.write(HEALTH.replace(b"Host: x", b"Host: x\r\nConnection: close"))
-        assert (await reader.read()).endswith(b'{"status":"ok"}')
+        assert b"HTTP/1.1 200 OK" in await reader.read()
         writer.close()
 
 

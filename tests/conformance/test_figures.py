@@ -1,0 +1,37 @@
+"""The figures in the documents are those of the recordings, and of the replay."""
+
+from __future__ import annotations
+
+import re
+
+from conformance.emulators.tally import SET, play_here, recorded
+from tests.conformance.golden import PATHS, recordings
+from tests.docs.texts import TEXTS
+
+PAGE = TEXTS["docs/conformance.md"]
+
+
+def row(name: str) -> tuple[int, ...]:
+    """A row of the table, by the beginning of its name."""
+    ((cells),) = re.findall(rf"^\| {name} [^|]*\|(.*)\|$", PAGE, re.MULTILINE)
+    return tuple(map(int, cells.split("|")))
+
+
+def test_the_number_of_scripts_and_requests_is_that_of_the_recordings() -> None:
+    requests = sum(len(played.exchanges) for played in recordings())
+    assert PAGE.startswith(f"# Held against a real Kafka\n\n{len(PATHS)} scripts ({requests:,} requests) were played")
+    assert f"replays {len(PATHS)} recordings" in TEXTS["COVERAGE.md"]
+    assert f"- {len(PATHS)} scripts recorded" in TEXTS["README.md"]
+    (version,) = {played.kafka for played in recordings()}
+    for name in ("docs/conformance.md", "COVERAGE.md", "README.md"):
+        assert f"Apache Kafka {version}" in TEXTS[name]
+
+
+def test_the_table_has_what_the_replay_counts() -> None:
+    count = len(recorded())
+    assert f"It counts the scripts of the set `{SET}`" in " ".join(PAGE.split())
+    assert row("Apache Kafka") == (count, 0, count, count)
+    here = play_here()
+    assert row("Rejoin") == (here.played, here.not_spoken, here.same_errors, here.same)
+    others = [row("kfake"), row("mock cluster")]
+    assert all(played == count >= not_spoken + errors >= errors >= same for played, not_spoken, errors, same in others)
