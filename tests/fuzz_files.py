@@ -25,7 +25,8 @@ _NUMBER: Final = re.compile(rb"-?\d+(?:\.\d+)?")
 _VALUE: Final = re.compile(rb'"[^"\n]*"|-?\d+|\b\w+\b')
 
 
-def _edited(content: bytes, kind: str, where: float, length: int, token: bytes) -> bytes:
+def edited(content: bytes, kind: str, where: float, length: int, token: bytes) -> bytes:
+    """The file with one mistake in it."""
     at = int(where * len(content))
     match kind:
         case "insert":
@@ -54,7 +55,7 @@ def mutated(draw: st.DrawFn, files: tuple[bytes, ...]) -> bytes:
     """One of these files, with up to four mistakes in it."""
     content = draw(st.sampled_from(files))
     for _ in range(draw(st.integers(1, 4))):
-        content = _edited(
+        content = edited(
             content,
             draw(st.sampled_from(KINDS)),
             draw(st.floats(0, 1, exclude_max=True)),

@@ -29,8 +29,8 @@ from rejoin.pipeline.reading.limits import EARLIEST_MS, LATEST_MS, MOST, MOST_PA
 from rejoin.pipeline.schemas import EVENTS, EXACT, QUARANTINE, VERSION
 
 SHOWN_CHARACTERS: Final = 4_096
-_MS_A_DAY: Final = 86_400_000
-_ENVELOPE: Final = ("schema_version", "run_id", "source", "node", "seq", "at_ms", "event")
+MS_A_DAY: Final = 86_400_000
+ENVELOPE: Final = ("schema_version", "run_id", "source", "node", "seq", "at_ms", "event")
 
 _ENVELOPE_AS_JSON: Final = (
     "schema_version INT, run_id STRING, source STRING, node STRING, seq BIGINT, at_ms BIGINT, event STRING"
@@ -38,8 +38,9 @@ _ENVELOPE_AS_JSON: Final = (
 _READ_AS: Final = (
     f"{_ENVELOPE_AS_JSON}, {', '.join(f'{name} {kind}' for name, kind in FIELDS_AS_JSON.items())}, _corrupt STRING"
 )
-_CAUSE: Final = "cause STRING, member_id STRING, group_instance_id STRING, client_reason STRING"
-_SAYS_MORE: Final = '"metadata":"[^"]'
+CAUSE_FIELDS: Final = ("cause", "member_id", "group_instance_id", "client_reason")
+_CAUSE: Final = ", ".join(f"{name} STRING" for name in CAUSE_FIELDS)
+SAYS_MORE: Final = '"metadata":"[^"]'
 """Of a commit's offsets only their numbers have a column; where there is more, the row's JSON is kept."""
 
 _OLD_COLUMNS: Final = {"notified": "told", "rebalance": "rebalances", "event_json": "fact"}
@@ -142,7 +143,7 @@ def from_table(table: DataFrame, file: Column) -> DataFrame:
         ).alias(field.name)
         for field in EVENTS.fields
     ]
-    whole = reduce(lambda a, b: a & b, [fn.col(name).isNotNull() for name in _ENVELOPE])
+    whole = reduce(lambda a, b: a & b, [fn.col(name).isNotNull() for name in ENVELOPE])
     newer = fn.col("schema_version") > VERSION
     unlikely = ~_is_instant(fn.col("at_ms"))
     huge = _is_out_of_range(
@@ -155,11 +156,11 @@ def from_table(table: DataFrame, file: Column) -> DataFrame:
         "*",
         fn.when(newer, "version").when(~whole, "not-a-row").when(unlikely | huge, "field").alias("kind_"),
         fn.when(newer, _newer(fn.col("schema_version"), VERSION))
-        .when(~whole, fn.lit(f"a row without all of {', '.join(_ENVELOPE)}"))
+        .when(~whole, fn.lit(f"a row without all of {', '.join(ENVELOPE)}"))
         .when(unlikely, fn.concat(fn.lit("at_ms is "), fn.col("at_ms").cast("string"), fn.lit(f"; {NO_INSTANT}")))
         .when(huge, fn.lit(TOO_LARGE))
         .alias("reason_"),
-        fn.when(newer | ~whole | unlikely | huge, fn.to_json(fn.struct(*_ENVELOPE))).alias("text_"),
+        fn.when(newer | ~whole | unlikely | huge, fn.to_json(fn.struct(*ENVELOPE))).alias("text_"),
     )
 
 
@@ -175,7 +176,7 @@ def _event_now() -> Column:
 def not_of_events(schema: StructType) -> str | None:
     """Why a table with this schema is none of events: columns that it lacks, or that hold something else."""
     kinds = {field.name: field.dataType for field in schema.fields}
-    absent = [name for name in _ENVELOPE if name not in kinds]
+    absent = [name for name in ENVELOPE if name not in kinds]
     if absent:
         return f"it has no {', '.join(absent)}"
     wrong = [
@@ -226,7 +227,7 @@ def _is_out_of_range(values: Iterable[tuple[str, str, Column]]) -> Column:
 
 
 def _day(at_ms: Column) -> Column:
-    return fn.when(_is_instant(at_ms), fn.date_from_unix_date(fn.floor(at_ms / _MS_A_DAY).cast("int")))
+    return fn.when(_is_instant(at_ms), fn.date_from_unix_date(fn.floor(at_ms / MS_A_DAY).cast("int")))
 
 
 def _newer(version: Column, known: int) -> Column:
@@ -245,9 +246,9 @@ def _mistake() -> Column:
     missing = fn.array_except(required, fn.col("keys"))
     # Spark's reader stops behind the first object of a line.
     glued = text.rlike(r'\}\s*\{\s*"schema_version"') | ~fn.rtrim(text).endswith("}")
-    envelope = fn.array(*[fn.lit(name) for name in _ENVELOPE])
+    envelope = fn.array(*[fn.lit(name) for name in ENVELOPE])
     absent = fn.array_except(envelope, fn.coalesce(fn.col("keys"), fn.array().cast("array<string>")))
-    empty = reduce(lambda a, b: a | b, [row[name].isNull() for name in _ENVELOPE])
+    empty = reduce(lambda a, b: a | b, [row[name].isNull() for name in ENVELOPE])
 
     def mistake(kind: str, reason: Column) -> Column:
         return fn.struct(fn.lit(kind).alias("kind"), reason.alias("reason"))
@@ -273,7 +274,7 @@ def _mistake() -> Column:
             empty,
             mistake(
                 "field",
-                fn.concat(fn.lit("the value of one of these is not what it should be: "), fn.lit(", ".join(_ENVELOPE))),
+                fn.concat(fn.lit("the value of one of these is not what it should be: "), fn.lit(", ".join(ENVELOPE))),
             ),
         )
         .when(
@@ -308,7 +309,7 @@ def _columns() -> list[Column]:
     row = fn.col("r")
     cause = row[CAUSE]
     parts = fn.when(cause.startswith("{"), fn.from_json(cause, _CAUSE))
-    says_more = row["offsets"].isNotNull() & fn.col("text").rlike(_SAYS_MORE)
+    says_more = row["offsets"].isNotNull() & fn.col("text").rlike(SAYS_MORE)
     special: dict[str, Column] = {
         "schema_version": fn.lit(VERSION),
         "day": _day(row["at_ms"]),
@@ -325,7 +326,7 @@ def _columns() -> list[Column]:
     def of(field: StructField) -> Column:
         if field.name in special:
             found = special[field.name]
-        elif field.name in _ENVELOPE:
+        elif field.name in ENVELOPE:
             found = row[field.name]
         else:
             fields = MERGED[field.name].fields if field.name in MERGED else (field.name,)

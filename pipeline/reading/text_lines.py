@@ -73,10 +73,9 @@ def read_lines(spark: SparkSession, files: Iterable[InputFile], *, piece_bytes: 
     return spark.createDataFrame(rows, _PIECES).mapInArrow(_read_all, LINES)
 
 
-def lines_here(spark: SparkSession, files: Iterable[InputFile]) -> DataFrame:
+def lines_here(files: Iterable[InputFile]) -> pa.Table:
     """The same, read by this process: soon done for small files, for which no worker need be started."""
-    batches = [batch for piece in pieces(files) for batch in read_piece(piece)]
-    return spark.createDataFrame(pa.Table.from_batches(batches, _SCHEMA), LINES)
+    return pa.Table.from_batches((batch for piece in pieces(files) for batch in read_piece(piece)), _SCHEMA)
 
 
 def _read_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

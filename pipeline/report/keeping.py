@@ -26,6 +26,8 @@ OnStep = Callable[[str], None]
 
 MOST_ROWS: Final = 10_000
 """Tables up to this size stay in this process; all their rows travel with each job that reads them."""
+_ROWS_AT_ONCE: Final = 4_096
+"""Rows of a row group. Parquet knows what is in each, so where rows are sorted by event, few are read for one event."""
 
 _ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 """Where Spark keeps a table's schema in Parquet, with the comments of its columns."""
@@ -43,13 +45,20 @@ def on_disk(table: DataFrame, schema: StructType, folder: Path, by: Sequence[str
 
 def in_process(table: DataFrame, schema: StructType, folder: Path, by: Sequence[str]) -> DataFrame:
     """For small tables: their rows are collected once."""
-    rows = _as_read(table.toArrow(), by)
+    return rows_in_process(table.sparkSession, table.toArrow(), schema, folder, by)
+
+
+def rows_in_process(
+    spark: SparkSession, rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]
+) -> DataFrame:
+    """The same with rows that are in this process already."""
+    rows = _as_read(rows, by)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _write(rows, schema, folder, by)
     if rows.num_rows > MOST_ROWS:
-        return _read(table.sparkSession, schema, folder).coalesce(1)
-    return local(table.sparkSession, rows, schema)
+        return _read(spark, schema, folder).coalesce(1)
+    return local(spark, rows, schema)
 
 
 def local(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
@@ -84,7 +93,7 @@ def _write(rows: pa.Table, schema: StructType, folder: Path, by: Sequence[str]) 
         below = folder.joinpath(*(f"{name}={_folder(value)}" for name, value in zip(by, place, strict=True)))
         below.mkdir(parents=True, exist_ok=True)
         part = whole if len(numbers) == whole.num_rows else whole.take(numbers)
-        pq.write_table(part, below / "part-00000.snappy.parquet", compression="snappy")
+        pq.write_table(part, below / "part-00000.snappy.parquet", compression="snappy", row_group_size=_ROWS_AT_ONCE)
     (folder / "_SUCCESS").touch()
 
 

@@ -17,17 +17,14 @@ from pyspark.sql import functions as fn
 
 from rejoin.pipeline import schemas
 from rejoin.pipeline.findings.words import count
-from rejoin.pipeline.reading.broker_logs.tables import read_logs
 from rejoin.pipeline.reading.inputs import EXPECTED, InputFile, NoInput, as_parquet, find, must_name_groups, named
-from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
-from rejoin.pipeline.reading.text_lines import lines_here, read_lines
 from rejoin.pipeline.report.collect import collect
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
-from rejoin.pipeline.report.keeping import Keep, OnStep, in_process, local, on_disk
+from rejoin.pipeline.report.events import in_one_run, read_events, rows_of_events
+from rejoin.pipeline.report.keeping import Keep, OnStep, in_process, on_disk, rows_in_process
 from rejoin.pipeline.report.page import render
 from rejoin.pipeline.report.tables import make_tables
-from rejoin.pipeline.schemas import QUARANTINE
 
 PAGE: Final = "report.html"
 TABLES: Final = "tables"
@@ -44,8 +41,6 @@ QUICK: Final = {
 }
 """Settings of a session for little data: to compile a query, or to spread it out, takes longer than to run it."""
 KINDS: Final = ("journal", "parquet", "log")
-_IN_ROWS_BYTES: Final = 4 * 2**20
-"""Up to this size, events are kept as rows of this process while they are sorted out; larger ones in Spark's cache."""
 _BYTES_A_ROW: Final = 400
 _PACKED: Final = 15
 """How much longer a journal is than its gzip."""
@@ -76,9 +71,14 @@ def make_report(
     folder = out / TABLES
     small = is_small(found) if small is None else small
     keep: Keep = in_process if small else on_disk
-    bronze = read_events(spark, found, timezone, small=small)
-    events = keep(in_one_run(bronze.events), schemas.EVENTS, folder / "events", ("day",))
-    quarantine = keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
+    if small:
+        rows = rows_of_events(spark, found, timezone)
+        events = rows_in_process(spark, rows.events, schemas.EVENTS, folder / "events", ("day",))
+        quarantine = rows_in_process(spark, rows.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
+    else:
+        bronze = read_events(spark, found, timezone)
+        events = keep(in_one_run(bronze.events), schemas.EVENTS, folder / "events", ("day",))
+        quarantine = keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
     if events.where("group_id IS NOT NULL").limit(1).count() == 0:
         raise NoInput(_nothing(found, quarantine))
     tables = make_tables(events, keep, folder, here=small, on_step=on_step)
@@ -102,58 +102,6 @@ def _bytes_of_events(file: InputFile) -> int:
     if file.kind == "parquet" and file.problem is None:
         return int(read_metadata(file.path).num_rows) * _BYTES_A_ROW
     return file.size * _PACKED if file.path.endswith(".gz") else file.size
-
-
-def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str, *, small: bool = False) -> Bronze:
-    """The events of all files, and what could not be used. ``small``: the lines are read, and kept, in this process."""
-    bronze = _of_journals(spark, found, small=small)
-    logs = [each for each in found if each.kind == "log"]
-    if not logs:
-        return bronze
-    logged = read_logs(spark, logs, timezone=timezone)
-    return Bronze(bronze.events.unionByName(logged.events), bronze.quarantine.unionByName(logged.quarantine))
-
-
-def _of_journals(spark: SparkSession, found: Sequence[InputFile], *, small: bool) -> Bronze:
-    """The events of journals and tables."""
-    if all(each.kind == "log" for each in found):
-        return Bronze(spark.createDataFrame([], schemas.EVENTS), spark.createDataFrame([], QUARANTINE))
-    journals = [each for each in found if each.kind == "journal"]
-    parsed = parse(lines_here(spark, journals) if small else read_lines(spark, journals))
-    tables = [each for each in found if each.kind == "parquet"]
-    for each in tables:
-        if each.problem is None:
-            parsed = parsed.unionByName(from_table(spark.read.parquet(each.path), fn.lit(each.path)))
-    in_rows = small and sum(map(_bytes_of_events, found)) <= _IN_ROWS_BYTES
-    bronze = sort_out(local(spark, parsed.toArrow(), parsed.schema) if in_rows else parsed.persist())
-    if in_rows:
-        bronze = bronze._replace(events=local(spark, bronze.events.toArrow(), schemas.EVENTS))
-    bad = [
-        (each.path, None, each.problem, _kind_of(each), None)
-        for each in found
-        if each.kind != "log" and each.problem is not None
-    ]
-    if bad:
-        bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
-    return bronze
-
-
-def _kind_of(table: InputFile) -> str:
-    return "not-a-row" if str(table.problem).startswith("not a table") else "unreadable"
-
-
-def in_one_run(events: DataFrame) -> DataFrame:
-    """The events of a service's consumers as of its own run, if the input is of one service.
-
-    Each process has a run of its own unless it is given one; the events of a service and its consumers belong together,
-    and share real time. Simulations name their own runs.
-    """
-    runs = events.where("source IN ('coordinator', 'client')").select("source", "run_id").distinct().collect()
-    services = sorted({row.run_id for row in runs if row.source == "coordinator"})
-    if len(services) != 1 or all(row.run_id == services[0] for row in runs):
-        return events
-    run_id = fn.when(fn.col("source") == "client", services[0]).otherwise(fn.col("run_id"))
-    return events.withColumn("run_id", run_id)
 
 
 def to_read(inputs: Sequence[str | os.PathLike[str]], out: Path, kind: str | None = None) -> list[InputFile]:

@@ -16,7 +16,8 @@ from rejoin.pipeline.reading import text_lines
 from rejoin.pipeline.reading.inputs import NoInput, find
 from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
 from rejoin.pipeline.reading.text_lines import pieces, read_lines, read_piece
-from rejoin.pipeline.report.run import read_events, to_read
+from rejoin.pipeline.report.events import read_events
+from rejoin.pipeline.report.run import to_read
 
 pytestmark = pytest.mark.xdist_group("spark-tables")
 

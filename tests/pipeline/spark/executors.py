@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.report.run import read_events
+from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.report.tables import all_tables
 from rejoin.pipeline.spark.session import session
 

@@ -1,0 +1,148 @@
+"""The events of all inputs of a report: on Spark, or, of little data, as rows of this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from rejoin.pipeline.reading.broker_logs.tables import read_logs
+from rejoin.pipeline.reading.inputs import InputFile
+from rejoin.pipeline.reading.journals import Bronze, from_table, parse, sort_out
+from rejoin.pipeline.reading.plain_rows import read_plain
+from rejoin.pipeline.reading.text_lines import lines_here, read_lines
+from rejoin.pipeline.schemas import EVENTS, LINES, QUARANTINE
+
+_EVENTS: Final = to_arrow_schema(EVENTS)
+_QUARANTINE: Final = to_arrow_schema(QUARANTINE)
+_IDENTITY: Final = ("run_id", "source", "node", "seq")
+_JUDGED: Final = ("reason_", "kind_", "text_")
+
+
+class EventRows(NamedTuple):
+    """What was read, as rows of this process: events by their names, and what could not be used."""
+
+    events: pa.Table
+    quarantine: pa.Table
+
+
+def read_events(spark: SparkSession, found: Sequence[InputFile], timezone: str) -> Bronze:
+    """The events of all files, and what could not be used."""
+    bronze = _of_journals(spark, found)
+    logs = [each for each in found if each.kind == "log"]
+    if not logs:
+        return bronze
+    logged = read_logs(spark, logs, timezone=timezone)
+    return Bronze(bronze.events.unionByName(logged.events), bronze.quarantine.unionByName(logged.quarantine))
+
+
+def _of_journals(spark: SparkSession, found: Sequence[InputFile]) -> Bronze:
+    """The events of journals and tables."""
+    if all(each.kind == "log" for each in found):
+        return Bronze(spark.createDataFrame([], EVENTS), spark.createDataFrame([], QUARANTINE))
+    parsed = parse(read_lines(spark, [each for each in found if each.kind == "journal"]))
+    for table in _of_tables(spark, found):
+        parsed = parsed.unionByName(table)
+    bronze = sort_out(parsed.persist())
+    if bad := _unread(found):
+        bronze = bronze._replace(quarantine=bronze.quarantine.unionByName(spark.createDataFrame(bad, QUARANTINE)))
+    return bronze
+
+
+def _of_tables(spark: SparkSession, found: Iterable[InputFile]) -> list[DataFrame]:
+    return [
+        from_table(spark.read.parquet(each.path), fn.lit(each.path))
+        for each in found
+        if each.kind == "parquet" and each.problem is None
+    ]
+
+
+def _unread(found: Iterable[InputFile]) -> list[tuple[str, None, str, str, None]]:
+    """Rows of the quarantine for files that are not read."""
+    return [
+        (each.path, None, each.problem, _kind_of(each), None)
+        for each in found
+        if each.kind != "log" and each.problem is not None
+    ]
+
+
+def _kind_of(table: InputFile) -> str:
+    return "not-a-row" if str(table.problem).startswith("not a table") else "unreadable"
+
+
+def in_one_run(events: DataFrame) -> DataFrame:
+    """The events of a service's consumers as of its own run, if the input is of one service.
+
+    Each process has a run of its own unless it is given one; the events of a service and its consumers belong together,
+    and share real time. Simulations name their own runs.
+    """
+    runs = events.where("source IN ('coordinator', 'client')").select("source", "run_id").distinct().collect()
+    run_id = run_of_service((row.source, row.run_id) for row in runs)
+    if run_id is None:
+        return events
+    return events.withColumn("run_id", fn.when(fn.col("source") == "client", run_id).otherwise(fn.col("run_id")))
+
+
+def run_of_service(runs: Iterable[tuple[str, str]]) -> str | None:
+    """The run that consumers belong to, by sources with their runs; none where each keeps its own."""
+    runs = [(source, run_id) for source, run_id in runs if source in {"coordinator", "client"}]
+    services = {run_id for source, run_id in runs if source == "coordinator"}
+    return services.pop() if len(services) == 1 and len({run_id for _, run_id in runs}) > 1 else None
+
+
+def rows_of_events(spark: SparkSession, found: Sequence[InputFile], timezone: str) -> EventRows:
+    """The same as :func:`read_events` and :func:`in_one_run`, in this process; Spark has what is unusual, and logs."""
+    events, lines = read_plain(lines_here(each for each in found if each.kind == "journal"))
+    frames = [parse(spark.createDataFrame(lines, LINES))] if lines.num_rows else []
+    judged = [frame.toArrow() for frame in (*frames, *_of_tables(spark, found))]
+    broken = [
+        pa.Table.from_pylist([dict(zip(QUARANTINE.names, row, strict=True)) for row in _unread(found)], _QUARANTINE)
+    ]
+    for rows in judged:
+        is_event = pc.is_null(rows.column("kind_"))
+        events = pa.concat_tables([events, _as_events(rows.filter(is_event))])
+        wrong = rows.filter(pc.invert(is_event)).select(["file", "line", *_JUDGED])
+        broken.append(wrong.rename_columns(["file", "line", "reason", "kind", "text"]).cast(_QUARANTINE))
+    events, copies = _each_once(spark, events)
+    broken.append(copies)
+    if logs := [each for each in found if each.kind == "log"]:
+        logged = read_logs(spark, logs, timezone=timezone)
+        events = pa.concat_tables([events, _as_events(logged.events.toArrow())])
+        broken.append(logged.quarantine.toArrow().cast(_QUARANTINE))
+    if judged or logs:
+        events = events.sort_by("event")
+    return EventRows(_rows_in_one_run(events), pa.concat_tables(broken))
+
+
+def _as_events(rows: pa.Table) -> pa.Table:
+    return rows.select(_EVENTS.names).cast(_EVENTS)
+
+
+def _each_once(spark: SparkSession, events: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Events without copies, and the copies as rows of the quarantine. As a rule there are none."""
+    keys = list(zip(*(events.column(name).to_pylist() for name in _IDENTITY), strict=True))
+    counts = Counter(keys)
+    if len(counts) == len(keys):
+        return events, _QUARANTINE.empty_table()
+    several = pa.array([counts[key] > 1 for key in keys])
+    parsed = spark.createDataFrame(events.filter(several), EVENTS)
+    sorted_out = sort_out(parsed.withColumns({name: fn.lit(None).cast("string") for name in _JUDGED}).persist())
+    kept = pa.concat_tables([events.filter(pc.invert(several)), _as_events(sorted_out.events.toArrow())])
+    return kept.sort_by("event"), sorted_out.quarantine.toArrow().cast(_QUARANTINE)
+
+
+def _rows_in_one_run(events: pa.Table) -> pa.Table:
+    """What :func:`in_one_run` makes of rows."""
+    source, runs = events.column("source"), events.column("run_id")
+    pairs = events.group_by(["source", "run_id"]).aggregate([]).select(["source", "run_id"])
+    run_id = run_of_service((row["source"], row["run_id"]) for row in pairs.to_pylist())
+    if run_id is None:
+        return events
+    in_one = pc.if_else(pc.equal(source, "client"), pa.scalar(run_id), runs)
+    return events.set_column(events.schema.get_field_index("run_id"), _EVENTS.field("run_id"), in_one)
