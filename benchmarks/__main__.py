@@ -10,6 +10,7 @@ from typing import Final
 
 SHORT: Final = (
     "node_step",
+    "kafka.codec",
     "large_requests",
     "start_up",
     "simulation",

@@ -9,14 +9,16 @@ transport.write(codec.response_frame(header.correlation_id, response))
 from __future__ import annotations
 
 import struct
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final, NamedTuple
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.fields import fields_of
 from rejoin.protocol.limits import MAX_ENTRIES
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsResponse
 from rejoin.protocol.registry import API_VERSIONS, DEFINED, Api
+from rejoin.protocol.types import WireType
 from rejoin.protocol.wire.errors import SchemaError
 from rejoin.protocol.wire.primitives import Malformed, skip_tagged_fields
 from rejoin.protocol.wire.reader import Reader, compile_reader
@@ -76,6 +78,15 @@ def read_request_header(frame: bytes) -> RequestHeader:
     return RequestHeader(key, version, correlation_id, client_id, at)
 
 
+@cache
+def _has_records(model: type) -> bool:
+    """True where a message holds record batches, which are large."""
+    return any(
+        spec.value_type is WireType.RECORDS or (spec.struct is not None and _has_records(spec.struct))
+        for spec in fields_of(model)
+    )
+
+
 class Codec:
     """One version of one API. Readers and writers raise :class:`SchemaError`."""
 
@@ -89,6 +100,7 @@ class Codec:
         head = _FLEXIBLE_RESPONSE_HEAD if has_tags else _RESPONSE_HEAD
         self._response_head = head.pack
         self._response_head_size = head.size - _LENGTH_BYTES
+        self._has_records = _has_records(api.response)
 
     @cached_property
     def read_request(self) -> Reader:
@@ -115,6 +127,8 @@ class Codec:
 
     def response_frame(self, correlation_id: int, response: Response) -> bytes:
         """A response with its length and header in front."""
+        if self._has_records:
+            return b"".join(self.response_parts(correlation_id, response))
         body = self.write_response(response)
         return self._response_head(len(body) + self._response_head_size, correlation_id) + body
 

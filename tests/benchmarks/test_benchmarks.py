@@ -22,6 +22,7 @@ from tests.pipeline.quick import INTERPRETED
 
 TINY: dict[str, dict[str, Any]] = {
     "node_step": {"GROUPS": (1, 2), "MEMBERS": 3, "BEATS": 100, "ROUNDS": 1},
+    "kafka.codec": {"MEMBERS": 2, "PARTITIONS": 3, "SECONDS": 0.001, "ROUNDS": 1},
     "large_requests": {"MEMBERS": 3, "PARTITIONS": 4, "COMMITS": 5, "ROUNDS": 1},
     "start_up": {"ROUNDS": 1, "PROCESSES": 1, "COMPARED": 1},
     "simulation": {"HOURS": (1,), "BARE_STEPS": 1_000, "BUSY_MINUTES": 1},
@@ -40,6 +41,10 @@ TINY: dict[str, dict[str, Any]] = {
 
 SHOWN: dict[str, list[str]] = {
     "node_step": [r"1 +│ +3 +│ +[\d.]+ +│ +1\.00", r"2 +│ +6 +│"],
+    "kafka.codec": [
+        r"read a Heartbeat request +│ +[\d.]+ +│ +[\d.]+ +│ +[\d.]+",
+        r"Fetch response of 1 MiB +│ +[\d.]+",
+    ],
     "large_requests": [r"OffsetFetch of many partitions +│ +4 +│ +[\d,]+ +│", r"JoinGroup of many members +│ +3 +│"],
     "start_up": [r"rejoin serve --control +│ +[\d.]+", r"modules of rejoin serve when it listens: \d+"],
     "simulation": [r"1 h +[\d.]+ s +\d+ steps", r"bare heapq loop: [\d,]+ steps/s", r"40 consumers.*, aim < 15: met"],

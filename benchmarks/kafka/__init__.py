@@ -1,0 +1,1 @@
+"""What Kafka's binary protocol costs."""
