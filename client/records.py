@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rejoin.client.core.inputs import RecordRange
+from rejoin.protocol.records.synthetic import synthetic_record
 from rejoin.protocol.types import TopicPartition
 
 
@@ -23,9 +24,7 @@ class ConsumerRecord:
 
 def record(topic: str, partition: int, offset: int, timestamp: int) -> ConsumerRecord:
     """The record at an offset; each reading gives the same one, but for its timestamp."""
-    return ConsumerRecord(
-        topic, partition, offset, timestamp, f"key-{offset % 1000}".encode(), f"{topic}-{partition}@{offset}".encode()
-    )
+    return ConsumerRecord(topic, partition, offset, timestamp, *synthetic_record(topic, partition, offset))
 
 
 class Records(Sequence[ConsumerRecord]):

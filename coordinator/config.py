@@ -70,6 +70,12 @@ class Settings(BaseModel):
         pattern="^classic$",
         description="Group protocols; only classic is supported.",
     )
+    fetch_max_bytes: int = Field(
+        default=57_671_680, ge=1_024, description="Most bytes in the response to a Fetch, whatever the request allows."
+    )
+    max_incremental_fetch_session_cache_slots: int = Field(
+        default=1_000, ge=0, description="Number of fetch sessions that a node keeps."
+    )
     num_partitions: int = Field(
         default=1, ge=1, description="Partitions of a topic that is created without a partition count."
     )

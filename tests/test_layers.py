@@ -106,6 +106,13 @@ MAY_IMPORT = {
         "coordinator.core.groups",
         "coordinator.core.topics",
     ),
+    "coordinator.core.fetch": (
+        *STEP,
+        "coordinator.core.fetch",
+        "coordinator.core.groups",
+        "coordinator.core.partitions",
+        "coordinator.core.topics",
+    ),
     # Offsets ask what any kind of group answers.
     "coordinator.core.offsets": (
         "protocol",

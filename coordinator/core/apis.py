@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
+from rejoin.coordinator.core.fetch.requests import FetchRequests
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
@@ -30,6 +31,7 @@ from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
+from rejoin.protocol.messages.records.fetch import FetchRequest
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
@@ -50,6 +52,7 @@ class RequestHandlers:
     offsets: OffsetRequests
     topics: TopicRequests
     cluster: ClusterRequests
+    fetches: FetchRequests
 
 
 FIRST_TXN_COMMIT_WITH_LOADING: Final = 2
@@ -132,6 +135,7 @@ SERVED: Final[dict[type[Request], ServedApi]] = {
     ),
     CreatePartitionsRequest: ServedApi(lambda of: of.topics.create_partitions, Rule(topic=Operation.ALTER)),
     DeleteTopicsRequest: ServedApi(lambda of: of.topics.delete_topics, Rule(topic=_DELETE)),
+    FetchRequest: ServedApi(lambda of: of.fetches.fetch, Rule(topic=_READ)),
     ListOffsetsRequest: ServedApi(lambda of: of.cluster.list_offsets, Rule(topic=_DESCRIBE)),
 }
 """Every API that a node serves."""

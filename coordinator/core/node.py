@@ -14,6 +14,9 @@ from rejoin.coordinator.core import describe, quiescence, snapshots
 from rejoin.coordinator.core.apis import SERVED, RequestHandlers
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Append, Effect, Reply
+from rejoin.coordinator.core.fetch.logs import ReadableLogs
+from rejoin.coordinator.core.fetch.purgatory import FetchTimer
+from rejoin.coordinator.core.fetch.requests import FetchRequests
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.inputs import (
@@ -77,7 +80,11 @@ class Node:
         topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
         self._topic_requests = topics
         cluster = ClusterRequests(self._ctx, self._cluster, self._groups, self._topics, topics, admission)
-        handlers = RequestHandlers(self._ctx, admission, groups, offsets, topics, cluster)
+        logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions)
+        self._fetches = FetchRequests(self._ctx, logs, admission)
+        self._partitions.observe(self._fetches)
+        self._changes.on_applied = self._fetches.on_topics_changed
+        handlers = RequestHandlers(self._ctx, admission, groups, offsets, topics, cluster, self._fetches)
         self._handlers = {request: served.handler(handlers) for request, served in SERVED.items()}
 
     # --- the door
@@ -112,12 +119,15 @@ class Node:
         while (key := self._ctx.deadlines.pop_due(last)) is not None:
             owner = key.owner
             try:
-                if isinstance(owner, TopicIdPartition):
+                if isinstance(key.kind, FetchTimer):
+                    self._fetches.fire(key)
+                elif isinstance(owner, TopicIdPartition):
                     self._partitions.fire(key)
                 else:
                     self._shards[owner.topic].fire(key)
             except Exception as problem:
-                self._reload(owner, f"timer {key.kind.name.lower()}", problem)
+                led = None if isinstance(key.kind, FetchTimer) else owner
+                self._reload(led, f"timer {key.kind.name.lower()}", problem)
 
     def _receive(self, what: Received) -> None:
         try:
@@ -317,8 +327,8 @@ class Node:
     # --- another node in the same state
 
     def waiting(self) -> list[Token]:
-        """The token of every parked JoinGroup and SyncGroup."""
-        return self._groups.parked_tokens()
+        """The token of every parked JoinGroup, SyncGroup and Fetch."""
+        return self._groups.parked_tokens() + self._fetches.parked_tokens()
 
     def copy(self, instead: Callable[[Token], Token]) -> Self:
         """A node of its own in the very state of this one, with another token for each that waits.

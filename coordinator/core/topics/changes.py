@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Callable
 
 from rejoin.coordinator.core.effects import AppendTopics
 from rejoin.coordinator.core.groups.group_shards import GroupShards
@@ -46,6 +47,8 @@ class TopicChanges:
         self._shards = shards
         self._partitions = partitions
         self._logged = logged
+        self.on_applied: Callable[[], None] | None = None
+        """Called when topics or their partitions have changed."""
         self.version = 0
         self._waiting: deque[TopicChange] = deque()
         self._in_flight: TopicsRecords = ()
@@ -120,6 +123,8 @@ class TopicChanges:
                     name = self._topics.named(record.data.topic_id)
                     if name is not None:
                         self._remove(name)
+        if records and self.on_applied is not None:
+            self.on_applied()
 
     def _grow(self, topic_id: str) -> None:
         topic = self._topics.by_name.get(self._topics.named(topic_id) or "")

@@ -45,6 +45,8 @@ _DYNAMIC_TOPIC_CONFIG: Final = 1
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
+_SLOWEST: Final = 1e-9
+"""A record in thirty years, in records a second: slower logs do not grow."""
 
 
 class TopicError(Exception):
@@ -72,8 +74,37 @@ class SyntheticLog:
         end = self.end_offset(now, records_per_second)
         if timestamp <= self.started_at:
             return (0, self.started_at) if end else (-1, -1)
-        offset = self.base_offset + math.ceil((timestamp - self.started_at) * records_per_second / 1000)
-        return (offset, timestamp) if records_per_second and offset < end else (-1, -1)
+        offset = self._first_not_before(timestamp, records_per_second)
+        if not records_per_second or offset >= end:
+            return -1, -1
+        return offset, self.timestamp_of(offset, records_per_second)
+
+    def _first_not_before(self, timestamp: Millis, records_per_second: float) -> int:
+        """The offset of the first record that is not older than a time after the start, there yet or not."""
+        return self.base_offset + math.ceil((timestamp - self.started_at) * records_per_second / 1000)
+
+    def timestamp_of(self, offset: int, records_per_second: float) -> Millis:
+        """The time of a record: the latest one at which it is not too old to be found."""
+        if offset <= self.base_offset or not records_per_second:
+            return self.started_at
+        timestamp = self.started_at + int((offset - self.base_offset) * 1000 / records_per_second)
+        # Rounding may be off by one, and looking up by time is the rule.
+        while self._first_not_before(timestamp + 1, records_per_second) <= offset:
+            timestamp += 1
+        while self._first_not_before(timestamp, records_per_second) > offset:
+            timestamp -= 1
+        return timestamp
+
+    def there_at(self, offset: int, records_per_second: float) -> Millis | None:
+        """When the log has got a record with this offset, or none where it never will."""
+        if offset < self.base_offset:
+            return self.started_at
+        if records_per_second < _SLOWEST:
+            return None
+        at = self.started_at + math.ceil((offset + 1 - self.base_offset) * 1000 / records_per_second)
+        while self.end_offset(at, records_per_second) <= offset:
+            at += 1
+        return at
 
 
 @dataclass(slots=True)
@@ -107,7 +138,7 @@ class Topic:
             return 0, -1
         if timestamp == _MAX_TIMESTAMP:
             end = self.end_offset(partition, now)
-            return (end - 1, now) if end else (-1, -1)
+            return (end - 1, self.partitions[partition].timestamp_of(end - 1, self.rate)) if end else (-1, -1)
         return self.partitions[partition].offset_at(timestamp, now, self.rate)
 
 

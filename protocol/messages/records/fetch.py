@@ -122,8 +122,8 @@ class AbortedTransaction(Struct):
     first_offset: Int64 = 0
 
 
-_NO_EPOCH: Final = unvalidated(EpochEndOffset, epoch=-1, end_offset=-1)
-_NO_SNAPSHOT: Final = unvalidated(SnapshotId, end_offset=-1, epoch=-1)
+NO_EPOCH: Final = unvalidated(EpochEndOffset, epoch=-1, end_offset=-1)
+NO_SNAPSHOT: Final = unvalidated(SnapshotId, end_offset=-1, epoch=-1)
 
 
 class FetchablePartitionResponse(Struct):
@@ -134,9 +134,9 @@ class FetchablePartitionResponse(Struct):
     high_watermark: Int64 = 0
     last_stable_offset: Int64 = -1
     log_start_offset: Annotated[Int64, In(5)] = -1
-    diverging_epoch: Annotated[EpochEndOffset, In(12, tag=0)] = _NO_EPOCH
+    diverging_epoch: Annotated[EpochEndOffset, In(12, tag=0)] = NO_EPOCH
     current_leader: Annotated[LeaderIdAndEpoch, In(12, tag=1)] = UNKNOWN_LEADER
-    snapshot_id: Annotated[SnapshotId, In(12, tag=2)] = _NO_SNAPSHOT
+    snapshot_id: Annotated[SnapshotId, In(12, tag=2)] = NO_SNAPSHOT
     aborted_transactions: tuple[AbortedTransaction, ...] | None = ()
     preferred_read_replica: Annotated[BrokerId, In(11)] = -1
     # Kafka: empty where there is nothing, as some clients take null for an error. Null is the definition's default.

@@ -65,6 +65,14 @@ def sample(api: str, member_id: str) -> Request:
             "generationId": 1,
             "topics": [topic],
         },
+        "Fetch": {
+            "maxWaitMs": 0,
+            "minBytes": 1,
+            "maxBytes": 1_000,
+            "isolationLevel": 0,
+            "topics": [],
+            "forgottenTopicsData": [],
+        },
         "CreatePartitions": {
             "topics": [{"name": "orders", "count": 5, "assignments": None}],
             "timeoutMs": 1_000,

@@ -443,10 +443,10 @@ def test_settings_about_records_are_left_alone() -> None:
     [
         (LATEST, 20, -1),
         (EARLIEST, 0, -1),
-        (NEWEST, 19, START + 10_000),
+        (NEWEST, 19, START + 9_500),
         (START - 1, 0, START),
         (START, 0, START),
-        (START + 1, 1, START + 1),
+        (START + 1, 1, START + 500),
         (START + 5_000, 10, START + 5_000),
         (START + 9_500, 19, START + 9_500),
         (START + 9_501, -1, -1),

@@ -19,6 +19,15 @@ from tests.coordinator.service.helpers import START, Harness, join, sync
 HEARTBEAT = b'{"groupId":"g","generationId":1,"memberId":"m"}'
 
 MINIMAL: dict[str, dict[str, Any]] = {
+    "Fetch": {
+        "replicaId": -1,
+        "maxWaitMs": 0,
+        "minBytes": 0,
+        "maxBytes": 0,
+        "isolationLevel": 0,
+        "topics": [],
+        "forgottenTopicsData": [],
+    },
     "ListOffsets": {"replicaId": -1, "isolationLevel": 0, "topics": [], "timeoutMs": 0},
     "Metadata": {"topics": [], "includeTopicAuthorizedOperations": False},
     "OffsetCommit": {"groupId": "g", "memberId": "", "topics": []},

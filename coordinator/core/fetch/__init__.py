@@ -1,0 +1,1 @@
+"""Fetch: reading the logs of all topics, with waiting, limits and sessions."""

@@ -1,0 +1,110 @@
+"""The logs that a node can be asked to read: those of real topics, synthetic ones, and ``__consumer_offsets``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, TypeAlias
+
+from rejoin.coordinator.core.fetch.synthetic import BatchCache, SyntheticBatches
+from rejoin.coordinator.core.inputs import Broker, Millis
+from rejoin.coordinator.core.partitions.log import AbortedTxn
+from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import LogPartition, TopicIdPartition
+
+SYNTHETIC_LEADER_EPOCH = 0
+
+
+class ReadableLog(Protocol):
+    """A log as a Fetch reads it. Kafka: UnifiedLog."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+
+    @property
+    def high_watermark(self) -> int:
+        """The end for readers of all records."""
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end for readers of committed records."""
+
+    @property
+    def aborted(self) -> list[AbortedTxn]:
+        """The transactions that were aborted, in the order of their markers."""
+
+    def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> list[bytes]:
+        """The bytes from the batch of an offset on, up to a limit offset, cut anywhere after ``max_bytes``."""
+
+    def bytes_between(self, offset: int, limit: int, at_most: int) -> int:
+        """How many bytes a reader finds from an offset up to a limit offset, counted no further than a bound."""
+
+    def end_offset_for(self, epoch: int) -> tuple[int, int]:
+        """The largest leader epoch up to one that is asked for, and where it ended."""
+
+
+class ReadablePartition(NamedTuple):
+    """A partition that can be read here, as it is now."""
+
+    partition: LogPartition
+    leader_epoch: int
+    log: ReadableLog
+    is_synthetic: bool = False
+
+
+Found: TypeAlias = ReadablePartition | ErrorCode
+
+
+class ReadableLogs:
+    """Finds the log of a partition. Kafka: ReplicaManager.getPartitionOrException."""
+
+    def __init__(self, ctx: StepContext, cluster: ClusterMetadata, topics: Topics, partitions: Partitions) -> None:
+        self._ctx = ctx
+        self._cluster = cluster
+        self._topics = topics
+        self._partitions = partitions
+        self._batches = BatchCache()
+
+    def named(self, topic_id: str) -> str | None:
+        """The name of the topic with this id."""
+        return self._topics.named(topic_id)
+
+    def exists(self, topic: str, partition: int) -> bool:
+        """Whether there is such a partition at any node."""
+        return self._topics.has_partition(topic, partition)
+
+    def find(self, topic: str, topic_id: str | None, partition: int) -> Found:
+        """The partition, or why it cannot be read here. With a topic id, it must still be the topic's."""
+        found = self._topics.by_name.get(topic)
+        if found is None or not 0 <= partition < len(found.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic_id is not None and topic_id != found.topic_id:
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        identity = TopicIdPartition(found.topic_id, partition, topic)
+        if not found.is_real:
+            log = SyntheticBatches(found, partition, self._topics.time(self._ctx.now), self._batches)
+            return ReadablePartition(identity, SYNTHETIC_LEADER_EPOCH, log, is_synthetic=True)
+        led = self._partitions.get(identity)
+        if led is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ReadablePartition(identity, led.epoch, led.log)
+
+    def leader_of(self, topic: str, partition: int) -> tuple[Broker | None, int]:
+        """The node that leads a partition, or none, and its leader epoch, or -1 where only that node knows it."""
+        identity = self._partitions.identify(topic, partition)
+        return (None, -1) if identity is None else self._partitions.leader_of(identity)
+
+    def grows_at(self, topic: str, partition: int, records: int) -> Millis | None:
+        """When a synthetic log has more than so many new records; none where it never will, and for other logs."""
+        found = self._topics.by_name.get(topic)
+        if found is None or found.is_real or not self.exists(topic, partition):
+            return None
+        offset = found.end_offset(partition, self._topics.time(self._ctx.now)) + records
+        return found.partitions[partition].there_at(offset, found.rate)

@@ -1,0 +1,171 @@
+"""One reading of all partitions of a Fetch: which bytes each gives, within the limits.
+
+Kafka: ReplicaManager.readFromLog, Partition.readRecords, LocalLog.read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Final
+
+from rejoin.coordinator.core.fetch.logs import ReadableLog, ReadableLogs
+from rejoin.coordinator.core.fetch.sessions import Answered, FetchContext, FetchKey
+from rejoin.coordinator.core.inputs import Context, Millis, Token
+from rejoin.coordinator.core.partitions.log import UNKNOWN_EPOCH, UNKNOWN_OFFSET
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.leader_hints import UNKNOWN_LEADER
+from rejoin.protocol.messages.records.fetch import (
+    NO_EPOCH,
+    NO_SNAPSHOT,
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchablePartitionResponse,
+    FetchPartition,
+    FetchRequest,
+)
+from rejoin.protocol.unvalidated import unvalidated
+
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+
+FIRST_FETCH_WITH_ENDPOINTS: Final = 16
+NOT_CHECKED: Final = -1
+
+
+@dataclass(slots=True)
+class PartitionRead:
+    """A partition to be read. With a topic id, it must still be that of the topic."""
+
+    key: FetchKey
+    topic: str
+    topic_id: str | None
+    asked: FetchPartition
+
+    @property
+    def partition(self) -> int:
+        return self.asked.partition
+
+    def leader_epoch_error(self, leader_epoch: int) -> ErrorCode:
+        """The error of a consumer that knows another leader epoch than the leader."""
+        known = self.asked.current_leader_epoch
+        if known in (NOT_CHECKED, leader_epoch):
+            return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH if known < leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+@dataclass(slots=True)
+class FetchRead:
+    """A Fetch under way: what is to be read, within which limits, and for whom."""
+
+    token: Token
+    request: FetchRequest
+    context: Context
+    session: FetchContext
+    max_bytes: int
+    partitions: list[PartitionRead] = field(default_factory=list)
+    refused: Answered = field(default_factory=dict)
+
+    @property
+    def isolation_level(self) -> int:
+        return self.request.isolation_level
+
+    @property
+    def max_wait_ms(self) -> Millis:
+        return self.request.max_wait_ms
+
+    @property
+    def min_bytes(self) -> int:
+        """A Fetch waits for no more than it can be given."""
+        return min(self.request.min_bytes, self.max_bytes)
+
+
+@dataclass(slots=True)
+class FetchData:
+    """What a reading gave. ``ends_wait``: a partition has an error or another history."""
+
+    partitions: Answered = field(default_factory=dict)
+    size: int = 0
+    ends_wait: bool = False
+
+
+def read_partitions(read: FetchRead, logs: ReadableLogs) -> FetchData:
+    """Read all partitions in order, until the limit of the request is reached."""
+    data = FetchData()
+    left = read.max_bytes
+    for wanted in read.partitions:
+        found = logs.find(wanted.topic, wanted.topic_id, wanted.partition)
+        if isinstance(found, ErrorCode):
+            answer = failed(wanted.partition, found)
+        elif (error := wanted.leader_epoch_error(found.leader_epoch)) is not ErrorCode.NONE:
+            answer = failed(wanted.partition, error)
+        else:
+            # Kafka: as long as nothing was given, the first batch comes even if it is larger than the limits.
+            answer = _read(wanted, found.log, read.isolation_level, left, at_least_one=data.size == 0)
+        data.partitions[wanted.key] = answer
+        data.ends_wait |= answer.error_code is not ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
+        size = len(answer.records or b"")
+        data.size += size
+        left = max(0, left - size)
+    return data
+
+
+def _read(
+    wanted: PartitionRead, log: ReadableLog, isolation_level: int, left: int, *, at_least_one: bool
+) -> FetchablePartitionResponse:
+    """What one partition gives."""
+    asked = wanted.asked
+    offset = asked.fetch_offset
+    if asked.last_fetched_epoch >= 0:
+        epoch, end_offset = log.end_offset_for(asked.last_fetched_epoch)
+        if epoch == UNKNOWN_EPOCH or end_offset == UNKNOWN_OFFSET or offset < log.log_start_offset:
+            return failed(asked.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch < asked.last_fetched_epoch or end_offset < offset:
+            return _given(asked, log, [], None, EpochEndOffset(epoch=epoch, end_offset=end_offset))
+    if not log.log_start_offset <= offset <= log.end_offset:
+        return failed(asked.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+    committed = isolation_level == READ_COMMITTED
+    limit = log.last_stable_offset if committed else log.high_watermark
+    size = min(asked.partition_max_bytes, left)
+    parts = log.read(offset, size, limit, at_least_one=at_least_one) if offset < limit else []
+    return _given(asked, log, parts, _aborted(log, offset) if committed else None, NO_EPOCH)
+
+
+def _aborted(log: ReadableLog, offset: int) -> tuple[AbortedTransaction, ...]:
+    """The aborted transactions that end at an offset or behind it."""
+    # Kafka: LocalLog.addAbortedTransactions leaves out those behind the next entry of the offset index.
+    first = bisect_left(log.aborted, offset, key=attrgetter("last_offset"))
+    return tuple(
+        AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in log.aborted[first:]
+    )
+
+
+def _given(
+    asked: FetchPartition,
+    log: ReadableLog,
+    parts: list[bytes],
+    aborted: tuple[AbortedTransaction, ...] | None,
+    diverging: EpochEndOffset,
+) -> FetchablePartitionResponse:
+    return unvalidated(
+        FetchablePartitionResponse,
+        partition_index=asked.partition,
+        error_code=ErrorCode.NONE,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        diverging_epoch=diverging,
+        current_leader=UNKNOWN_LEADER,
+        snapshot_id=NO_SNAPSHOT,
+        aborted_transactions=aborted,
+        preferred_read_replica=-1,
+        records=parts[0] if len(parts) == 1 else b"".join(parts),
+    )
+
+
+def failed(partition: int, error: ErrorCode) -> FetchablePartitionResponse:
+    """A partition whose reading failed. Those that are refused before have an empty list of aborted transactions."""
+    return FetchablePartitionResponse(
+        partition_index=partition, error_code=error, high_watermark=-1, aborted_transactions=None
+    )

@@ -1,0 +1,161 @@
+"""Fetch: admits a request, reads its partitions, lets it wait for bytes, and answers it.
+
+Kafka: KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from rejoin.coordinator.core.fetch.logs import ReadableLogs
+from rejoin.coordinator.core.fetch.purgatory import FetchPurgatory
+from rejoin.coordinator.core.fetch.reading import (
+    FIRST_FETCH_WITH_ENDPOINTS,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    FetchRead,
+    PartitionRead,
+    read_partitions,
+)
+from rejoin.coordinator.core.fetch.sessions import Answered, FetchKey, FetchSessions, WantedPartition
+from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.leader_hints import LeaderIdAndEpoch, NodeEndpoint
+from rejoin.protocol.messages.records.fetch import (
+    FIRST_FETCH_WITH_TOPIC_IDS,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    failed_partition,
+)
+from rejoin.protocol.types import ZERO_UUID, LogPartition
+
+_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class FetchRequests:
+    """Handles Fetch."""
+
+    def __init__(self, ctx: StepContext, logs: ReadableLogs, admission: Admission) -> None:
+        self._ctx = ctx
+        self._logs = logs
+        self._admission = admission
+        slots = ctx.settings.max_incremental_fetch_session_cache_slots
+        self._sessions = FetchSessions(slots, ctx.new_id, logs.named)
+        self._purgatory = FetchPurgatory(ctx, logs, self._complete)
+
+    def fetch(self, token: Token, request: FetchRequest, context: Context) -> None:
+        if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+            error = ErrorCode.UNKNOWN_SERVER_ERROR
+            self._ctx.reply(token, request.error_response(context.api_version, error))
+            return
+        read = self._admit(token, request, context)
+        data = read_partitions(read, self._logs)
+        at_once = request.max_wait_ms <= 0 or not read.partitions or data.size >= read.min_bytes or data.ends_wait
+        if at_once or not self._purgatory.park(read):
+            self._answer(read, data.partitions)
+
+    def _admit(self, token: Token, request: FetchRequest, context: Context) -> FetchRead:
+        """The partitions that this request is about, and those of them that are not read."""
+        by_id = context.api_version >= FIRST_FETCH_WITH_TOPIC_IDS
+        wanted = {
+            _key(topic.topic, topic.topic_id, partition.partition, by_id): partition
+            for topic in request.topics
+            for partition in topic.partitions
+        }
+        forgotten = [
+            _key(topic.topic, topic.topic_id, partition, by_id)
+            for topic in request.forgotten_topics_data
+            for partition in topic.partitions
+        ]
+        session = self._sessions.context(
+            request.session_id, request.session_epoch, wanted, forgotten, uses_topic_ids=by_id, now=self._ctx.now
+        )
+        read = FetchRead(token, request, context, session, min(request.max_bytes, self._ctx.settings.fetch_max_bytes))
+        for each in session.wanted:
+            error = self._refusal(request, context, each)
+            if each.topic is None or error is not ErrorCode.NONE:
+                read.refused[each.key] = failed_partition(each.key.partition, error)
+            else:
+                topic_id = each.key.topic_id if by_id else None
+                read.partitions.append(PartitionRead(each.key, each.topic, topic_id, each.asked))
+        return read
+
+    def _refusal(self, request: FetchRequest, context: Context, wanted: WantedPartition) -> ErrorCode:
+        """Why a partition is not read at all, or ``NONE``."""
+        if wanted.topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        error = self._admission.authorize(request, context, Resource.TOPIC, wanted.topic)
+        if error is ErrorCode.NONE and not self._logs.exists(wanted.topic, wanted.key.partition):
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return error
+
+    # --- waiting
+
+    def on_progress(self, partition: LogPartition) -> None:
+        """A partition has changed for its readers."""
+        self._purgatory.on_progress(partition)
+
+    def on_topics_changed(self) -> None:
+        """Topics are gone, or synthetic logs have got records."""
+        self._purgatory.on_topics_changed()
+
+    def fire(self, timer: TimerKey) -> None:
+        """The timer of a Fetch that waits is due."""
+        self._purgatory.fire(timer)
+
+    def parked_tokens(self) -> list[Token]:
+        """The token of every Fetch that waits."""
+        return [read.token for read in self._purgatory.reads()]
+
+    def _complete(self, read: FetchRead) -> None:
+        """Read anew what a Fetch has waited for."""
+        try:
+            self._answer(read, read_partitions(read, self._logs).partitions)
+        except Exception:
+            error = ErrorCode.UNKNOWN_SERVER_ERROR
+            self._ctx.reply(read.token, read.request.error_response(read.context.api_version, error))
+            raise
+
+    # --- answering
+
+    def _answer(self, read: FetchRead, data: Answered) -> None:
+        error, session_id, partitions = read.session.respond({**data, **read.refused}, self._ctx.now)
+        endpoints: dict[int, NodeEndpoint] = {}
+        if read.context.api_version >= FIRST_FETCH_WITH_ENDPOINTS:
+            partitions = self._with_leaders(read, partitions, endpoints)
+        topics = tuple(
+            FetchableTopicResponse(
+                topic=key.topic or "", topic_id=key.topic_id, partitions=tuple(each for _, each in of_topic)
+            )
+            for key, of_topic in groupby(partitions.items(), lambda item: item[0]._replace(partition=0))
+        )
+        response = FetchResponse(
+            error_code=error, session_id=session_id, responses=topics, node_endpoints=tuple(endpoints.values())
+        )
+        self._ctx.reply(read.token, response)
+
+    def _with_leaders(self, read: FetchRead, data: Answered, endpoints: dict[int, NodeEndpoint]) -> Answered:
+        """The same with where the leader is, for partitions that another node leads; its address comes once."""
+        if not any(each.error_code in _ELSEWHERE for each in data.values()):
+            return data
+        topics = {wanted.key: wanted.topic for wanted in read.partitions}
+        found: Answered = {}
+        for key, each in data.items():
+            found[key] = each
+            broker, epoch = self._logs.leader_of(topics.get(key, ""), key.partition)
+            if broker is not None and each.error_code in _ELSEWHERE:
+                leader = LeaderIdAndEpoch(leader_id=broker.node_id, leader_epoch=epoch)
+                found[key] = each.model_copy(update={"current_leader": leader})
+                endpoints[broker.node_id] = NodeEndpoint(
+                    node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack
+                )
+        return found
+
+
+def _key(topic: str, topic_id: str, partition: int, by_id: bool) -> FetchKey:
+    return FetchKey(None, topic_id, partition) if by_id else FetchKey(topic, ZERO_UUID, partition)
