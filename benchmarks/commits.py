@@ -8,7 +8,7 @@ Measured in turns, each round all of them, and compared within the round:
   which sends an INSERT for each, all before the first is answered;
 - log: ``append`` of the offsets log;
 - node: OffsetCommit through ``Runtime.submit``, ``Node.step`` and the offsets log; requests and answers are objects, so
-  HTTP and JSON are not in it. What they cost is in http_heartbeats.
+  HTTP and JSON are not in it. What they cost is in heartbeats.http.
 
 Python's collector looks as often as it does in the service, for all three.
 """
@@ -31,7 +31,7 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.http_load import loop_factory
+from benchmarks.server_load import loop_factory
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.app import App, InitialTopic, Options, calm_collector
 from rejoin.coordinator.storage.codec import encode

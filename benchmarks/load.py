@@ -25,7 +25,7 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.http_load import loop_factory
+from benchmarks.server_load import loop_factory
 from rejoin.coordinator.commands.log.contents import LogRecord, LogSummary
 from rejoin.coordinator.commands.log.filling import fill_database
 from rejoin.coordinator.config import Settings

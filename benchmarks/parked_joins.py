@@ -19,7 +19,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.http_load import ServerProcess, http_post, loop_factory, on_last_core, served
+from benchmarks.server_load import ServerProcess, http_post, loop_factory, on_last_core, served
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, Options, calm_collector
 

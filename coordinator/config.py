@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from rejoin.protocol.brokers.listener_address import addresses_from
+from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.protocol.validation import reason
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
@@ -20,6 +22,24 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
 def _dotted(name: str) -> str:
     return name.replace("_", ".")
+
+
+def _check_listeners(text: str) -> str:
+    addresses_from(text)
+    return text
+
+
+def _check_release(text: str) -> str:
+    if text:
+        newest_versions(text)
+    return text
+
+
+Release = Annotated[str, AfterValidator(_check_release)]
+"""A release of Kafka, or empty."""
+
+Listeners = Annotated[str, AfterValidator(_check_listeners)]
+"""Addresses by the name of their listener, as in Kafka."""
 
 
 class Settings(BaseModel):
@@ -83,6 +103,25 @@ class Settings(BaseModel):
         default=True, description="Create a missing topic on a Metadata request that allows it."
     )
     broker_id: int = Field(default=1, ge=0, description="Id of this node.")
+    listeners: Listeners = Field(
+        default="",
+        description="Addresses for Kafka's protocol, as PLAINTEXT://127.0.0.1:9092,DOCKER://0.0.0.0:29092; wins over "
+        "--kafka-port.",
+    )
+    advertised_listeners: Listeners = Field(
+        default="",
+        description="Addresses that clients of each listener are sent to, as DOCKER://broker:29092; port 0 is the port "
+        "that was bound.",
+    )
+    socket_request_max_bytes: int = Field(
+        default=104_857_600, ge=1, description="Largest request of Kafka's protocol; a larger one ends its connection."
+    )
+    max_connections: int = Field(
+        default=2**31 - 1, ge=0, description="Most connections of Kafka's protocol; one more is closed at once."
+    )
+    connections_max_idle_ms: int = Field(
+        default=600_000, ge=1, description="How long a connection of Kafka's protocol may be idle before it is closed."
+    )
     broker_session_timeout_ms: int = Field(
         default=9_000,
         ge=300,
@@ -100,6 +139,10 @@ class Settings(BaseModel):
     emulator_sync_while_loading: Literal["rebalance-in-progress", "load-in-progress"] = Field(
         default="rebalance-in-progress",
         description="Error of SyncGroup while loading: one that consumers survive (27), or that of Kafka 4 (14).",
+    )
+    emulator_as_kafka: Release = Field(
+        default="",
+        description="A release of Kafka, as 2.8: APIs and versions that are newer are neither offered nor served.",
     )
     emulator_deny: tuple[str, ...] = Field(
         default=(),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import TypeAlias
 
 from rejoin.protocol.message import Response
+
+Settled: TypeAlias = Callable[[Response | None], None]
 
 
 class NoReply(Exception):
@@ -17,12 +21,20 @@ class PendingReply:
     When the requester goes away the future is cancelled, and a reply that comes later is dropped.
     """
 
-    __slots__ = ("failed", "future", "response")
+    __slots__ = ("_settled", "failed", "future", "response")
 
     def __init__(self) -> None:
         self.response: Response | None = None
         self.future: asyncio.Future[None] | None = None
         self.failed = False
+        self._settled: Settled | None = None
+
+    def when_settled(self, settled: Settled) -> None:
+        """Call with the reply when it comes, once; with none when there will never be one."""
+        if self.response is not None or self.failed:
+            settled(self.response)
+        else:
+            self._settled = settled
 
     async def answer(self) -> Response | None:
         """The reply, when it comes; none when the core broke over the request."""
@@ -33,5 +45,7 @@ class PendingReply:
 
     def settle(self) -> None:
         """Wake the requester."""
-        if self.future is not None and not self.future.done():
+        if self._settled is not None:
+            self._settled(self.response)
+        elif self.future is not None and not self.future.done():
             self.future.set_result(None)

@@ -76,6 +76,7 @@ MAY_IMPORT = {
         "protocol.unvalidated",
     ),
     "protocol.records": ("protocol.fields", "protocol.message", "protocol.records", "protocol.types"),
+    "protocol.brokers": ("protocol.brokers", "protocol.registry"),
     "protocol.embedded": ("protocol.java", "protocol.types"),
     "protocol.wire": ("protocol",),
     "journal": ("protocol", "journal"),
@@ -84,7 +85,7 @@ MAY_IMPORT = {
     "journal.kafka_logs": ("protocol", "journal.kafka_logs"),
     "transcript": ("protocol", "journal", "transcript", "coordinator.core", "coordinator.config"),
     "transcript.grammar": ("protocol", "journal.formatting", "transcript.grammar", "transcript.members"),
-    "coordinator.config": ("protocol.validation",),
+    "coordinator.config": ("protocol.validation", "protocol.brokers"),
     "coordinator.core": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
     # What every shard needs knows no groups.
     "coordinator.core.runtime": STEP,
@@ -165,7 +166,7 @@ MAY_IMPORT = {
         "coordinator.commands.log",
         "coordinator.core.topics.topics",
         "coordinator.service.stores",
-        "coordinator.service.atomic_file",
+        "coordinator.commands.atomic_file",
         "coordinator.storage",
     ),
     "coordinator.testing": (

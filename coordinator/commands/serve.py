@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import structlog
 
+from rejoin.coordinator.commands.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import WrongSetting, settings_from
 from rejoin.coordinator.service import logs
@@ -23,15 +24,15 @@ from rejoin.coordinator.service.app import (
     StartFailed,
     calm_collector,
 )
-from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
+from rejoin.coordinator.service.defaults import KAFKA_PORT
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.journal.segments import JournalError
 from rejoin.posix import stop_signals
+from rejoin.protocol.brokers.listener_address import HIGHEST_PORT
 from rejoin.protocol.units import size_bytes
 
 _SETTLED_SECONDS: Final = 1.0
 
-HIGHEST_PORT: Final = 65_535
 STORE_VARIABLE: Final = "REJOIN_STORE"
 TOKEN_VARIABLE: Final = "REJOIN_CONTROL_TOKEN"
 _LONGEST_TOKEN: Final = 4_096
@@ -61,6 +62,16 @@ def _most_bytes(text: str) -> int:
     if size < 1:
         raise WrongSetting(f"--max-body-bytes {text}: expected 1 or more, as no request fits into that")
     return size
+
+
+def _kafka_port_from(given: ServeOptions) -> int | None:
+    text = given.kafka_port.strip().lower()
+    if text in {"", "off"}:
+        free = 0 if given.port == 0 else KAFKA_PORT
+        return None if text else free
+    if not text.isdecimal() or not text.isascii() or int(text) > HIGHEST_PORT:
+        raise WrongSetting(f"--kafka-port {given.kafka_port}: expected 0 to {HIGHEST_PORT}, or off")
+    return int(text)
 
 
 def _control_from(given: ServeOptions, token: str | None) -> ControlOptions | None:
@@ -93,7 +104,7 @@ def run(given: ServeOptions) -> int:
     try:
         options = options_from(given)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(options, given.port_file))
+            runner.run(_serve(options, given))
     except (WrongSetting, StartFailed, StoreProblem, JournalError, FileNotWritten, OSError) as problem:
         print(f"rejoin: {problem}", file=sys.stderr)
         return 2
@@ -108,13 +119,15 @@ def options_from(given: ServeOptions) -> Options:
         # As a path it would be this directory, and a variable that is not set is not meant so.
         if folder == "":
             raise WrongSetting(f"{name} '': expected the name of a directory, as . for this one")
-    if given.port_file is not None:
-        check_writable("--port-file", given.port_file)
+    for name, file in (("--port-file", given.port_file), ("--kafka-port-file", given.kafka_port_file)):
+        if file is not None:
+            check_writable(name, file)
     token = _token_from(given)
     return Options(
         settings=settings_from(given.config, os.environ),
         host=given.host,
         port=given.port,
+        kafka_port=_kafka_port_from(given),
         advertised_host=given.advertised_host,
         journal=None if given.journal is None else Path(given.journal),
         data=None if given.data is None else Path(given.data),
@@ -136,15 +149,15 @@ def _store_from(given: ServeOptions) -> str | None:
     return store
 
 
-async def _serve(options: Options, port_file: Path | None) -> None:
+async def _serve(options: Options, given: ServeOptions) -> None:
     _allow_many_connections()
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
     with stop_signals(loop, done.set):
-        await _serve_until(done, options, port_file)
+        await _serve_until(done, options, given)
 
 
-async def _serve_until(done: asyncio.Event, options: Options, port_file: Path | None) -> None:
+async def _serve_until(done: asyncio.Event, options: Options, given: ServeOptions) -> None:
     loop = asyncio.get_running_loop()
     node = App(options)
     starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(done.wait())
@@ -160,8 +173,11 @@ async def _serve_until(done: asyncio.Event, options: Options, port_file: Path | 
     try:
         # Not at once: it costs a twentieth of the start, and a client may be waiting for that.
         loop.call_later(_SETTLED_SECONDS, calm_collector)
-        if port_file is not None:
-            with atomic_file("--port-file", port_file) as handle:
+        if given.kafka_port_file is not None:
+            with atomic_file("--kafka-port-file", given.kafka_port_file) as handle:
+                handle.write(f"{node.endpoints[0].port}\n" if node.endpoints else "")
+        if given.port_file is not None:
+            with atomic_file("--port-file", given.port_file) as handle:
                 handle.write(f"{node.port}\n")
         await stopping
     finally:

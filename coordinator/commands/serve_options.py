@@ -20,6 +20,9 @@ class ServeOptions:
     """Address to listen on."""
     port: int = PORT
     """Port to listen on; 0 picks a free one."""
+    kafka_port: str = ""
+    """Port for Kafka's own protocol; 0 picks a free one, off listens on none. The default is 9092, or a free one with
+    --port 0."""
     advertised_host: str | None = None
     """Host that clients connect to. The default is --host, or this machine's name if that is every address."""
     journal: str | None = None
@@ -40,6 +43,8 @@ class ServeOptions:
     """The least severe level to log. At debug, each request is one line."""
     port_file: Path | None = None
     """File to write the port to once the service listens."""
+    kafka_port_file: Path | None = None
+    """File to write the port for Kafka's protocol to."""
     max_body_bytes: str = str(MAX_BODY_BYTES)
     """Largest request body to accept, in bytes or as 64MiB."""
     control: bool = False

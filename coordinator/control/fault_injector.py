@@ -10,7 +10,7 @@ from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.fault_rules import Fault, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import Context, Millis
-from rejoin.coordinator.pending_reply import NoReply, PendingReply
+from rejoin.coordinator.pending_reply import NoReply, PendingReply, Settled
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.transcript.recording import Interception, StepRecorder
@@ -27,7 +27,7 @@ class LatencyEnd:
 class HeldReply(PendingReply):
     """A reply that a fault holds up."""
 
-    __slots__ = ("_serve",)
+    __slots__ = ("_serve", "_task")
 
     def __init__(self, serve: Callable[[], Awaitable[Response | None]]) -> None:
         super().__init__()
@@ -35,6 +35,15 @@ class HeldReply(PendingReply):
 
     async def answer(self) -> Response | None:
         return await self._serve()
+
+    def when_settled(self, settled: Settled) -> None:
+        def served(task: asyncio.Task[Response | None]) -> None:
+            # Without a reply the connection ends, whatever the reason.
+            lost = task.cancelled() or isinstance(task.exception(), NoReply)
+            settled(None if lost else task.result())
+
+        self._task = asyncio.ensure_future(self.answer())
+        self._task.add_done_callback(served)
 
 
 class FaultInjector:

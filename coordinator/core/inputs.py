@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
@@ -31,6 +32,8 @@ class Context:
     client_id: str = ""
     client_host: str = "/127.0.0.1"
     principal: str = "User:ANONYMOUS"
+    listener: str = HTTP
+    """The listener that the request came in by; addresses in the response are those of its own kind."""
 
 
 @dataclass(slots=True)
@@ -90,6 +93,18 @@ class Broker:
     host: str
     port: int
     rack: str | None = None
+    endpoints: tuple[ListenerAddress, ...] = ()
+    """The listeners beside HTTP's, which has ``host`` and ``port``."""
+
+    def endpoint(self, listener: str) -> ListenerAddress:
+        """The address of a listener; that of HTTP where there is none of this name.
+
+        Kafka: MetadataCache.getAliveBrokerNode.
+        """
+        for each in self.endpoints:
+            if each.listener == listener:
+                return each
+        return ListenerAddress(HTTP, self.host, self.port)
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from rejoin.coordinator.leadership.leases import (
 from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, NodeInfo
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.postgres.database import CONNECT_SECONDS, Connection, Database
+from rejoin.protocol.brokers.listener_address import addresses_text
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 
@@ -39,10 +40,10 @@ SELECT partition, -1 FROM unnest($1::integer[]) AS partition
 WHERE NOT EXISTS (SELECT FROM leases) ON CONFLICT DO NOTHING
 """
 _REGISTER: Final = f"""
-INSERT INTO nodes (node_id, incarnation, host, port, rack, draining, expires_at)
-VALUES ($1, $2::uuid, $3, $4, $5, false, {_EXPIRES.format("$6")})
+INSERT INTO nodes (node_id, incarnation, host, port, rack, listeners, draining, expires_at)
+VALUES ($1, $2::uuid, $3, $4, $5, $6, false, {_EXPIRES.format("$7")})
 ON CONFLICT (node_id) DO UPDATE SET incarnation = excluded.incarnation, host = excluded.host, port = excluded.port,
-    rack = excluded.rack, draining = false, expires_at = excluded.expires_at
+    rack = excluded.rack, listeners = excluded.listeners, draining = false, expires_at = excluded.expires_at
 WHERE nodes.incarnation = excluded.incarnation OR nodes.expires_at <= clock_timestamp()
 RETURNING node_id
 """
@@ -82,10 +83,12 @@ UPDATE leases SET expires_at = NULL FROM released WHERE leases.partition = relea
 """
 _LEAVE: Final = "DELETE FROM nodes WHERE node_id = $1 AND incarnation = $2::uuid"
 _NODES: Final = f"""
-SELECT node_id, incarnation::text, host, port, rack, draining, {_MS_LEFT} AS ms_left FROM nodes ORDER BY node_id
+SELECT node_id, incarnation::text, host, port, rack, listeners, draining, {_MS_LEFT} AS ms_left FROM nodes
+ORDER BY node_id
 """
 _NODE: Final = f"""
-SELECT node_id, incarnation::text, host, port, rack, draining, {_MS_LEFT} AS ms_left FROM nodes WHERE node_id = $1
+SELECT node_id, incarnation::text, host, port, rack, listeners, draining, {_MS_LEFT} AS ms_left FROM nodes
+WHERE node_id = $1
 """
 _LEASES: Final = f"""
 SELECT partition, epoch, coalesce(node_id, -1) AS node_id, coalesce(incarnation::text, '') AS incarnation, load_ms,
@@ -175,7 +178,14 @@ class LeaseStore:
     async def _renew(self, connection: Connection, request: Renew) -> LeaseInput:
         broker = self.broker
         there = await connection.fetchval(
-            _REGISTER, broker.node_id, self._incarnation, broker.host, broker.port, broker.rack, self._lease_ms
+            _REGISTER,
+            broker.node_id,
+            self._incarnation,
+            broker.host,
+            broker.port,
+            broker.rack,
+            addresses_text(broker.endpoints),
+            self._lease_ms,
         )
         if there is None:
             other = await connection.fetchrow(_NODE, broker.node_id)

@@ -8,6 +8,7 @@ from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.leadership.base import FOREVER, PartitionHost
 from rejoin.coordinator.leadership.view import LeadershipView, LeaseInfo, NodeInfo
 from rejoin.coordinator.storage.base import SoleLog
+from rejoin.protocol.brokers.listener_address import addresses_text
 from rejoin.protocol.types import TopicPartition
 
 
@@ -69,7 +70,7 @@ class SoleLeader:
         broker = self._broker
         epochs = self._host.leading if self._host is not None else {}
         return LeadershipView(
-            (NodeInfo(broker.node_id, "", broker.host, broker.port, 1),),
+            (NodeInfo(broker.node_id, "", broker.host, broker.port, 1, listeners=addresses_text(broker.endpoints)),),
             tuple(LeaseInfo(partition, epoch, broker.node_id, "", 1) for partition, epoch in sorted(epochs.items())),
         )
 

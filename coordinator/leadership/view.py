@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeAlias
 
 from rejoin.coordinator.core.inputs import Broker
+from rejoin.protocol.brokers.listener_address import addresses_from
 from rejoin.protocol.types import TopicPartition
 
 Millis: TypeAlias = int
@@ -22,6 +23,8 @@ class NodeInfo:
     ms_left: Millis
     draining: bool = False
     rack: str | None = None
+    listeners: str = ""
+    """The addresses of its listeners beside HTTP's, as Kafka's ``advertised.listeners``."""
 
     @property
     def is_alive(self) -> bool:
@@ -29,7 +32,7 @@ class NodeInfo:
 
     @property
     def broker(self) -> Broker:
-        return Broker(self.node_id, self.host, self.port, self.rack)
+        return Broker(self.node_id, self.host, self.port, self.rack, addresses_from(self.listeners))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from rejoin.coordinator.service.stores import Store, open_store
 from rejoin.coordinator.storage.base import SoleLogs, StoreProblem
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.journal.writer import JournalWriter
+from rejoin.protocol.brokers.listener_address import ListenerAddress, addresses_from
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_topics import (
     CreatableTopic,
@@ -43,6 +44,8 @@ from rejoin.protocol.registry import CREATE_TOPICS
 if TYPE_CHECKING:
     from rejoin.coordinator.control.control import Control
     from rejoin.coordinator.service.http.control import ControlRoutes
+    from rejoin.coordinator.service.kafka.binding import Bound
+    from rejoin.coordinator.service.kafka.listener import KafkaListener
 
 
 class StartFailed(Exception):
@@ -88,6 +91,8 @@ class Options:
     host: str = HOST
     port: int = PORT
     advertised_host: str | None = None
+    kafka_port: int | None = None
+    """The port of Kafka's own protocol, on ``host``; none: no listener, unless the settings name some."""
     journal: Path | None = None
     topics: tuple[InitialTopic, ...] = ()
     max_body_bytes: int = MAX_BODY_BYTES
@@ -144,8 +149,20 @@ class App:
         store.attach(self.runtime)
         if self.control is not None:
             self.control.attach(self.runtime, self.publisher.feed, store.log, self._create_initial_topics)
+        self.service = self._http_service(arrivals)
+        self._kafka = _kafka_listener(options, self, arrivals)
+        self._stopped = False
+        self.host = options.host
+        self.port = options.port
+        self.endpoints: tuple[ListenerAddress, ...] = ()
+        """The listeners of Kafka's protocol, each with the address that it advertises."""
+        self.bound_ports: dict[str, int] = {}
+        """The port that each of them has on this machine."""
+
+    def _http_service(self, arrivals: Arrivals | None) -> Service:
+        options, store = self._options, self.store
         access = _access(options)
-        self.service = Service(
+        return Service(
             self.runtime,
             Views(
                 self.runtime,
@@ -162,15 +179,17 @@ class App:
             arrivals=arrivals,
             access=access,
         )
-        self._stopped = False
-        self.host = options.host
-        self.port = options.port
 
     @property
     def url(self) -> str:
         """The base URL of the service."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where Kafka clients connect; empty without a listener for them."""
+        return self.endpoints[0].address if self.endpoints else ""
 
     async def start(self) -> None:
         """Bind, start leading, create the topics, and serve.
@@ -179,19 +198,28 @@ class App:
         serves the views while it starts.
         """
         options = self._options
-        listener = _bind(options.host, options.port) if options.listen else None
+        listener = bind(options.host, options.port) if options.listen else None
+        kafka: Bound = []
         try:
+            kafka = self._bind_kafka()
             if listener is not None:
                 self.port = listener.getsockname()[1]
                 if self.runtime.leadership.lease_ms is not None:
                     await self.service.listen(listener)
-            await self.runtime.start(options.advertised_host or _reachable(options.host), self.port)
+            host = options.advertised_host or reachable(options.host)
+            await self.runtime.start(host, self.port, self.endpoints)
             if self.control is not None:
                 self.control.begin()
             await self._create_initial_topics()
             if listener is not None:
                 await self.service.begin(listener)
+            if self._kafka is not None:
+                await self._kafka.listen(kafka)
         except BaseException:
+            if self._kafka is not None:
+                await self._kafka.stop()
+            for _, each in kafka:
+                each.close()
             await self.service.abandon()
             if listener is not None:
                 listener.close()
@@ -201,7 +229,8 @@ class App:
             self.publisher.close()
             raise
         if listener is not None:
-            self._log.info("listening", url=self.url, node_id=options.settings.broker_id)
+            kafka_at = ",".join(each.address for each in self.endpoints) or None
+            self._log.info("listening", url=self.url, kafka=kafka_at, node_id=options.settings.broker_id)
 
     async def stop(self) -> None:
         """Answer parked requests, close the connections, the log and the journal."""
@@ -211,8 +240,12 @@ class App:
         self._log.info("shutting_down")
         if self.control is not None:
             self.control.stop()
+        if self._kafka is not None:
+            self._kafka.stop_accepting()
         # While the service still answers, so that clients look for another coordinator.
         await self.runtime.drain()
+        if self._kafka is not None:
+            await self._kafka.stop()
         await self.service.stop()
         await self.runtime.stop()
         await self.store.close()
@@ -227,6 +260,30 @@ class App:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    def _bind_kafka(self) -> Bound:
+        """Bind the listeners of Kafka's protocol."""
+        if self._kafka is None:
+            return []
+        # Imported here: a node without such a listener does without.
+        from rejoin.coordinator.service.kafka import binding  # noqa: PLC0415
+
+        options = self._options
+        settings = options.settings
+        port = options.kafka_port if options.listen else None
+        try:
+            bound = binding.bind(
+                binding.wanted(settings, options.host, port),
+                addresses_from(settings.advertised_listeners),
+                options.advertised_host,
+                _bind_for_kafka,
+                reachable,
+            )
+        except ValueError as problem:
+            raise StartFailed(str(problem)) from None
+        self.endpoints = tuple(endpoint for endpoint, _ in bound)
+        self.bound_ports = {endpoint.listener: each.getsockname()[1] for endpoint, each in bound}
+        return bound
 
     async def _create_initial_topics(self) -> None:
         """Create the topics of the options."""
@@ -294,6 +351,22 @@ def _control_routes(control: Control | None, access: Access) -> ControlRoutes | 
     return ControlRoutes(control, access)
 
 
+def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> KafkaListener | None:
+    if not options.settings.listeners and (options.kafka_port is None or not options.listen):
+        return None
+    from rejoin.coordinator.service.kafka.listener import KafkaListener  # noqa: PLC0415
+
+    submit = app.runtime.submit if app.control is None else app.control.submit
+    return KafkaListener(options.settings, app.metrics, arrivals or Arrivals(), submit)
+
+
+def _bind_for_kafka(host: str, port: int) -> socket.socket:
+    try:
+        return bind(host, port)
+    except StartFailed as problem:
+        raise StartFailed(f"Kafka's protocol: {problem} (--kafka-port)") from None
+
+
 def _is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address; a name by all its addresses."""
     try:
@@ -314,7 +387,7 @@ def calm_collector() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -334,6 +407,6 @@ def _bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _reachable(host: str) -> str:
+def reachable(host: str) -> str:
     """The host that clients connect to: this machine's name if every address was bound."""
     return socket.gethostname() if host in {"0.0.0.0", "::", ""} else host

@@ -6,6 +6,8 @@ from typing import Final
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 9095
+KAFKA_PORT: Final = 9092
+"""The port of Kafka's own protocol."""
 
 MAX_BODY_BYTES: Final = 104_857_600
 """Largest body taken, Kafka's ``socket.request.max.bytes``."""

@@ -38,6 +38,7 @@ from rejoin.coordinator.storage.base import DataLogs, OffsetsLog, StoreProblem
 from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
 from rejoin.coordinator.storage.topics.sync import TopicsSync
 from rejoin.journal.events.coordinator import PartitionLoaded
+from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.records.batches import DataEntry
@@ -93,9 +94,9 @@ class Runtime:
         self._is_stopped = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
 
-    async def start(self, host: str, port: int) -> None:
-        """Join the cluster under this address. Raises :class:`StoreProblem`."""
-        self.broker = Broker(self.node.settings.broker_id, host, port)
+    async def start(self, host: str, port: int, endpoints: tuple[ListenerAddress, ...] = ()) -> None:
+        """Join the cluster under this address, and those of other listeners. Raises :class:`StoreProblem`."""
+        self.broker = Broker(self.node.settings.broker_id, host, port, endpoints=endpoints)
         await self._log.start()
         if self.topics is not None:
             try:

@@ -143,6 +143,12 @@ def _rejoin(metrics: Metrics, node: NodeView) -> Iterator[Metric]:
     )
     yield _by_label("rejoin_events_total", "Events by name.", "event", metrics.events)
     yield _by_label("rejoin_problems_total", "HTTP problems by status.", "status", metrics.problems)
+    yield _by_label(
+        "rejoin_refused_requests_total",
+        "Requests of Kafka's protocol that ended their connection.",
+        "api",
+        metrics.refused,
+    )
     yield _counter("rejoin_journal_failures_total", "Journal writes that failed.", metrics.journal_failures)
     yield _counter("rejoin_journal_rows_lost_total", "Events that the journal lacks.", metrics.journal_rows_lost)
 

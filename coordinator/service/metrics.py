@@ -105,6 +105,8 @@ class Metrics:
     def __init__(self) -> None:
         self.apis: dict[str, ApiMetrics] = {}
         self.problems: Counter[int] = Counter()
+        self.refused: Counter[str] = Counter()
+        """Requests of Kafka's protocol that ended their connection, by API; ``none`` where it is not known."""
         self.events: Counter[str] = Counter()
         self.started: Counter[str] = Counter()
         self.journal_failures = 0

@@ -112,6 +112,11 @@ class GroupCoordinator:
         self.calls = Calls()
         self._has_socket = has_socket
 
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where Kafka clients of any language connect: their ``bootstrap.servers``. Empty without a socket."""
+        return self.app.bootstrap_servers
+
     async def do(self, what: Callable[[Control], Coroutine[Any, Any, T]]) -> T:
         """Do something on the coordinator's own event loop. Raises OperationRefused and NotReached."""
         try:
@@ -133,11 +138,6 @@ class GroupCoordinator:
                 "this coordinator has no socket; start it without socket=False, or use client.transports.in_process"
             )
         return self.app.url
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """HOST:PORT."""
-        return self.url.removeprefix("http://")
 
     @property
     def now_ms(self) -> int:

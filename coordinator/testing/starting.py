@@ -39,6 +39,7 @@ async def running(
     options = Options(
         settings=_settings(settings or {}),
         port=_port(port),
+        kafka_port=0,
         topics=_topics({} if topics is None else topics),
         log=MemoryLog(),
         control=ControlOptions(clock=clock),

@@ -29,7 +29,7 @@ async def test_a_consumer_loses_its_session_and_comes_back(group_coordinator: Gr
         Consumer(
             "orders",
             listener=changes,
-            bootstrap_servers=group_coordinator.bootstrap_servers,
+            bootstrap_servers=group_coordinator.url,
             group_id="orders-app",
             session_timeout_ms=45_000,
             heartbeat_interval_ms=20,

@@ -32,7 +32,7 @@ from rejoin.client import Consumer
 async def consumers(group_coordinator):
     """Those who point their consumers at it."""
     async def consume(client_id):
-        at = group_coordinator.bootstrap_servers
+        at = group_coordinator.url
         async with Consumer("orders", bootstrap_servers=at, group_id="orders-app", client_id=client_id) as consumer:
             while True:
                 await consumer.poll(timeout_ms=50)
@@ -79,7 +79,7 @@ async def test_the_requests_that_are_shown_are_answered_in_their_order() -> None
     async with (
         asyncio.timeout(60),
         running(clock="virtual", topics={"orders": 3}) as coordinator,
-        three_consumers(coordinator.bootstrap_servers),
+        three_consumers(coordinator.url),
         aiohttp.ClientSession(coordinator.url) as session,
     ):
         for line in lines:

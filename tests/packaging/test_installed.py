@@ -43,7 +43,7 @@ def test_the_fixture_is_there(group_coordinator):
 async def test_a_consumer_joins(group_coordinator):
     await group_coordinator.set_topic("orders", 3)
     async with Consumer(
-        "orders", bootstrap_servers=group_coordinator.bootstrap_servers, group_id="orders-app"
+        "orders", bootstrap_servers=group_coordinator.url, group_id="orders-app"
     ) as consumer:
         polling = asyncio.ensure_future(consumer.poll(timeout_ms=20_000))
         await group_coordinator.wait_for_group("orders-app", state="Stable", members=1)

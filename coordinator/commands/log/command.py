@@ -13,13 +13,13 @@ from typing import Annotated, Any, Final, Literal
 import cyclopts
 from cyclopts import Parameter
 
+from rejoin.coordinator.commands.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.commands.log import committed, files
 from rejoin.coordinator.commands.log.contents import LogProblem
 from rejoin.coordinator.commands.log.directory import SqliteSource
 from rejoin.coordinator.commands.log.files import TextLog
 from rejoin.coordinator.commands.log.filling import fill_database, fill_directory
 from rejoin.coordinator.commands.log.tables import PostgresSource
-from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.coordinator.storage.sqlite.check import DatabaseLost
 from rejoin.protocol.records.consumer_offsets import offsets_partition

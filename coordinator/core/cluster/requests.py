@@ -5,16 +5,18 @@ Kafka: KafkaApis.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from rejoin.coordinator.core.groups.group_shards import GroupShards
-from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.inputs import Broker, Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topic, Topics
+from rejoin.protocol.brokers.offer import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -40,16 +42,19 @@ from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
-from rejoin.protocol.registry import APIS
 from rejoin.protocol.unvalidated import unvalidated
 
 KEY_TYPES: Final = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
 FIRST_BATCHED_LOOKUP: Final = 4
 FIRST_METADATA_WITH_EMPTY_MEANING_NONE: Final = 1
 CLUSTER_ID: Final = "rejoin-emulated-kafka0"
+FIRST_API_VERSIONS_WITH_SOFTWARE: Final = 3
 NO_NODE: Final = -1
 LEADER_EPOCH: Final = 0
 NOT_ASKED: Final = -(2**31)
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""Kafka: ApiVersionsRequest.isValid."""
 
 
 class ClusterRequests:
@@ -101,19 +106,27 @@ class ClusterRequests:
         broker = self._admission.locate(self._shards, request, context, resource, key)
         if isinstance(broker, ErrorCode):
             return no_coordinator(key, broker)
+        endpoint = broker.endpoint(context.listener)
         return unvalidated(
             Coordinator,
             key=key,
             node_id=broker.node_id,
-            host=broker.host,
-            port=broker.port,
+            host=endpoint.host,
+            port=endpoint.port,
             error_code=ErrorCode.NONE,
             error_message="",
         )
 
     def api_versions(self, token: Token, request: ApiVersionsRequest, context: Context) -> None:
+        if context.api_version >= FIRST_API_VERSIONS_WITH_SOFTWARE and not (
+            _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+        ):
+            self._ctx.reply(token, request.error_response(context.api_version, ErrorCode.INVALID_REQUEST))
+            return
+        versions = offered(self._ctx.settings.emulator_as_kafka)
         keys = tuple(
-            ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version) for api in APIS
+            ApiVersion(api_key=key, min_version=ADVERTISED_FROM.get(key, first), max_version=last)
+            for key, (first, last) in versions.items()
         )
         self._ctx.reply(token, ApiVersionsResponse(api_keys=keys))
 
@@ -141,10 +154,7 @@ class ClusterRequests:
         self._ctx.reply(
             token,
             MetadataResponse(
-                brokers=tuple(
-                    MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
-                    for broker in brokers
-                ),
+                brokers=tuple(_show_broker(broker, context.listener) for broker in brokers),
                 cluster_id=CLUSTER_ID,
                 controller_id=min((broker.node_id for broker in brokers), default=NO_NODE),
                 topics=tuple(topics),
@@ -228,3 +238,8 @@ class ClusterRequests:
 
     def _allows(self, api: type[Request], context: Context, topic: str) -> bool:
         return self._admission.allows(api, context, Resource.TOPIC, topic)
+
+
+def _show_broker(broker: Broker, listener: str) -> MetadataResponseBroker:
+    _, host, port = broker.endpoint(listener)
+    return MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)

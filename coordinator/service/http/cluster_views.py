@@ -54,6 +54,7 @@ def cluster(runtime: Runtime, store: str) -> dict[str, Any]:
             "nodeId": node.node_id,
             "host": node.host,
             "port": node.port,
+            "listeners": {each.listener: each.address for each in node.broker.endpoints},
             "alive": node.is_alive,
             "leads": sum(leader == node.node_id for leader in leaders.values()),
         }

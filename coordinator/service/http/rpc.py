@@ -10,7 +10,7 @@ import re
 import time
 from email.utils import formatdate
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Final
 
 from aiohttp import web
 from multidict import CIMultiDictProxy, istr
@@ -19,8 +19,8 @@ from pydantic import ValidationError
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.http.problems import Problem, invalid_body, one_error, wrong_version
 from rejoin.coordinator.service.metrics import ApiMetrics
+from rejoin.coordinator.service.served_version import ServedVersion
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.fields import fields_of
 from rejoin.protocol.message import Request, Response, WrongVersion
 from rejoin.protocol.registry import Api
 
@@ -37,8 +37,6 @@ _CORRELATION: Final = re.compile(r"-?[0-9]{1,10}")
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_NAME: Final = 1_024
 _INT32: Final = range(-(2**31), 2**31)
-
-_ONLY_ERROR: Final = {"throttle_time_ms", "error_code"}
 
 
 class Answer(web.StreamResponse):
@@ -66,18 +64,13 @@ class Answer(web.StreamResponse):
             await self._answered.writer.drain()
 
 
-class Variant:
+class Variant(ServedVersion):
     """One version of an API: how its requests are read and its answers written."""
 
-    __slots__ = ("_errors_carried", "_kept", "_only_error", "api", "version")
+    __slots__ = ("_kept",)
 
     def __init__(self, api: Api, version: int) -> None:
-        self.api = api
-        self.version = version
-        fields = {field.name: field for field in fields_of(api.response)}
-        error_code = fields.get("error_code")
-        self._errors_carried = error_code is not None and error_code.versions.carries(version)
-        self._only_error = fields.keys() == _ONLY_ERROR
+        super().__init__(api, version)
         self._kept: dict[ErrorCode, tuple[str, bytes, bytes]] = {}
 
     def parse(self, body: bytes) -> Request:
@@ -91,24 +84,17 @@ class Variant:
 
     def write(self, response: Response) -> tuple[str, bytes, bytes]:
         """The name of an answer's error ("" where it has none), the head of its HTTP form, and its body."""
-        if self._only_error:
-            bare = cast(Any, response)
-            if not bare.throttle_time_ms:
-                kept = self._kept.get(bare.error_code)
-                if kept is None:
-                    kept = self._kept[bare.error_code] = self._write(response)
-                return kept
-        return self._write(response)
-
-    def failure(self) -> Response | None:
-        """The answer for a request that broke the core; none where this API has no place for it."""
-        if not self._errors_carried:
-            return None
-        return self.api.response.model_validate({"error_code": ErrorCode.UNKNOWN_SERVER_ERROR})
+        error = self.bare_error(response)
+        if error is None:
+            return self._write(response)
+        kept = self._kept.get(error)
+        if kept is None:
+            kept = self._kept[error] = self._write(response)
+        return kept
 
     def _write(self, response: Response) -> tuple[str, bytes, bytes]:
         body = response.to_json(self.version)
-        error = cast(Any, response).error_code.name if self._errors_carried else ""
+        error = self.error_of(response)
         named = f"Kafka-Error: {error}\r\n" if error else ""
         head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{named}Content-Length: {len(body)}\r\n"
         return error, head.encode("ascii"), body
@@ -117,14 +103,14 @@ class Variant:
 class Route:
     """An API's path: its versions, as clients name them, and its counters."""
 
-    __slots__ = ("api", "metrics", "newest", "variants")
+    __slots__ = ("_oldest", "api", "metrics", "newest", "variants")
 
-    def __init__(self, api: Api, metrics: ApiMetrics) -> None:
+    def __init__(self, api: Api, metrics: ApiMetrics, versions: tuple[int, int]) -> None:
         self.api = api
         self.metrics = metrics
-        versions = range(api.min_version, api.max_version + 1)
-        self.variants = {str(version): Variant(api, version) for version in versions}
-        self.newest = self.variants[str(api.max_version)]
+        self._oldest, newest = versions
+        self.variants = {str(version): Variant(api, version) for version in range(self._oldest, newest + 1)}
+        self.newest = self.variants[str(newest)]
 
     def variant(self, named: str | None) -> Variant:
         """The version that a request asks for."""
@@ -133,7 +119,7 @@ class Route:
         found = self.variants.get(named)
         if found is not None:
             return found
-        oldest, newest = self.api.min_version, self.api.max_version
+        oldest, newest = self._oldest, self.newest.version
         if not _DECIMAL.fullmatch(named):
             detail = f"{API_VERSION}: expected a whole number from {oldest} to {newest}"
             raise Problem(400, "invalid-header", detail, one_error(API_VERSION, "expected a whole number", named))

@@ -37,12 +37,12 @@ from rejoin.coordinator.service.http.rpc import (
     Answer,
     Dates,
     Route,
-    Variant,
     context,
     correlation,
 )
 from rejoin.coordinator.service.http.views import ROUTES, Views
 from rejoin.coordinator.service.metrics import Metrics
+from rejoin.protocol.brokers.offer import offered
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
 
@@ -86,7 +86,10 @@ class Service:
         self._views = views
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
-        self._routes = {api.path: Route(api, metrics.api(api.name)) for api in APIS}
+        versions = offered(runtime.node.settings.emulator_as_kafka)
+        self._routes = {
+            api.path: Route(api, metrics.api(api.name), versions[api.key]) for api in APIS if api.key in versions
+        }
         self._dates = Dates()
         self._serving = False
         self._stopping = False
@@ -192,7 +195,7 @@ class Service:
         answers[error] = answers.get(error, 0) + 1
         took.observe(millis)
         if self._log_requests:
-            self._log_request(variant, request_context.client_id, error, millis)
+            variant.log(self._log, request_context.client_id, error, millis)
         if request.keep_alive and request.version == (1, 1):
             return Answer(request, head + echo + self._dates.line() + body)
         return _plain(error, echo, body)
@@ -285,15 +288,6 @@ class Service:
             if name:
                 response.headers[name] = number
         return response
-
-    def _log_request(self, variant: Variant, client_id: str, error: str, millis: float) -> None:
-        self._log.debug(
-            variant.api.path.removeprefix("/v1/").replace("-", "_"),
-            version=variant.version,
-            client_id=client_id,
-            error=error or None,
-            took_ms=round(millis, 3),
-        )
 
 
 def _plain(error: str, echo: bytes, body: bytes) -> web.Response:

@@ -84,5 +84,10 @@ ALTER TABLE compactions ADD COLUMN topic text COLLATE "C" NOT NULL DEFAULT '__co
 ALTER TABLE compactions DROP CONSTRAINT compactions_pkey, ADD PRIMARY KEY (topic, partition);
 """
 
-STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _LOADS, _TOPIC_PARTITIONS)
+_LISTENERS: Final = """
+-- Where a node can be reached by Kafka's own protocol, in the notation of advertised.listeners.
+ALTER TABLE nodes ADD COLUMN listeners text NOT NULL DEFAULT '';
+"""
+
+STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _LOADS, _TOPIC_PARTITIONS, _LISTENERS)
 """What makes the schema of version ``n`` out of that of version ``n - 1``, for each ``n`` from 1 on."""

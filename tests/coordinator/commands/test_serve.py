@@ -18,11 +18,11 @@ from urllib.request import Request, urlopen
 import pytest
 
 from rejoin.__main__ import main
+from rejoin.coordinator.commands.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.commands.journal_schema import journal_schema
 from rejoin.coordinator.commands.serve import topic_from
 from rejoin.coordinator.config import DEFAULTS, Settings, WrongSetting, settings_from
 from rejoin.coordinator.service.app import InitialTopic
-from rejoin.coordinator.service.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.testing import running as coordinator_running
 from rejoin.journal.reader import read_journal
 from rejoin.journal.segments import segments

@@ -39,7 +39,7 @@ ROOT = paths.ROOT
 async def test_it_starts_on_a_free_port_with_its_topics() -> None:
     async with running(topics={"orders": 3}) as one, running() as other:
         assert one.url != other.url
-        assert one.bootstrap_servers == one.url.removeprefix("http://")
+        assert one.bootstrap_servers == one.app.endpoints[0].address
         async with aiohttp.ClientSession() as session, session.get(f"{one.url}/topics/orders") as answer:
             assert (await answer.json())["partitions"] == 3
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rejoin.protocol.limits import MAX_ENTRIES
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsResponse
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -38,14 +39,18 @@ def test_what_is_written_can_be_read(api: Api) -> None:
 
 
 @pytest.mark.parametrize("api", DEFINED.values(), ids=lambda api: api.name)
-def test_a_message_that_is_cut_short_or_too_long_is_refused(api: Api) -> None:
+def test_a_message_that_is_cut_short_is_refused_and_what_stands_behind_a_request_is_ignored(api: Api) -> None:
     for whole, read, random in samples(api):
         sizes = {0, len(whole) - 1, *random.choices(range(len(whole)), k=8)} if whole else set()
         for size in sorted(sizes):
             with pytest.raises(SchemaError):
                 read(whole[:size], 0)
-        with pytest.raises(SchemaError, match="trailing bytes: 1"):
-            read(whole + b"\0", 0)
+        if isinstance(message := read(whole, 0), Request):
+            # Kafka: librdkafka 2.16 sends three bytes too many in Metadata 12, and is answered.
+            assert read(whole + b"\0", 0) == message
+        else:
+            with pytest.raises(SchemaError, match="trailing bytes: 1"):
+                read(whole + b"\0", 0)
 
 
 @pytest.mark.parametrize("api", DEFINED.values(), ids=lambda api: api.name)
@@ -83,7 +88,6 @@ def read_request(api: Api, version: int, data: str) -> Any:
         (HEARTBEAT, 0, "0001 67 00000003 0009 6d", "memberId: length 9, but 1 left; expected string"),
         (HEARTBEAT, 0, "ffff", "groupId: length -1, but 0 left; expected string"),
         (HEARTBEAT, 0, "0002 67ff 00000003 0000", "groupId: invalid UTF-8 at byte 1; expected a string"),
-        (HEARTBEAT, 0, "0000 00000003 0000 00", "trailing bytes: 1; expected the end of the message"),
         (HEARTBEAT, 4, "ffffffffff7f", "groupId: an unsigned varint of more than five bytes; expected string"),
         (HEARTBEAT, 4, "ffff7f", "groupId: length 2,097,150; expected string"),
         (HEARTBEAT, 4, "01 00000003 01 00 01 05 09 00", "(tagged fields): a tagged field of length 9, but 1 left"),

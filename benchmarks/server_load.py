@@ -1,4 +1,4 @@
-"""What the HTTP benchmarks share: servers as processes of their own, and a load that costs less than any of them."""
+"""What the benchmarks of servers share: processes of their own, and a load that costs less than any of them."""
 
 from __future__ import annotations
 
@@ -111,6 +111,16 @@ def aiohttp_app(handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     return start
 
 
+def _is_whole(answer: bytes) -> bool:
+    """Whether an answer has arrived, of HTTP or in a frame of Kafka's protocol."""
+    if not answer.startswith(b"H"):
+        return len(answer) >= 4 and len(answer) == 4 + int.from_bytes(answer[:4], "big")
+    head, end, body = answer.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]) if end else 0
+    assert not end or head.startswith(b"HTTP/1.1 200 "), answer
+    return bool(end) and len(body) >= length
+
+
 class _Client(asyncio.Protocol):
     """Sends the same request again as soon as the answer is whole."""
 
@@ -129,13 +139,8 @@ class _Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if not self._answer_size:
             self.first += data
-            head, end, body = self.first.partition(b"\r\n\r\n")
-            if not end:
+            if not _is_whole(self.first):
                 return
-            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
-            if len(body) < length:
-                return
-            assert head.startswith(b"HTTP/1.1 200 "), self.first
             self._answer_size = len(self.first)
             self._received = self._answer_size
         else:

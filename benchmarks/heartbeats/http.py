@@ -17,7 +17,7 @@ from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.http_load import LoadResult, aiohttp_app, hammer, http_post, on_last_core, served
+from benchmarks.server_load import LoadResult, aiohttp_app, hammer, http_post, on_last_core, served
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service import logs
@@ -60,13 +60,14 @@ async def start_service(listener: socket.socket) -> Any:
     logs.configure("warning")
     app = App(Options(settings=Settings(group_initial_rebalance_delay_ms=0)))
     await app.runtime.start("127.0.0.1", listener.getsockname()[1])
-    await _form_group(app)
+    await form_group(app)
     await app.service.begin(listener)
     calm_collector()
     return app
 
 
-async def _form_group(app: App) -> None:
+async def form_group(app: App) -> None:
+    """Make a Stable group of one member."""
     submit, who = app.runtime.submit, Context(api_version=3, client_id="bench")
     protocols = (JoinGroupRequestProtocol(name="range", metadata=b""),)
     joined = await submit(
@@ -88,17 +89,19 @@ async def _form_group(app: App) -> None:
     await submit(sync, who).answer()
 
 
-def _request(member_id: str) -> bytes:
-    body = {"groupId": "bench", "generationId": 1, "memberId": member_id, "groupInstanceId": None}
+def http_heartbeat(member: str) -> bytes:
+    """The request, as it travels."""
+    body = {"groupId": "bench", "generationId": 1, "memberId": member, "groupInstanceId": None}
     return http_post(PATH, json.dumps(body, separators=(",", ":")).encode(), "Kafka-Client-Id: bench\r\n")
 
 
-def _member_id(port: int) -> str:
+def member_id(port: int) -> str:
+    """The member of that group, as the service shows it."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(b"GET /groups/bench HTTP/1.0\r\n\r\n")
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))
-    member_id: str = json.loads(answer.partition(b"\r\n\r\n")[2])["members"][0]["memberId"]
-    return member_id
+    found: str = json.loads(answer.partition(b"\r\n\r\n")[2])["members"][0]["memberId"]
+    return found
 
 
 def measure() -> dict[str, list[LoadResult]]:
@@ -106,7 +109,7 @@ def measure() -> dict[str, list[LoadResult]]:
     starts = {"constant": start_constant, "messages": start_messages, "service": start_service}
     with ExitStack() as stack:
         servers = {name: stack.enter_context(served(start)) for name, start in starts.items()}
-        request = _request(_member_id(servers["service"].port))
+        request = http_heartbeat(member_id(servers["service"].port))
         found: dict[str, list[LoadResult]] = {name: [] for name in servers}
         with on_last_core():
             for _ in range(ROUNDS):

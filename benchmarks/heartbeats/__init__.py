@@ -1,0 +1,1 @@
+"""Heartbeats through the whole service, over HTTP and over Kafka's own protocol."""

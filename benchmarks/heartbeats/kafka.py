@@ -1,0 +1,125 @@
+"""Heartbeats over Kafka's own protocol, beside a server that only echoes frames, and beside the service's own HTTP.
+
+One process each, 64 connections, Heartbeat 4. Rounds alternate, as in ``heartbeats.http``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+from contextlib import ExitStack
+from dataclasses import replace
+from statistics import median
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.heartbeats.http import form_group, http_heartbeat, member_id
+from benchmarks.server_load import LoadResult, hammer, on_last_core, served
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.app import App, Options, calm_collector
+
+ROUNDS: Final = 7
+SECONDS: Final = 1.0
+AT_MOST: Final = {"echo": 1.6, "HTTP": 0.5}
+"""The listener's processor time a request, as a multiple of the other's."""
+
+
+class _Echo(asyncio.Protocol):
+    """Sends back every whole frame, which is the least that a server of this protocol can do."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= 4:
+            end = 4 + int.from_bytes(self._buffer[:4], "big")
+            if len(self._buffer) < end:
+                break
+            self._transport.write(self._buffer[:end])
+            self._buffer = self._buffer[end:]
+
+
+async def start_echo(listener: socket.socket) -> Any:
+    """The server that knows no Kafka."""
+    calm_collector()
+    return await asyncio.get_running_loop().create_server(_Echo, sock=listener)
+
+
+async def start_service(listener: socket.socket) -> Any:
+    """The whole service with both listeners; its HTTP port is the one that is known, and shows the other."""
+    logs.configure("warning")
+    port = listener.getsockname()[1]
+    listener.close()
+    app = App(Options(settings=Settings(group_initial_rebalance_delay_ms=0), port=port, kafka_port=0))
+    await app.start()
+    await form_group(app)
+    calm_collector()
+    return app
+
+
+def kafka_heartbeat(member: str) -> bytes:
+    """Heartbeat 4, as it travels."""
+    body = _compact("bench") + struct.pack(">i", 1) + _compact(member) + b"\0\0"
+    frame = struct.pack(">hhih", 12, 4, 1, 5) + b"bench\0" + body
+    return struct.pack(">i", len(frame)) + frame
+
+
+def _compact(text: str) -> bytes:
+    return bytes([len(text) + 1]) + text.encode()
+
+
+def kafka_port(port: int) -> int:
+    """The port of Kafka's protocol of the service with this HTTP port."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(b"GET /cluster HTTP/1.0\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    address: str = json.loads(answer.partition(b"\r\n\r\n")[2])["nodes"][0]["listeners"]["PLAINTEXT"]
+    return int(address.rpartition(":")[2])
+
+
+def measure() -> dict[str, list[LoadResult]]:
+    """Every server's rounds."""
+    found: dict[str, list[LoadResult]] = {"echo": [], "HTTP": [], "Kafka": []}
+    with ExitStack() as stack:
+        echo = stack.enter_context(served(start_echo))
+        service = stack.enter_context(served(start_service))
+        member = member_id(service.port)
+        kafka = replace(service, port=kafka_port(service.port))
+        rounds = (
+            ("echo", echo, kafka_heartbeat(member)),
+            ("HTTP", service, http_heartbeat(member)),
+            ("Kafka", kafka, kafka_heartbeat(member)),
+        )
+        with on_last_core():
+            for _ in range(ROUNDS):
+                for name, server, request in rounds:
+                    found[name].append(hammer(server, request, seconds=SECONDS))
+    assert all(each.answer.endswith(b"\0\0\0\0\0\0\0") for each in found["Kafka"]), "the member is known"
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    found = measure()
+    table = Table(title="Heartbeats over Kafka's protocol, 64 connections, one process (median of alternating rounds)")
+    for column in ("server", "µs CPU a request", "requests a second", "Kafka ÷ it, by CPU", "wanted"):
+        table.add_column(column, justify="left" if column == "server" else "right")
+    cpu = {name: median(each.cpu_micros for each in rows) for name, rows in found.items()}
+    for name, rows in found.items():
+        rate = median(each.per_second for each in rows)
+        wanted = f"≤ {AT_MOST[name]}" if name in AT_MOST else ""
+        table.add_row(name, f"{cpu[name]:.1f}", f"{rate:,.0f}", f"{cpu['Kafka'] / cpu[name]:.2f}", wanted)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

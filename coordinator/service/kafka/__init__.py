@@ -1,0 +1,1 @@
+"""Kafka's binary protocol: listeners, connections, and the way of a request from its bytes to the core and back."""

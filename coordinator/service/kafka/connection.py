@@ -1,0 +1,197 @@
+"""One connection of Kafka's binary protocol.
+
+Requests are served one at a time and answered in order, as Kafka does: while one is parked, what follows it waits in
+the buffer. A request that cannot be read ends the connection, which is all that Kafka says about it as well.
+
+Kafka: SocketServer.Processor, KafkaChannel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, cast
+
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.pending_reply import PendingReply
+from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Response
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.service.kafka.listener import KafkaListener
+
+_SIZE_BYTES: Final = 4
+_READ_AHEAD: Final = 262_144
+"""How much of what follows a parked request is read. A client that sends more is not read until its turn."""
+
+
+class KafkaConnection(asyncio.Protocol):
+    """Takes frames of one client, hands in one request at a time, and writes the responses."""
+
+    __slots__ = (
+        "_buffer",
+        "_is_reading",
+        "_is_writable",
+        "_listener",
+        "_loop",
+        "_parked",
+        "_pending",
+        "client_host",
+        "client_id",
+        "contexts",
+        "last_used",
+        "name",
+        "software",
+        "transport",
+    )
+
+    def __init__(self, listener: KafkaListener, name: str) -> None:
+        """``name`` is that of the listener that accepted it."""
+        self.name = name
+        self._listener = listener
+        self._loop = listener.loop
+        self._buffer = bytearray()
+        self._parked: KafkaRequest | None = None
+        """The request that is parked; the next one waits for its response."""
+        self._pending: PendingReply | None = None
+        self._is_reading = True
+        self._is_writable = True
+        self.transport: asyncio.Transport | None = None
+        self.client_host = "127.0.0.1"
+        self.client_id = ""
+        """What the last request said."""
+        self.software = ""
+        """The name and version of the client's software, once ApiVersions has said it."""
+        self.contexts: dict[tuple[int, str], Context] = {}
+        self.last_used = 0.0
+
+    # --- asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self.client_host = str(peer[0])
+        self.last_used = self._loop.time()
+        self._listener.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        # Kafka: a request that is parked goes on without its connection; its answer is dropped.
+        self.transport = None
+        self._listener.closed(self)
+
+    def pause_writing(self) -> None:
+        """The client reads too slowly: take no more requests of it."""
+        self._is_writable = False
+        self._read_or_not()
+
+    def resume_writing(self) -> None:
+        self._is_writable = True
+        self._read_or_not()
+        self._serve_buffered()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if self._parked is None:
+            self._serve_buffered()
+        else:
+            self._read_or_not()
+
+    # --- frames
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is parked."""
+        return self._parked is not None
+
+    def _serve_buffered(self) -> None:
+        """Serve the whole frames of the buffer, up to one that has to wait."""
+        buffer, most = self._buffer, self._listener.max_request_bytes
+        self.last_used = self._loop.time()
+        at, end = 0, len(buffer)
+        written: list[bytes] = []
+        while self._parked is None and self._is_writable and self.transport is not None and end - at >= _SIZE_BYTES:
+            size = int.from_bytes(buffer[at : at + _SIZE_BYTES], "big", signed=True)
+            if not 0 <= size <= most:
+                self._listener.refuse_size(self, size, bytes(buffer[at : at + 64]))
+                self._close(written)
+                return
+            start = at + _SIZE_BYTES
+            if end - start < size:
+                break
+            at = start + size
+            self._serve(bytes(buffer[start:at]), written)
+        if self.transport is None:
+            return
+        del buffer[:at]
+        if written:
+            self.transport.writelines(written)
+        self._read_or_not()
+
+    def _serve(self, frame: bytes, written: list[bytes]) -> None:
+        """Hand in one request; its response goes to ``written`` if it is there at once."""
+        listener = self._listener
+        try:
+            request = listener.requests.read(frame, self)
+        except NotServed as problem:
+            listener.refuse(self, problem)
+            self._close(written)
+            return
+        if isinstance(request, bytes):
+            written.append(request)
+            return
+        pending = listener.submit(request.request, request.context)
+        if pending.response is not None or pending.failed:
+            self._answer(request, pending.response, written)
+        else:
+            self._parked = request
+            request.waited = True
+            self._pending = pending
+            pending.when_settled(self._settled)
+
+    def _settled(self, response: Response | None) -> None:
+        """The parked request has its response; none: it never will."""
+        request, pending = self._parked, self._pending
+        assert request is not None, "one request at a time"
+        self._parked = self._pending = None
+        if self.transport is None:
+            return
+        written: list[bytes] = []
+        if response is None and pending is not None and not pending.failed:
+            # A fault: the client sees no answer, but a connection that ends.
+            self.transport.abort()
+            return
+        self._answer(request, response, written)
+        if self.transport is not None and written:
+            self.transport.writelines(written)
+        if self._buffer and self.transport is not None:
+            # Not from within: this may be called by the step that answers.
+            self._loop.call_soon(self._serve_buffered)
+
+    def _answer(self, request: KafkaRequest, response: Response | None, written: list[bytes]) -> None:
+        if response is None:
+            response = request.request.error_response(request.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
+        self._listener.requests.write(request, response, written)
+
+    # --- the end
+
+    def close(self) -> None:
+        """Write what is answered, then close."""
+        self._close([])
+
+    def _close(self, written: list[bytes]) -> None:
+        transport, self.transport = self.transport, None
+        if transport is not None:
+            transport.writelines(written)
+            transport.close()
+
+    def _read_or_not(self) -> None:
+        """Read on unless the client is ahead of what it is served, or does not take its answers."""
+        transport = self.transport
+        wanted = self._is_writable and (self._parked is None or len(self._buffer) < _READ_AHEAD)
+        if transport is not None and wanted is not self._is_reading:
+            self._is_reading = wanted
+            if wanted:
+                transport.resume_reading()
+            else:
+                transport.pause_reading()

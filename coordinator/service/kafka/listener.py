@@ -1,0 +1,141 @@
+"""The listeners of Kafka's protocol of one node: they bind, keep the connections within limits, and stop.
+
+Kafka: SocketServer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import structlog
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.pending_reply import PendingReply
+from rejoin.coordinator.service.arrivals import Arrivals
+from rejoin.coordinator.service.kafka.connection import KafkaConnection
+from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
+from rejoin.coordinator.service.metrics import Metrics
+from rejoin.protocol.brokers.listener_address import ListenerAddress
+from rejoin.protocol.message import Request
+from rejoin.protocol.printable import printable
+
+_BACKLOG: Final = 4_096
+_LOOKS: Final = 4
+"""How often idle connections are looked for, within the time that they have."""
+_MOST_LOGGED: Final = 100
+_HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC")
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+
+
+class Submit(Protocol):
+    """Hands a request in: a runtime's, or that of the fault injector around it."""
+
+    def __call__(self, request: Request, context: Context) -> PendingReply:
+        """The reply, which may be there at once."""
+
+
+class KafkaListener:
+    """The sockets of one node's Kafka listeners, and their connections."""
+
+    def __init__(self, settings: Settings, metrics: Metrics, arrivals: Arrivals, submit: Submit) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.submit = submit
+        self.max_request_bytes = settings.socket_request_max_bytes
+        self.requests = RequestReader(metrics, settings.emulator_as_kafka)
+        self.connections: set[KafkaConnection] = set()
+        self._arrivals = arrivals
+        self._metrics = metrics
+        self._max_connections = settings.max_connections
+        self._idle_seconds = settings.connections_max_idle_ms / 1_000
+        self._servers: list[asyncio.Server] = []
+        self._look: asyncio.TimerHandle | None = None
+        self._logged: Counter[str] = Counter()
+        self._log: Any = structlog.get_logger("coordinator").bind()
+
+    async def listen(self, bound: Sequence[tuple[ListenerAddress, socket.socket]]) -> None:
+        """Accept connections on bound sockets, each under the name of its listener."""
+        for endpoint, sock in bound:
+            server = await self.loop.create_server(self._maker(endpoint.listener), sock=sock, backlog=_BACKLOG)
+            self._servers.append(server)
+
+    def _maker(self, name: str) -> Any:
+        return lambda: KafkaConnection(self, name)
+
+    def stop_accepting(self) -> None:
+        """Take no more connections."""
+        for server in self._servers:
+            server.close()
+
+    async def stop(self) -> None:
+        """Close every connection. What is answered by now is still written."""
+        self.stop_accepting()
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+        for connection in list(self.connections):
+            connection.close()
+        await asyncio.sleep(0)
+
+    # --- connections
+
+    def opened(self, connection: KafkaConnection) -> None:
+        """A connection is there. One too many is closed at once. Kafka: max.connections."""
+        self._arrivals.connections += 1
+        if len(self.connections) >= self._max_connections:
+            self._refuse(connection, f"max.connections: {self._max_connections} are open already")
+            connection.close()
+            return
+        self.connections.add(connection)
+        if self._look is None:
+            self._look_again()
+
+    def closed(self, connection: KafkaConnection) -> None:
+        """A connection has ended."""
+        self.connections.discard(connection)
+
+    def _look_again(self) -> None:
+        """Close what was idle for too long. Kafka: connections.max.idle.ms."""
+        oldest = self.loop.time() - self._idle_seconds
+        for connection in list(self.connections):
+            if connection.last_used < oldest and not connection.is_busy:
+                connection.close()
+        # Without connections there is nothing to look for; the next one starts it again.
+        again = self.connections or None
+        self._look = again and self.loop.call_later(self._idle_seconds / _LOOKS, self._look_again)
+
+    # --- what is refused
+
+    def refuse(self, connection: KafkaConnection, problem: NotServed) -> None:
+        """A request that cannot be served ends its connection; say so once for each client, API and reason."""
+        self._refuse(connection, problem.reason, problem.api)
+
+    def refuse_size(self, connection: KafkaConnection, size: int, begins: bytes) -> None:
+        """The first bytes are not the length of a request, or of one that is too large."""
+        if begins.startswith(_HTTP):
+            reason = "an HTTP request; this port speaks Kafka's protocol, HTTP has a port of its own"
+        elif begins.startswith(_TLS_HANDSHAKE):
+            reason = "a TLS handshake; this port is plain text (security.protocol=PLAINTEXT)"
+        elif size < 0:
+            reason = f"a request of {size} bytes; expected a length of 0 or more"
+        else:
+            reason = f"a request of {size} bytes; socket.request.max.bytes is {self.max_request_bytes}"
+        self._refuse(connection, reason)
+
+    def _refuse(self, connection: KafkaConnection, reason: str, api: str = "") -> None:
+        self._metrics.refused[api or "none"] += 1
+        client = connection.software or connection.client_host
+        key = f"{client} {api} {reason}"
+        self._logged[key] += 1
+        if self._logged[key] == 1 and len(self._logged) <= _MOST_LOGGED:
+            self._log.warning(
+                "kafka_request_refused",
+                client=printable(client),
+                client_id=printable(connection.client_id) or None,
+                api=api or None,
+                reason=printable(reason),
+            )

@@ -1,0 +1,176 @@
+"""From the bytes of a request to the core's objects, and from its response to bytes: what runs for every request.
+
+Everything that depends only on API and version is worked out once, in a :class:`WireVersion`.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service.metrics import ApiMetrics, Metrics
+from rejoin.coordinator.service.served_version import ServedVersion
+from rejoin.protocol.brokers.offer import offered
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
+from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
+from rejoin.protocol.messages.records.fetch import FetchResponse
+from rejoin.protocol.registry import API_VERSIONS, DEFINED
+from rejoin.protocol.wire.codec import (
+    Codec,
+    RequestHeader,
+    codec_of,
+    read_request_header,
+    unsupported_api_versions_frame,
+)
+from rejoin.protocol.wire.errors import SchemaError
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.service.kafka.connection import KafkaConnection
+
+_LONGEST_CLIENT_ID: Final = 1_024
+_MOST_CONTEXTS: Final = 64
+_FIRST_WITH_SOFTWARE: Final = 3
+_CORRELATION_ID: Final = slice(4, 8)
+
+
+class NotServed(Exception):
+    """A request that ends its connection. The text says what was wrong with it."""
+
+    def __init__(self, api: str, reason: str) -> None:
+        super().__init__(f"{api}: {reason}" if api else reason)
+        self.api = api
+        self.reason = reason
+
+
+class WireVersion(ServedVersion):
+    """One version of an API in Kafka's binary form."""
+
+    __slots__ = ("_has_parts", "_kept", "codec", "metrics", "read")
+
+    def __init__(self, codec: Codec, metrics: ApiMetrics) -> None:
+        super().__init__(codec.api, codec.version)
+        self.codec = codec
+        self.metrics = metrics
+        self.read = codec.read_request
+        self._has_parts = codec.api.response is FetchResponse
+        self._kept: dict[ErrorCode, bytes] = {}
+
+    def write(self, correlation_id: int, response: Response, written: list[bytes]) -> None:
+        """Put the frame of a response behind others."""
+        codec = self.codec
+        if self._has_parts:
+            written += codec.response_parts(correlation_id, response)  # type: ignore[arg-type]
+            return
+        error = self.bare_error(response)
+        if error is None:
+            written.append(codec.response_frame(correlation_id, response))
+            return
+        kept = self._kept.get(error)
+        if kept is None:
+            kept = self._kept[error] = codec.response_frame(0, response)
+        written.append(kept[:4] + correlation_id.to_bytes(4, "big", signed=True) + kept[8:])
+
+
+class KafkaRequest:
+    """A request on its way, with all that it takes to answer it."""
+
+    __slots__ = ("began", "context", "correlation_id", "request", "served", "waited")
+
+    def __init__(self, served: WireVersion, request: Request, context: Context, correlation_id: int) -> None:
+        self.began = perf_counter()
+        self.served = served
+        self.request = request
+        self.context = context
+        self.correlation_id = correlation_id
+        self.waited = False
+
+
+class RequestReader:
+    """Reads requests and writes responses, of all connections of a node."""
+
+    def __init__(self, metrics: Metrics, release: str) -> None:
+        self._metrics = metrics
+        self._offered = offered(release)
+        self._served: dict[tuple[int, int], WireVersion] = {}
+        log: Any = structlog.get_logger("coordinator").bind()
+        self._log = log
+        self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
+
+    def read(self, frame: bytes, connection: KafkaConnection) -> KafkaRequest | bytes:
+        """The request in a frame; or the whole answer, where the core need not be asked.
+
+        Raises :class:`NotServed` for what ends the connection.
+        """
+        try:
+            header = read_request_header(frame)
+        except SchemaError as problem:
+            raise NotServed("", str(problem)) from None
+        served = self._served.get((header.api_key, header.api_version))
+        if served is None:
+            found = self._find(header)
+            if isinstance(found, bytes):
+                return found
+            served = self._served[header.api_key, header.api_version] = found
+        context = connection.contexts.get((header.api_version, header.client_id))
+        if context is None:
+            context = _context(header, connection)
+        try:
+            request = served.read(frame, header.body_at)
+        except SchemaError as problem:
+            raise NotServed(served.api.name, f"version {served.version}: {problem}") from None
+        if type(request) is ApiVersionsRequest and served.version >= _FIRST_WITH_SOFTWARE:
+            connection.software = f"{request.client_software_name} {request.client_software_version}"
+        return KafkaRequest(served, request, context, header.correlation_id)
+
+    def _find(self, header: RequestHeader) -> WireVersion | bytes:
+        """A version that was not asked for before."""
+        versions = self._offered.get(header.api_key)
+        api = DEFINED.get(header.api_key)
+        if api is None or versions is None:
+            name = f"{api.name} ({api.key})" if api is not None else f"the key {header.api_key}"
+            raise NotServed("", f"a request with {name}, which is not offered; ApiVersions says what is")
+        oldest, newest = versions
+        if not oldest <= header.api_version <= newest:
+            if api is API_VERSIONS:
+                # Kafka: the one request whose refusal is an answer, in the oldest version.
+                return unsupported_api_versions_frame(header.correlation_id, oldest, newest)
+            reason = f"version {header.api_version}; expected {oldest} to {newest}, as ApiVersions says"
+            raise NotServed(api.name, reason)
+        codec = codec_of(header.api_key, header.api_version)
+        assert codec is not None, "what is offered has a codec"
+        return WireVersion(codec, self._metrics.api(api.name))
+
+    def write(self, call: KafkaRequest, response: Response, written: list[bytes]) -> None:
+        """Put a call's response behind others, and count it."""
+        served = call.served
+        served.write(call.correlation_id, response, written)
+        error = served.error_of(response)
+        millis = (perf_counter() - call.began) * 1_000
+        metrics = served.metrics
+        metrics.answers[error] = metrics.answers.get(error, 0) + 1
+        (metrics.parked if call.waited else metrics.took).observe(millis)
+        if self._log_requests:
+            served.log(self._log, call.context.client_id, error, millis)
+
+
+def _context(header: RequestHeader, connection: KafkaConnection) -> Context:
+    """Who asks. Clients say the same in every request, so it is kept with the connection."""
+    client_id = header.client_id
+    if len(client_id) > _LONGEST_CLIENT_ID:
+        raise NotServed("", f"a client id of {len(client_id)} characters; expected at most {_LONGEST_CLIENT_ID}")
+    context = Context(
+        api_version=header.api_version,
+        client_id=client_id,
+        client_host=f"/{connection.client_host}",
+        listener=connection.name,
+    )
+    connection.client_id = client_id
+    if len(connection.contexts) >= _MOST_CONTEXTS:
+        connection.contexts.clear()
+    connection.contexts[header.api_version, client_id] = context
+    return context

@@ -1,0 +1,51 @@
+"""What every transport knows of one version of an API: where its error stands, and how it fails."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.fields import fields_of
+from rejoin.protocol.message import Response
+from rejoin.protocol.registry import Api
+
+_ONLY_ERROR: Final = {"throttle_time_ms", "error_code"}
+
+
+class ServedVersion:
+    """One version of an API. ``is_only_error``: its response is nothing but an error code."""
+
+    __slots__ = ("_has_error", "api", "is_only_error", "version")
+
+    def __init__(self, api: Api, version: int) -> None:
+        self.api = api
+        self.version = version
+        fields = {field.name: field for field in fields_of(api.response)}
+        error_code = fields.get("error_code")
+        self._has_error = error_code is not None and error_code.versions.carries(version)
+        self.is_only_error = fields.keys() == _ONLY_ERROR
+
+    def error_of(self, response: Response) -> str:
+        """The name of the error of a whole response; "" where this version has none."""
+        return cast(Any, response).error_code.name if self._has_error else ""
+
+    def bare_error(self, response: Response) -> ErrorCode | None:
+        """The error of a response that says nothing else, and so is always written alike; none for all others."""
+        bare = cast(Any, response)
+        return bare.error_code if self.is_only_error and not bare.throttle_time_ms else None
+
+    def failure(self) -> Response | None:
+        """The response to a request that broke the core; none where this API has no place for it."""
+        if not self._has_error:
+            return None
+        return self.api.response.model_validate({"error_code": ErrorCode.UNKNOWN_SERVER_ERROR})
+
+    def log(self, logger: Any, client_id: str, error: str, millis: float) -> None:
+        """One line for a request, at debug level."""
+        logger.debug(
+            self.api.path.removeprefix("/v1/").replace("-", "_"),
+            version=self.version,
+            client_id=client_id,
+            error=error or None,
+            took_ms=round(millis, 3),
+        )

@@ -1,0 +1,23 @@
+"""Which versions of which APIs a node offers: those that are served, and of them those that a release of Kafka had."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rejoin.protocol.brokers.releases import newest_versions
+from rejoin.protocol.registry import APIS
+
+ADVERTISED_FROM: Final = {0: 0}
+"""Produce is advertised from version 0 on, though older ones than 3 end the connection: librdkafka of before 2025 stops
+compressing where it is not. Kafka does the same (KAFKA-18659)."""
+
+
+def offered(release: str = "") -> dict[int, tuple[int, int]]:
+    """The first and the last version of each API that is served, by key; with a release, no newer ones than it has."""
+    newest = newest_versions(release) if release else None
+    found: dict[int, tuple[int, int]] = {}
+    for api in APIS:
+        last = api.max_version if newest is None else min(api.max_version, newest.get(api.key, -1))
+        if last >= api.min_version:
+            found[api.key] = (api.min_version, last)
+    return found

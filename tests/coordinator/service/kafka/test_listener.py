@@ -1,0 +1,152 @@
+"""The listeners of a node: addresses, limits, the release that they pass for, and faults."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+
+import pytest
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service.app import App, Options, StartFailed
+from rejoin.coordinator.testing.starting import running
+from rejoin.protocol.brokers.releases import newest_versions
+from tests.coordinator.service.conftest import Serve
+from tests.coordinator.service.kafka.frames import Peer, api_versions, heartbeat, request, string
+
+UNKNOWN_MEMBER_ID = struct.pack(">h", 25)
+
+
+def brokers(body: bytes) -> list[tuple[int, str, int]]:
+    """The nodes in a Metadata 0 response."""
+    count, at = struct.unpack_from(">i", body)[0], 4
+    found = []
+    for _ in range(count):
+        node_id, length = struct.unpack_from(">ih", body, at)
+        host = body[at + 6 : at + 6 + length].decode()
+        (port,) = struct.unpack_from(">i", body, at + 6 + length)
+        found.append((node_id, host, port))
+        at += 10 + length
+    return found
+
+
+def metadata() -> bytes:
+    return request(3, 0, 1, struct.pack(">i", 1) + string("nothing"))
+
+
+def find_coordinator(group: str) -> bytes:
+    return request(10, 0, 1, string(group))
+
+
+async def test_each_listener_sends_its_clients_to_itself(serve: Serve) -> None:
+    node = await serve(
+        {"kafka_port": 9},
+        listeners="PLAINTEXT://127.0.0.1:0,DOCKER://127.0.0.1:0",
+        advertised_listeners="DOCKER://broker.example:29092",
+    )
+    plain, docker = node.app.endpoints
+    assert plain.port > 0, "the port that was bound"
+    for listener, port, address in (
+        (plain, plain.port, ("127.0.0.1", plain.port)),
+        (docker, node.app.bound_ports["DOCKER"], ("broker.example", 29_092)),
+    ):
+        async with Peer(port) as peer:
+            assert brokers(await peer.ask(metadata())) == [(1, *address)], listener
+            found = await peer.ask(find_coordinator("g"))
+            assert found == struct.pack(">hi", 0, 1) + string(address[0]) + struct.pack(">i", address[1])
+    cluster = await node.get("/cluster")
+    assert cluster["nodes"][0]["listeners"] == {"PLAINTEXT": plain.address, "DOCKER": "broker.example:29092"}
+    assert (await node.call("FindCoordinator", {"key": "g", "keyType": 0}, 1))["port"] == node.app.port
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"listeners": "127.0.0.1:9092"}, "expected NAME://HOST:PORT"),
+        ({"listeners": "A://:1,A://:2"}, "A is named twice"),
+        ({"listeners": "HTTP://:1"}, "HTTP is the name of the HTTP service"),
+        ({"listeners": "A://:70000"}, "expected NAME://HOST:PORT"),
+        ({"emulator.as.kafka": "2.81"}, "there is no release '2.81'; expected one of 0.11.0, 1.0"),
+    ],
+)
+def test_settings_that_name_no_listener_are_refused(settings: dict[str, str], problem: str) -> None:
+    with pytest.raises(ValueError, match="(?s).*" + problem.replace(".", r"\.")):
+        Settings.model_validate(settings)
+
+
+async def test_an_address_of_no_listener_cannot_be_advertised() -> None:
+    settings = Settings(advertised_listeners="DOCKER://broker:1")
+    with pytest.raises(StartFailed, match=r"there is no listener DOCKER; there are: PLAINTEXT"):
+        await App(Options(settings=settings, port=0, kafka_port=0)).start()
+
+
+async def test_a_port_that_is_taken_is_said_with_the_way_out() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(StartFailed, match=rf"Kafka's protocol: cannot listen on 127\.0\.0\.1:{port}.*--kafka-port"):
+            await App(Options(port=0, kafka_port=port)).start()
+
+
+async def test_one_connection_too_many_is_closed(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0}, max_connections=2)
+    port = node.app.endpoints[0].port
+    async with Peer(port) as one, Peer(port) as two:
+        for peer in (one, two):
+            assert await peer.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+        async with Peer(port) as three:
+            assert await three.rest() == b""
+        assert await one.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+
+
+async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0}, connections_max_idle_ms=400)
+    async with Peer(node.app.endpoints[0].port) as idle:
+        assert await idle.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+        assert await idle.rest() == b""
+
+
+@pytest.mark.parametrize("release", ["0.11.0", "2.8", "4.2"])
+async def test_a_node_passes_for_an_older_broker(serve: Serve, release: str) -> None:
+    node = await serve({"kafka_port": 0}, emulator_as_kafka=release)
+    newest = newest_versions(release)
+    async with Peer(node.app.endpoints[0].port) as peer:
+        body = await peer.ask(api_versions(0))
+        offered = {}
+        for at in range(6, len(body), 6):
+            key, _, last = struct.unpack_from(">hhh", body, at)
+            offered[key] = last
+        assert offered.keys() <= newest.keys()
+        assert all(last <= newest[key] for key, last in offered.items())
+    async with Peer(node.app.endpoints[0].port) as peer:
+        peer.send(request(12, newest[12] + 1, 1, b"\0"))
+        assert await peer.rest() == b"", "what the release does not know ends the connection"
+    problem = await node.request("POST", "/v1/heartbeat", b"{}", Kafka_Api_Version=str(newest[12] + 1))
+    assert problem.status == 400, "nor does HTTP know it"
+
+
+async def test_faults_are_those_of_http() -> None:
+    async with running(clock="virtual") as coordinator:
+        port = coordinator.app.endpoints[0].port
+        assert coordinator.bootstrap_servers == f"127.0.0.1:{port}"
+        async with Peer(port) as peer:
+            await coordinator.add_fault(keys="Heartbeat", error="COORDINATOR_LOAD_IN_PROGRESS", count=1)
+            assert await peer.ask(heartbeat("g", "m")) == struct.pack(">h", 14)
+            await coordinator.add_fault(keys="Heartbeat", when="delay", latency_ms=500, count=1)
+            peer.send(heartbeat("g", "m", correlation=2), api_versions(0, 3))
+            await asyncio.sleep(0.05)
+            await coordinator.advance(500)
+            assert await peer.receive() == (2, UNKNOWN_MEMBER_ID)
+            assert (await peer.receive())[0] == 3
+            await coordinator.add_fault(keys="Heartbeat", when="drop_response", count=1)
+            peer.send(heartbeat("g", "m"))
+            assert await peer.rest() == b"", "a lost answer is a lost connection"
+
+
+async def test_a_service_that_stops_closes_its_connections(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0})
+    async with Peer(node.app.endpoints[0].port) as peer:
+        assert await peer.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+        await node.app.stop()
+        assert await peer.rest() == b""
