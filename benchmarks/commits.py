@@ -53,6 +53,7 @@ from tests.postgres import running_server
 COMMITTERS: Final = 64
 SECONDS: Final = 2.0
 ROUNDS: Final = 7
+QUICK_ROUNDS: Final = 3
 PARTITIONS: Final = 50
 _PLACE: Final = (37, 0, -1, 3_405_691_582)
 """Partition, epoch, producer id and checksum of what is written bare."""
@@ -267,9 +268,9 @@ async def per_second(commit: Commit) -> float:
     return sum(counts) / (time.perf_counter() - began)
 
 
-async def _measure(makers: dict[str, Callable[[int], Any]]) -> dict[str, list[float]]:
+async def _measure(makers: dict[str, Callable[[int], Any]], rounds: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in makers}
-    for run in range(ROUNDS):
+    for run in range(rounds):
         for name, make in makers.items():
             async with make(run) as commit:
                 gc.collect()
@@ -277,8 +278,9 @@ async def _measure(makers: dict[str, Callable[[int], Any]]) -> dict[str, list[fl
     return found
 
 
-def main() -> None:
+def main(*, quick: bool = False) -> None:
     """Measure both stores, print a table."""
+    rounds = min(ROUNDS, QUICK_ROUNDS) if quick else ROUNDS
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     calm_collector()
     topics = (InitialTopic("orders", 1),)
@@ -308,7 +310,7 @@ def main() -> None:
         }
         for store, makers in stores.items():
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                found = runner.run(_measure(makers))
+                found = runner.run(_measure(makers, rounds))
             for what, rates in found.items():
                 ratio = statistics.median(rate / bare for rate, bare in zip(rates, found["bare"], strict=True))
                 table.add_row(store, what, f"{statistics.median(rates):,.0f}", f"{ratio:.2f}")

@@ -132,9 +132,9 @@ def bench(*, events: int = EVENTS, rounds: int = ROUNDS) -> None:
     Console().print(table)
 
 
-def main() -> None:
-    """For ``python -m benchmarks``."""
-    bench(events=EVENTS, rounds=ROUNDS)
+def main(*, quick: bool = False) -> None:
+    """For ``python -m benchmarks``. ``quick``: one round."""
+    bench(events=EVENTS, rounds=1 if quick else ROUNDS)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def test_runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch, capfd: pyte
     runs_to_its_end(name, monkeypatch, capfd)
 
 
-@pytest.mark.xdist_group("spark-tables")
+@pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("_spark")
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_runs_to_its_end_on_spark(

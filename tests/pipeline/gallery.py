@@ -1,22 +1,20 @@
-"""The laboratory's gallery as journals, and one report over all of them that the tests of a run share."""
+"""The laboratory's gallery as journals, and one report over all of them that the tests share."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from rejoin.pipeline.report.run import make_report
-from rejoin.pipeline.spark.session import spark_session
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 
 GALLERY = Path(__file__).parents[2] / "simulation" / "gallery"
-RARELY = "records_per_second: 0.2"
+RARELY = "records_per_second: 0.02"
 """What befalls the group does not depend on how many records there are; how long a test takes does."""
 NEEDS_RECORDS = ("backlog_longer_than_max_poll",)
 LEFT_OUT = ("autoscaler_thrash", "commit_before_processing")
@@ -82,14 +80,13 @@ def write_gallery(folder: Path) -> list[str]:
     return [*texts, *OWN]
 
 
-def report_on_gallery(folder: Path) -> None:
+def report_on_gallery(spark: SparkSession, folder: Path) -> None:
     """Journals of the gallery, one of them with broken lines, and the report on them."""
     journals = folder / "journals"
     write_gallery(journals)
     broken = journals / "topic_growth.jsonl"
     lines = broken.read_text().splitlines()
     broken.write_text("\n".join([*lines[:5], '{"schema_version":1,"run_id"', "no JSON at all", *lines[5:]]) + "\n")
-    spark = spark_session("local[2]", fast=True)
     report = make_report(spark, [journals], folder / "out", most_groups=40)
     found = [
         {
@@ -101,31 +98,6 @@ def report_on_gallery(folder: Path) -> None:
         for row in group.findings
     ]
     (folder / "findings.json").write_text(json.dumps(found))
-
-
-def made_once(shared: Path, make: Callable[[Path], None]) -> Path:
-    """A folder that the first of several processes fills; the others wait for it."""
-    folder = shared / "gallery"
-    try:
-        folder.mkdir()
-    except FileExistsError:
-        deadline = time.monotonic() + 900
-        while not (folder / "done").exists():
-            assert time.monotonic() < deadline, "the process that makes the gallery's report did not finish"
-            time.sleep(0.2)
-    else:
-        said = ""
-        try:
-            make(folder)
-        except BaseException as problem:
-            said = f"{type(problem).__name__}: {problem}"
-            raise
-        finally:
-            (folder / "doing").write_text(said)
-            os.replace(folder / "doing", folder / "done")
-    said = (folder / "done").read_text()
-    assert not said, f"another process could not make the gallery's report: {said}"
-    return folder
 
 
 def found_in(folder: Path) -> dict[tuple[str, str], dict[str, dict[str, Any]]]:

@@ -19,8 +19,6 @@ from rejoin.pipeline.reading.text_lines import pieces, read_lines, read_piece
 from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.report.run import to_read
 
-pytestmark = pytest.mark.xdist_group("spark-tables")
-
 
 def row(seq: int, **changes: Any) -> dict[str, Any]:
     whole = {

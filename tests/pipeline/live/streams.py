@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from rejoin.journal.segments import segments
-from rejoin.pipeline.live.event_stream import SETTINGS, drain, lines_of_journals
+from rejoin.pipeline.live.event_stream import SETTINGS, keep_events, keep_rebalances, lines_of_journals
 from rejoin.pipeline.live.store import WatchStore
 from rejoin.pipeline.reading.inputs import find
 from rejoin.pipeline.reading.journals import Bronze, parse, sort_out
@@ -81,25 +81,26 @@ def rows(table: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in chosen.collect()), key=repr)
 
 
-def die_at(query: str, batch: int) -> Any:
-    """A hook that kills this process between the writing of a batch and its commit."""
+def killed(spark: SparkSession, lines: DataFrame, store: WatchStore) -> None:
+    """Take in lines, and die as each of the two queries has written a batch that it has not committed."""
 
     def after_write(name: str, number: int) -> None:
-        if (name, number) == (query, batch):
+        if (name, number) == ("events", 1):
+            keep_rebalances(spark, store, after_write=after_write).awaitTermination()
+        if (name, number) == ("live", 0):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return after_write
+    keep_events(lines, store, after_write=after_write).awaitTermination()
 
 
 def main() -> None:
-    """``FOLDER OUT QUERY BATCH``: take in a folder, and die as that batch is written."""
-    folder, out, query, batch = sys.argv[1:]
+    """``FOLDER OUT``: print the process id of the JVM, take in a folder, and die in the middle of it."""
+    folder, out = map(Path, sys.argv[1:])
     with session("local[2]", fast=True, settings=SETTINGS) as spark:
         gateway = SparkContext._gateway
         assert gateway is not None
         print(gateway.proc.pid, flush=True)
-        lines = lines_of_journals(spark, [Path(folder)], max_files=8)
-        drain(spark, lines, WatchStore(Path(out)), after_write=die_at(query, int(batch)))
+        killed(spark, lines_of_journals(spark, [folder], max_files=8), WatchStore(out))
 
 
 if __name__ == "__main__":

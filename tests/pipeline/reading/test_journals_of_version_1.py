@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
@@ -11,8 +10,6 @@ from rejoin.pipeline.reading.journals import from_table, sort_out
 from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.tables.rebalances import rebalances
 from tests.paths import JOURNALS
-
-pytestmark = pytest.mark.xdist_group("spark-tables")
 
 REBALANCES = [
     ("clicks-app", 1, "completed", "join-new"),

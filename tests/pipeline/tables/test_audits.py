@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from pyspark.sql import Row, SparkSession
 
 from rejoin.pipeline import audits
@@ -13,8 +12,6 @@ from rejoin.pipeline.tables.member_sessions import member_sessions
 from rejoin.pipeline.tables.ownership import ownership
 from rejoin.pipeline.tables.rebalances import rebalances
 from tests.pipeline.events import consumer, coordinator, events_table
-
-pytestmark = pytest.mark.xdist_group("spark-tables")
 
 
 def started(at_ms: int, **fields: Any) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams
 from tests.pipeline.events import consumer, coordinator, events_table
 
-pytestmark = pytest.mark.xdist_group("spark-tables")
-
 Events = list[dict[str, Any]]
 SCENES: dict[str, Events] = {}
 """Events by hand, each list a run of its own. All tables are made of all of them at once: planning takes longer than

@@ -28,8 +28,6 @@ from rejoin.pipeline.tables.records import progress
 from tests.pipeline.events import consumer, coordinator, events_table
 from tests.pipeline.simulated import play_one
 
-pytestmark = pytest.mark.xdist_group("spark-tables")
-
 CLOCKS = {"virtual": 0, "real": 1_763_000_000_000, "other-real": 1_763_000_000_007}
 GROUPS = ("g", "h")
 

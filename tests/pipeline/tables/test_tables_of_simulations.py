@@ -22,8 +22,6 @@ from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.pipeline.tables.records import progress, records
 from tests.pipeline.simulated import play_many, short_scenario
 
-pytestmark = pytest.mark.xdist_group("spark-simulations")
-
 MANY = int(os.environ.get("REJOIN_TABLE_SEEDS", "0"))
 SEEDS = tuple(range(MANY)) or (*range(60), 126, 127, 181)
 """In the last ones a member is removed a second time. ``make table-seeds`` takes many more."""
