@@ -48,6 +48,7 @@ from rejoin.protocol.messages.offsets.offset_commit import (
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record, offsets_partition
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.unvalidated import unvalidated
 from tests.postgres import running_server
 
 COMMITTERS: Final = 64
@@ -226,12 +227,23 @@ async def node(options: Options) -> AsyncIterator[Commit]:
     context = Context(api_version=8)
 
     async def commit(committer: int, number: int) -> None:
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=number, committed_metadata="")
-        request = OffsetCommitRequest(
+        # Requests are validated where they are read, which is the codec's work.
+        partition = unvalidated(
+            OffsetCommitRequestPartition,
+            partition_index=0,
+            committed_offset=number,
+            committed_leader_epoch=-1,
+            commit_timestamp=-1,
+            committed_metadata="",
+        )
+        request = unvalidated(
+            OffsetCommitRequest,
             group_id=group(committer),
             generation_id_or_member_epoch=-1,
             member_id="",
-            topics=(OffsetCommitRequestTopic(name="orders", partitions=(partition,)),),
+            group_instance_id=None,
+            retention_time_ms=-1,
+            topics=(unvalidated(OffsetCommitRequestTopic, name="orders", partitions=(partition,)),),
         )
         while True:
             answer: Any = await app.runtime.submit(request, context).answer()

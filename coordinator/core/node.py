@@ -98,18 +98,24 @@ class Node:
         """
         ctx = self._ctx
         ctx.now = now
-        ctx.effects = []
+        effects: list[Effect] = []
+        ctx.effects = effects
         if isinstance(what, Elapsed):
             self._fire_until(now)
-        else:
-            due = None if is_late else ctx.deadlines.next()
+            return effects
+        if not is_late:
+            due = ctx.deadlines.next()
             if due is not None and due < now:
                 self._fire_until(now - 1)
-            if isinstance(what, Received):
-                self._receive(what)
-            else:
-                self._handle(what)
-        return ctx.effects
+        if isinstance(what, Received):
+            request = what.request
+            try:
+                self._handlers[type(request)](what.token, request, what.context)
+            except Exception as problem:
+                self._recover(what, problem)
+        else:
+            self._handle(what)
+        return effects
 
     def next_deadline(self) -> Millis | None:
         """When to come back with ``Elapsed`` at the latest, or none."""
@@ -128,12 +134,6 @@ class Node:
             except Exception as problem:
                 led = None if isinstance(key.kind, FetchTimer) else owner
                 self._reload(led, f"timer {key.kind.name.lower()}", problem)
-
-    def _receive(self, what: Received) -> None:
-        try:
-            self._handlers[type(what.request)](what.token, what.request, what.context)
-        except Exception as problem:
-            self._recover(what, problem)
 
     def _recover(self, what: Received, problem: Exception) -> None:
         """A request whose handler failed is answered all the same."""

@@ -77,18 +77,20 @@ class Feed:
 
     def add(self, line: JournalLine, event: Event) -> None:
         """Add the next row."""
-        assert line.seq == self._head + 1, "rows come in order, without gaps"
-        self._head = line.seq
-        self._entries.append(FeedRow(line.seq, event.name, getattr(event, "group_id", None), line.text))
-        self._bytes += len(line.text)
-        while (
-            len(self._entries) - self._begin > self._retained_rows or self._bytes > self._retained_bytes
-        ) and self._begin < len(self._entries) - 1:
-            self._bytes -= len(self._entries[self._begin].text)
-            self._begin += 1
-        if self._begin > 1_000 and self._begin > len(self._entries) // 2:
-            del self._entries[: self._begin]
-            self._begin = 0
+        seq, text = line
+        assert seq == self._head + 1, "rows come in order, without gaps"
+        self._head = seq
+        entries, begin = self._entries, self._begin
+        entries.append(FeedRow(seq, event.name, getattr(event, "group_id", None), text))
+        self._bytes += len(text)
+        last = len(entries) - 1
+        while (last - begin >= self._retained_rows or self._bytes > self._retained_bytes) and begin < last:
+            self._bytes -= len(entries[begin].text)
+            begin += 1
+        if begin > 1_000 and begin > last // 2:
+            del entries[:begin]
+            begin = 0
+        self._begin = begin
         if self._waiting:
             self._wake()
 

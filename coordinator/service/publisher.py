@@ -59,13 +59,14 @@ class Publisher:
     def publish(self, event: Event, now: Millis) -> None:
         """Number an event and hand it to journal, feed, metrics and log."""
         self._newest_at = now
+        feed = self.feed
         if self.journal is not None:
             line = self.journal.record(event, now)
             if not self._flush_ordered:
                 self._order_flush(FLUSH_SECONDS)
         else:
-            line = self._encoder.encode(self.feed.head + 1, now, event)
-        self.feed.add(line, event)
+            line = self._encoder.encode(feed.head + 1, now, event)
+        feed.add(line, event)
         self._metrics.count_event(event)
         is_in_summary = self._loads.take_in(event, together=self._quiet)
         level = "debug" if self._quiet or is_in_summary else level_of(event)

@@ -23,6 +23,15 @@ Piece: TypeAlias = Callable[[tuple[Record, ...], bool], None]
 """A piece of a partition in log order, and whether it is the last."""
 
 
+Together: TypeAlias = Callable[[Callable[[], None]], None]
+"""Calls a function that reports the ends of many appends, so that they can be handled in one go."""
+
+
+def one_by_one(report: Callable[[], None]) -> None:
+    """Have each end handled when it is reported."""
+    report()
+
+
 class StoreProblem(Exception):
     """A store that cannot be used. The text says what is wrong, where, and what to do."""
 
@@ -58,8 +67,11 @@ class Observer:
 class OffsetsLog(Protocol):
     """Logs by topic partition. An epoch is one node's time as leader of a partition; newer ones fence older."""
 
-    async def start(self) -> None:
-        """Be ready for everything below. Raises :class:`StoreProblem` where the store cannot be used."""
+    async def start(self, together: Together = one_by_one) -> None:
+        """Be ready for everything below. Raises :class:`StoreProblem` where the store cannot be used.
+
+        A log that writes many appends together reports their ends through ``together``.
+        """
 
     async def close(self) -> None:
         """Finish what was begun."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from rejoin.coordinator.storage.base import DataPiece, Piece, SoleLogs, Stored
+from rejoin.coordinator.storage.base import DataPiece, Piece, SoleLogs, Stored, Together, one_by_one
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.keyed import Record
@@ -30,8 +30,8 @@ class FaultyLog:
         """The number of appends and reads held back."""
         return len(self._held)
 
-    async def start(self) -> None:
-        await self._log.start()
+    async def start(self, together: Together = one_by_one) -> None:
+        await self._log.start(together)
 
     async def close(self) -> None:
         await self._log.close()

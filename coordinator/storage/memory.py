@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from rejoin.coordinator.storage.base import DataPiece, Piece, Stored
+from rejoin.coordinator.storage.base import DataPiece, Piece, Stored, Together, one_by_one
 from rejoin.coordinator.storage.compaction import compacted as compacted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
@@ -32,7 +32,7 @@ class MemoryLog:
         self._compact_at: dict[TopicPartition, int] = {}
         self._data: dict[TopicIdPartition, list[DataEntry]] = {}
 
-    async def start(self) -> None:
+    async def start(self, together: Together = one_by_one) -> None:
         """Nothing to do."""
 
     async def close(self) -> None:

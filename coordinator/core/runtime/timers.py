@@ -40,7 +40,10 @@ class Deadlines:
         self._heap: list[tuple[Millis, TimerKey]] = []
 
     def set(self, key: TimerKey, at: Millis) -> None:
+        before = self._due.get(key)
         self._due[key] = at
+        if before is not None and before <= at:
+            return  # its heap entry is no later than it was due before
         queued = self._queued.get(key)
         if queued is None or at < queued:
             heapq.heappush(self._heap, (at, key))

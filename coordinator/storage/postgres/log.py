@@ -17,14 +17,15 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import structlog
 
-from rejoin.coordinator.storage.base import Observer, Piece, Stored
+from rejoin.coordinator.storage.base import Observer, Piece, Stored, Together, one_by_one
 from rejoin.coordinator.storage.codec import Entry, Row, Unreadable, check, checksum, decode, encode
-from rejoin.coordinator.storage.compaction import doomed_query, doomed_with_transactions_query, has_transactions_query
 from rejoin.coordinator.storage.log_throttle import LogThrottle
+from rejoin.coordinator.storage.postgres import statements
 from rejoin.coordinator.storage.postgres.database import LOST, Connection, Database, PostgresError
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.keyed import Record
@@ -41,66 +42,6 @@ _LONGEST_PAUSE: Final = 1.0
 _AGAIN: Final = ("40", "55P03", "57014")
 """Prefixes of SQLSTATE: nothing was written, and a retry may succeed."""
 _READ_ONLY: Final = "25006"
-
-_WANTED: Final = "(SELECT * FROM unnest({0}::text[], {1}::integer[]))"
-"""Topic partitions, as an array of topics and an array of numbers."""
-
-_APPEND: Final = f"""
-WITH session AS (
-    UPDATE writers SET batch = $3, seen_at = now() WHERE writer = $1 AND session = $2 RETURNING batch
-), held AS MATERIALIZED (
-    SELECT topic, partition, epoch, node_id FROM leases WHERE (topic, partition) IN {_WANTED.format("$4", "$5")}
-    ORDER BY topic, partition FOR SHARE
-), written AS (
-    INSERT INTO log (topic, partition, position, epoch, producer_id, checksum, key, value)
-    SELECT r.* FROM unnest(
-        $7::text[], $8::integer[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[]
-    ) AS r (topic, partition, position, epoch, producer_id, checksum, key, value)
-    JOIN held ON held.topic = r.topic AND held.partition = r.partition AND held.epoch = r.epoch AND held.node_id = $6
-    WHERE EXISTS (SELECT FROM session)
-)
-SELECT topic, partition, epoch, node_id FROM held
-UNION ALL SELECT '', -1, count(*), NULL FROM session
-"""
-_SESSION: Final = """
-INSERT INTO writers AS w (writer, session, batch) VALUES ($1, $2, 0)
-ON CONFLICT (writer) DO UPDATE SET session = greatest(w.session, excluded.session), seen_at = now()
-RETURNING session, batch
-"""
-_LEASES: Final = f"""
-SELECT topic, partition, epoch, node_id FROM leases WHERE (topic, partition) IN {_WANTED.format("$1", "$2")}
-"""
-_ENDS: Final = """
-SELECT w.topic, w.partition, l.position FROM unnest($1::text[], $2::integer[]) AS w (topic, partition)
-CROSS JOIN LATERAL (
-    SELECT position FROM log WHERE log.topic = w.topic AND log.partition = w.partition ORDER BY position DESC LIMIT 1
-) AS l
-"""
-_READ: Final = """
-SELECT position, producer_id, checksum, key, value FROM log
-WHERE topic = $1 AND partition = $2 AND position > $3 ORDER BY position LIMIT $4
-"""
-_PARTITION: Final = "topic = $1 AND partition = $2"
-_HAS_TRANSACTIONS: Final = has_transactions_query(_PARTITION)
-_DOOMED: Final = doomed_query(_PARTITION)
-_DOOMED_WITH_TRANSACTIONS: Final = doomed_with_transactions_query(_PARTITION, "position")
-_COUNT: Final = "SELECT count(*) FROM log WHERE topic = $1 AND partition = $2"
-_ALIVE: Final = "SELECT alive FROM compactions WHERE topic = $1 AND partition = $2"
-_REMOVE: Final = """
-WITH held AS (
-    SELECT partition FROM leases
-    WHERE topic = $1 AND partition = $2 AND epoch = $3 AND node_id = $4 FOR SHARE
-), removed AS (
-    DELETE FROM log
-    WHERE topic = $1 AND partition = $2 AND position = ANY($5::bigint[]) AND EXISTS (SELECT FROM held)
-)
-SELECT count(*) FROM held
-"""
-_LEFT: Final = """
-INSERT INTO compactions (topic, partition, alive) VALUES ($1, $2, $3)
-ON CONFLICT (topic, partition) DO UPDATE SET alive = excluded.alive
-"""
-_FORGET_WRITERS: Final = "DELETE FROM writers WHERE seen_at < now() - interval '7 days'"
 
 _Leases: TypeAlias = dict[TopicPartition, tuple[int, int]]
 """Epoch and node of each partition's lease."""
@@ -165,14 +106,16 @@ class PostgresLog:
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading = asyncio.Semaphore(_READERS)
         self._writing: asyncio.Task[None] | None = None
+        self._report_together: Together = one_by_one
         self._logger: Any = structlog.get_logger("coordinator").bind()
         self._throttle = LogThrottle(self._logger)
 
-    async def start(self) -> None:
+    async def start(self, together: Together = one_by_one) -> None:
         """Start the log, and the database if needed. Raises :class:`StoreProblem` if the database cannot be used."""
+        self._report_together = together
         await self.database.start()
         async with self.database.acquire() as connection:
-            await connection.execute(_FORGET_WRITERS)
+            await connection.execute(statements.FORGET_WRITERS)
         self._writing = asyncio.create_task(self._write_on(), name="offsets log")
 
     async def close(self, patience_s: float = 5.0) -> None:
@@ -276,7 +219,9 @@ class PostgresLog:
         is_first = self._session == 0
         self._session += 1
         try:
-            session, newest = await connection.fetchrow(_SESSION, self._writer, self._session, timeout=APPEND_SECONDS)
+            session, newest = await connection.fetchrow(
+                statements.SESSION, self._writer, self._session, timeout=APPEND_SECONDS
+            )
         except BaseException:
             connection.terminate()
             raise
@@ -304,7 +249,7 @@ class PostgresLog:
         )
         if not unknown:
             return
-        found = await self._line.connection.fetch(_ENDS, *columns(unknown), timeout=APPEND_SECONDS)
+        found = await self._line.connection.fetch(statements.ENDS, *columns(unknown), timeout=APPEND_SECONDS)
         ends = {TopicPartition(topic, partition): end for topic, partition, end in found}
         for each in batch.appends:
             if each.partition in unknown:
@@ -336,7 +281,7 @@ class PostgresLog:
         partitions = sorted({each.partition for each in batch.appends})
         values = list(zip(*rows, strict=True)) if rows else [()] * 8
         found = await line.connection.fetch(
-            _APPEND,
+            statements.APPEND,
             self._writer,
             line.session,
             batch.number,
@@ -352,13 +297,16 @@ class PostgresLog:
         """The current leases. A lease that still has the epoch of an append had it all the time."""
         assert self._line is not None, "there is a connection"
         partitions = sorted({each.partition for each in batch.appends})
-        found = await self._line.connection.fetch(_LEASES, *columns(partitions), timeout=APPEND_SECONDS)
+        found = await self._line.connection.fetch(statements.LEASES, *columns(partitions), timeout=APPEND_SECONDS)
         return {TopicPartition(topic, partition): (epoch, node_id) for topic, partition, epoch, node_id in found}
 
     def _end(self, batch: _Batch, held: _Leases) -> None:
         """Complete the appends of a batch in order, and advance the end of each partition."""
-        now = time.perf_counter()
         self._throttle.recovered("append_failed", "appends_stored_again")
+        self._report_together(partial(self._report, batch, held))
+
+    def _report(self, batch: _Batch, held: _Leases) -> None:
+        now = time.perf_counter()
         together = 0
         for each in batch.appends:
             if each.is_bad:
@@ -427,9 +375,9 @@ class PostgresLog:
             try:
                 async with self.database.acquire() as connection:
                     if alive is None:
-                        alive = await connection.fetchval(_ALIVE, *partition) or 0
+                        alive = await connection.fetchval(statements.ALIVE, *partition) or 0
                     rows: list[Row] = [
-                        tuple(row) for row in await connection.fetch(_READ, *partition, after, PIECE_RECORDS)
+                        tuple(row) for row in await connection.fetch(statements.READ, *partition, after, PIECE_RECORDS)
                     ]
             except (*LOST, PostgresError) as problem:
                 self._log_failure("read_failed", problem)
@@ -463,19 +411,19 @@ class PostgresLog:
     async def _compact_now(self, partition: TopicPartition, led: _Leader) -> None:
         try:
             async with self.database.acquire() as connection:
-                records = await connection.fetchval(_COUNT, *partition)
-                has_transactions = await connection.fetchval(_HAS_TRANSACTIONS, *partition)
-                query = _DOOMED_WITH_TRANSACTIONS if has_transactions else _DOOMED
+                records = await connection.fetchval(statements.COUNT, *partition)
+                has_transactions = await connection.fetchval(statements.HAS_TRANSACTIONS, *partition)
+                query = statements.DOOMED_WITH_TRANSACTIONS if has_transactions else statements.DOOMED
                 doomed = [position for (position,) in await connection.fetch(query, *partition)]
                 for begin in range(0, len(doomed), _SLICE_RECORDS):
                     some = doomed[begin : begin + _SLICE_RECORDS]
                     leads = (led.epoch, self.node_id)
-                    if led.readers or not await connection.fetchval(_REMOVE, *partition, *leads, some):
+                    if led.readers or not await connection.fetchval(statements.REMOVE, *partition, *leads, some):
                         return
                     led.records -= len(some)
                     self.observer.compacted(partition, len(some))
                 alive = max(0, records - len(doomed))
-                await connection.execute(_LEFT, *partition, alive)
+                await connection.execute(statements.LEFT, *partition, alive)
             led.compact_at = max(_COMPACT_FROM, 2 * alive)
         except (*LOST, PostgresError) as problem:
             self._log_failure("compaction_failed", problem)

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
-from rejoin.coordinator.storage.base import Observer, Piece, Stored
+from rejoin.coordinator.storage.base import Observer, Piece, Stored, Together, one_by_one
 from rejoin.coordinator.storage.codec import Entry, Unreadable, check, decode, encode
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.sqlite.check import rows
@@ -57,8 +57,10 @@ class SqliteLog:
         database.on_batch = self._transaction_ended
         self._together = 0
         self._transaction_ms = 0.0
+        self._report_together: Together = one_by_one
 
-    async def start(self) -> None:
+    async def start(self, together: Together = one_by_one) -> None:
+        self._report_together = together
         await self.database.start()
         self._epochs = {partition: stats.epoch for partition, stats in self.index.durable.items()}
 
@@ -146,29 +148,33 @@ class SqliteLog:
 
     def _written(self, appends: list[_Append], outcome: Any) -> None:
         """Report how each ended, in order."""
-        now = time.perf_counter()
         if isinstance(outcome, BaseException):
             self._throttle.failed("append_failed", outcome, appends=len(appends))
             outcome = [ErrorCode.KAFKA_STORAGE_ERROR] * len(appends)
         else:
             self._throttle.recovered("append_failed", "appends_stored_again")
-        for (partition, _, entries, stored, began), error in zip(appends, outcome, strict=True):
+        self._report_together(partial(self._report, appends, outcome))
+        while self.index.removed:
+            for number, removed in self.index.removed.popleft().items():
+                self.observer.compacted(self.index.by_id[number], removed)
+        self.compactor.look_after()
+
+    def _report(self, appends: list[_Append], ends: list[ErrorCode]) -> None:
+        now = time.perf_counter()
+        observer = self.observer
+        for (partition, _, entries, stored, began), error in zip(appends, ends, strict=True):
             if error is ErrorCode.NONE:
                 self._together += 1
-                self.observer.appended(len(entries or ()), (now - began) * 1_000)
+                observer.appended(len(entries or ()), (now - began) * 1_000)
             elif error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                self.observer.fenced(partition)
+                observer.fenced(partition)
             else:
-                self.observer.failed(error)
+                observer.failed(error)
             try:
                 stored(error)
             except Exception as problem:
                 # The others get their ends all the same.
                 self._logger.error("append_end_raised", problem=repr(problem), exc_info=problem)
-        while self.index.removed:
-            for number, removed in self.index.removed.popleft().items():
-                self.observer.compacted(self.index.by_id[number], removed)
-        self.compactor.look_after()
 
     def holds_anything(self) -> bool:
         """Whether there is a record, or ever was a leader, of any partition."""

@@ -80,6 +80,12 @@ class Watching(Observer):
         self.batches: list[int] = []
         self.damages: list[str] = []
         self.reconnections = 0
+        self.reported: list[list[int]] = []
+
+    def report_batch(self, report: Callable[[], None]) -> None:
+        """Begin a list for the ends that are reported together."""
+        self.reported.append([])
+        report()
 
     def batch(self, appends: int, millis: float) -> None:
         self.batches.append(appends)
@@ -124,7 +130,7 @@ class Store:
 
     async def start(self) -> None:
         self._log = self.make()
-        await self._log.start()
+        await self._log.start(self.watching.report_batch)
         self._data_logs = None
 
     async def close(self) -> None:

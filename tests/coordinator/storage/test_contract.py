@@ -146,6 +146,24 @@ async def test_ends_come_in_order_and_once(store: Store) -> None:
         assert mine == [(number, NONE if number % 7 else FENCED) for number in range(partition, 400, 4)]
 
 
+async def test_ends_of_appends_that_were_written_together_are_reported_together(durable: Store) -> None:
+    epoch = await durable.elect(0)
+    reported = durable.watching.reported
+    reported.clear()
+    last: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def ended(number: int, error: ErrorCode) -> None:
+        assert error is NONE
+        reported[-1].append(number)
+        if number == 9:
+            last.set_result(None)
+
+    for number in range(10):
+        durable.log.append(PARTITION, epoch, (offset(number),), partial(ended, number))
+    await asyncio.wait_for(last, PATIENCE)
+    assert reported == [list(range(10))]
+
+
 async def test_all_records_of_an_append_are_there_or_none(store: Store) -> None:
     epoch = await store.elect(0)
     many = tuple(offset(number, partition=number) for number in range(3_000))
