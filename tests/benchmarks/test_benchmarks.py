@@ -41,7 +41,7 @@ TINY: dict[str, dict[str, Any]] = {
 """Benchmark to constants of its module."""
 
 SHOWN: dict[str, list[str]] = {
-    "node_step": [r"1 +│ +3 +│ +[\d.]+ +│ +1\.00", r"2 +│ +6 +│"],
+    "node_step": [r"1 +│ +3 +│ +3 +│ +[\d.]+ +│ +1\.00", r"2 +│ +6 +│ +6 +│"],
     "kafka.codec": [
         r"read a Heartbeat request +│ +[\d.]+ +│ +[\d.]+ +│ +[\d.]+",
         r"Fetch response of 1 MiB +│ +[\d.]+",

@@ -31,37 +31,42 @@ def fetch_offsets(
             if partition.topic not in hidden:
                 wanted.setdefault(partition.topic, []).append(partition.partition)
     topics = tuple(
-        OffsetFetchResponseTopics(
-            name=name,
-            partitions=tuple(
-                _fetch_one(offsets, TopicPartition(name, index), stable=stable, hidden=hidden) for index in indexes
-            ),
-        )
-        for name, indexes in wanted.items()
+        [
+            OffsetFetchResponseTopics(name=name, partitions=_fetch_topic(offsets, name, each, stable, name in hidden))
+            for name, each in wanted.items()
+        ]
     )
     return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
 
 
-def _fetch_one(
-    offsets: GroupOffsets | None, partition: TopicPartition, *, stable: bool, hidden: set[str]
-) -> OffsetFetchResponsePartitions:
-    if partition.topic in hidden:
-        return no_offset(partition.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if offsets is None:
-        return no_offset(partition.partition, ErrorCode.NONE)
-    if stable and offsets.is_pending(partition):
-        return no_offset(partition.partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    value = offsets.stored.get(partition)
-    if value is None:
-        return no_offset(partition.partition, ErrorCode.NONE)
-    return unvalidated(
-        OffsetFetchResponsePartitions,
-        partition_index=partition.partition,
-        committed_offset=value.offset,
-        committed_leader_epoch=value.leader_epoch,
-        metadata=value.metadata,
-        error_code=ErrorCode.NONE,
-    )
+def _fetch_topic(
+    offsets: GroupOffsets | None, topic: str, indexes: list[int], stable: bool, is_hidden: bool
+) -> tuple[OffsetFetchResponsePartitions, ...]:
+    if offsets is None or is_hidden:
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_hidden else ErrorCode.NONE
+        return tuple([no_offset(index, error) for index in indexes])
+    may_be_pending = stable and bool(offsets.pending)
+    stored = offsets.stored
+    found = []
+    for index in indexes:
+        partition = TopicPartition(topic, index)
+        value = stored.get(partition)
+        if may_be_pending and offsets.is_pending(partition):
+            found.append(no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        elif value is None:
+            found.append(no_offset(index, ErrorCode.NONE))
+        else:
+            found.append(
+                unvalidated(
+                    OffsetFetchResponsePartitions,
+                    partition_index=index,
+                    committed_offset=value.offset,
+                    committed_leader_epoch=value.leader_epoch,
+                    metadata=value.metadata,
+                    error_code=ErrorCode.NONE,
+                )
+            )
+    return tuple(found)
 
 
 def no_offset(partition: int, error: ErrorCode) -> OffsetFetchResponsePartitions:

@@ -35,6 +35,7 @@ from rejoin.journal.events.coordinator import (
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.records.consumer_offsets import group_record
+from rejoin.protocol.unvalidated import unvalidated
 
 FIRST_VERSION_WITH_MEMBER_ID_REQUIRED = 4
 FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
@@ -115,7 +116,8 @@ class JoinRequests:
         key = session_timer(group.partition, group.group_id, new_id)
         self._ctx.deadlines.set(key, self._ctx.now + request.session_timeout_ms)
         self._ctx.emit(
-            MemberIdHandedOut(
+            unvalidated(
+                MemberIdHandedOut,
                 group_id=group.group_id,
                 member_id=new_id,
                 client_id=join.context.client_id,
@@ -189,7 +191,8 @@ class JoinRequests:
         state = group.state
         group.add(member)
         ctx.emit(
-            MemberJoined(
+            unvalidated(
+                MemberJoined,
                 group_id=group.group_id,
                 member_id=member_id,
                 group_instance_id=member.group_instance_id,
@@ -199,7 +202,7 @@ class JoinRequests:
                 rebalance_timeout_ms=member.rebalance_timeout_ms,
                 protocols=member.protocol_names(),
                 topics=member.topics(group.protocol_name),
-                state=state,
+                state=str(state),
                 client_reason=join.request.reason,
             )
         )
