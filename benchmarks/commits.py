@@ -249,7 +249,9 @@ async def node(options: Options) -> AsyncIterator[Commit]:
             topics=(unvalidated(OffsetCommitRequestTopic, name="orders", partitions=(partition,)),),
         )
         while True:
-            answer: Any = await app.runtime.submit(request, context).answer()
+            done: asyncio.Future[Any] = loop.create_future()
+            app.runtime.submit(request, context).when_settled(done.set_result)
+            answer = await done
             error = answer.topics[0].partitions[0].error_code
             if error is ErrorCode.NONE:
                 return
