@@ -1,7 +1,7 @@
 """How quick the assignors are: against the floor, against other Python clients, and against Java.
 
     python -m benchmarks.assignors                     # everything; peers may need a few minutes each
-    python -m benchmarks.assignors --quick             # without the slow peers
+    python -m benchmarks.assignors --quick             # without peers where they are slow
     python -m benchmarks.assignors --java 'jars/*'     # with Kafka's own client, if these are its jars
 
 The floor is the time to build the answer's lists of (topic, partition) tuples and nothing else, taken between
@@ -76,7 +76,12 @@ def cases() -> Iterator[Case]:
             yield Case(ODD_ONE, assignor, event)
     for assignor in ("range", "roundrobin"):
         for size in SIZES:
-            yield Case(size, assignor, "fresh", ("kafka-python", "aiokafka"))
+            peers = ("kafka-python", "aiokafka")
+            yield (
+                Case(size, assignor, "fresh", slow_peers=peers)
+                if size is STRESS
+                else Case(size, assignor, "fresh", peers)
+            )
 
 
 def bench(
