@@ -130,6 +130,7 @@ class Incident:
             self._cluster = cluster
             self.address = ":".join(map(str, cluster.addresses[1]))
             topics = {name: int(group["partitions"]) for name, group in self.plan["groups"].items()}
+            topics |= self.plan.get("topics", {})
             await ready(cluster.addresses, topics, 1, 1)
             try:
                 await self._start_groups()
@@ -197,6 +198,10 @@ class Incident:
         for member in members:
             member.send(f"sleep {action['for']}")
         await asyncio.sleep(action["for"])
+
+    async def _do_subscribe(self, action: dict[str, Any], members: Iterable[Member]) -> None:
+        for member in members:
+            member.send(f"subscribe {','.join(action['topics'])}")
 
     async def _do_duplicate(self, action: dict[str, Any], members: Iterable[Member]) -> None:
         """Another process with the same instance id; the first one is fenced."""
