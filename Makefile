@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds fuzz same-bytes executors kill failover record incident conformance-others clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz same-bytes executors kill failover record incident conformance-others clean
 
 setup: $(VENV)/.installed
 
@@ -73,6 +73,11 @@ fuzz: setup
 # The tables of five hundred random runs against what the simulator counted.
 table-seeds: setup
 	REJOIN_TABLE_SEEDS=500 $(RUN) -m pytest tests/pipeline/tables/test_tables_of_simulations.py
+
+# Findings against the ledgers of generated incidents; INCIDENTS=N.
+INCIDENTS ?= 60
+incident-seeds: setup
+	REJOIN_INCIDENT_SEEDS=$(INCIDENTS) $(RUN) -m pytest tests/pipeline/findings/test_generated.py -q
 
 # Every table made by executors, which are processes of their own, equals that of one process.
 executors: setup

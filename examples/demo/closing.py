@@ -1,4 +1,4 @@
-"""The closing table: each rebalance with its cause, how long it took, what moved and which partitions stood still."""
+"""The closing table: each rebalance with its cause, how long it took, what moved and which partitions were not read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from rejoin.journal.events.client import PartitionsLost, PartitionsRevoked, Reco
 from rejoin.journal.events.coordinator import RebalanceCompleted
 from rejoin.journal.formatting import cause_text
 
+CAPTION = (
+    "not read: partition-seconds from the last record before to the first one after. The consumer-seconds stopped of a "
+    "report end sooner, when consumers have their partitions."
+)
 LINGER_MS = 1_000
 """Consumers learn of a generation a moment after the coordinator has completed it."""
 
@@ -71,6 +75,8 @@ def closing_table(completed: list[JournalRow], client_rows: list[JournalRow]) ->
         box=SIMPLE_HEAD,
         pad_edge=False,
         collapse_padding=True,
+        caption=CAPTION,
+        caption_justify="left",
     )
     table.add_column("group")
     table.add_column("gen.", justify="right")
@@ -78,7 +84,7 @@ def closing_table(completed: list[JournalRow], client_rows: list[JournalRow]) ->
     table.add_column("took", justify="right", no_wrap=True)
     table.add_column("moved", justify="right")
     table.add_column("taken over", justify="right", max_width=6)
-    table.add_column("stood still", justify="right", min_width=15)
+    table.add_column("not read", justify="right", min_width=15)
     for row in sorted(completed, key=lambda row: getattr(row.event, "group_id", "")):
         done = row.event
         assert isinstance(done, RebalanceCompleted)

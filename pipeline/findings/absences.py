@@ -13,6 +13,8 @@ from rejoin.pipeline.schemas import EXACT
 
 PAIRED_WITHIN_MS: Final = 10 * 60_000
 """The longest absence that counts as a restart."""
+UNKNOWN_SESSION_MS: Final = 45_000
+"""Kafka's default of session.timeout.ms: for so long a member may have been silent where the source does not say it."""
 SILENT_ENDS: Final = ("session-expiry", "did-not-rejoin", "sync-expiry")
 """Ends of sessions that the coordinator brought about: the member itself said nothing."""
 
@@ -49,6 +51,11 @@ class Absence:
     @property
     def is_silent(self) -> bool:
         return self.before.end in SILENT_ENDS
+
+    @property
+    def is_new_process(self) -> bool:
+        """Whether a new process came back, by its own connection."""
+        return self.after.same_process_as == ANOTHER_PROCESS
 
     @property
     def same_process(self) -> bool | None:
@@ -145,5 +152,6 @@ def _by_order(sessions: list[MemberSession]) -> list[tuple[MemberSession, Member
 
 
 def _fits(before: MemberSession, after: MemberSession, joined: int) -> bool:
-    went = (before.ended_at_ms or 0) - silent_ms(before)
+    unknown = before.end == "session-expiry" and before.session_timeout_ms is None
+    went = (before.ended_at_ms or 0) - (UNKNOWN_SESSION_MS if unknown else silent_ms(before))
     return before is not after and joined - PAIRED_WITHIN_MS < (before.ended_at_ms or 0) and went <= joined

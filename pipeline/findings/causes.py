@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 from rejoin.pipeline.findings.absences import PAIRED_WITHIN_MS, SILENT_ENDS, Absence
 from rejoin.pipeline.findings.history import GroupHistory
-from rejoin.pipeline.findings.observed import MemberSession, ObservedEvent, ObservedRebalance
-from rejoin.pipeline.findings.outages import Outage, outages_of
+from rejoin.pipeline.findings.observed import SUBSCRIPTION_CHANGED, MemberSession, ObservedRebalance
+from rejoin.pipeline.findings.outages import Outage
 
 WAVE_MS: Final = 30 * 60_000
 """Restarts that are further apart than this have nothing to do with each other."""
@@ -34,6 +34,12 @@ SOON_MS: Final = 60_000
 """A member that was removed for silence and is back within this (or one more session) was not gone for good."""
 AFTER_OUTAGE_MS: Final = 60_000
 """A rebalance that begins so soon after the coordinator was back has to do with it."""
+TOGETHER_MS: Final = 3_000
+"""Sessions that end through one outage end within this."""
+ROUNDS: Final = 4
+"""So many restarts of most clients, with no more time between the rounds than within them, are no deploys."""
+ALIKE_MS: Final = 5_000
+"""Members that a deploy kills are away for equally long, within this."""
 BEGINS_MS: Final = 60_000
 """A rebalance and the leave or join that it began with are no further apart than this."""
 STARTING_MS: Final = 15_000
@@ -47,6 +53,7 @@ MISSED_SESSION: Final = "missed-session"
 KILLED: Final = "killed"
 CHANGED: Final = "changed"
 RESTARTED: Final = "restarted"
+SUBSCRIBED: Final = "subscribed"
 
 
 class RebalanceCause(NamedTuple):
@@ -112,6 +119,8 @@ class Causes:
         if near:
             return min(near)[2]
         member = rebalance.cause_member_id
+        if (rebalance.client_reason or "").startswith(SUBSCRIPTION_CHANGED):
+            return RebalanceCause(SUBSCRIBED, self.history.who(member))
         if any(each.member_id == member for each in self.dead) and rebalance.cause in SILENT_ENDS:
             return RebalanceCause(KILLED, self.history.who(member))
         if rebalance.cause == "leave" and member in self._late_pollers:
@@ -126,13 +135,23 @@ class Causes:
     @cached_property
     def _late_pollers(self) -> set[str | None]:
         """Member ids that left since they had not polled in time, whether they came back or not."""
-        said = {session.member_id for session in self.history.sessions if session.left_by_poll_timeout}
-        return said | {event.member_id for event in late_poll_events(self.history)}
+        said = {session.member_id for session in self.history.sessions if self.history.left_late(session)}
+        return said | {event.member_id for event in self.history.late_poll_events}
 
     def _is_after_outage(self, rebalance: ObservedRebalance) -> bool:
-        if rebalance.initial or rebalance.cause == "leave":
+        if rebalance.initial or rebalance.cause == "leave" or self._is_after_growth(rebalance):
             return False
         return any(0 <= rebalance.prepared_at_ms - each.to_ms <= AFTER_OUTAGE_MS for each in self.outages)
+
+    def _is_after_growth(self, rebalance: ObservedRebalance) -> bool:
+        """Whether a member came with changed metadata, and a topic had grown since the coordinator was back."""
+        back = max((each.to_ms for each in self.outages if each.to_ms <= rebalance.prepared_at_ms), default=0)
+        if rebalance.cause not in ("rejoin-leader", "rejoin-metadata") or self.history.is_second_half(rebalance):
+            return False
+        return any(
+            event.event == "topic_grown" and back <= event.at_ms <= rebalance.prepared_at_ms
+            for event in self.history.events
+        )
 
     def begun_by(self, *kinds: str, of: Iterable[Absence] | None = None) -> list[ObservedRebalance]:
         """Rebalances with one of these causes; of these absences alone if they are given."""
@@ -161,16 +180,16 @@ def _distance(rebalance: ObservedRebalance, absence: Absence) -> int | None:
 
 def separate(history: GroupHistory) -> Causes:
     """The causes of a group's rebalances."""
-    causes = Causes(history, outages=outages_of(history))
+    causes = Causes(history, outages=history.outages)
     rest = list(history.absences)
     late = {id(each) for each in rest if is_late_poll(history, each)}
     causes.late_polls, rest = _split(rest, late)
-    causes._outage_ids = {id(each) for each in rest if _is_of_an_outage(causes.outages, each)}
+    causes._outage_ids = _of_outages(history, rest)
     _, rest = _split(rest, causes._outage_ids)
     flaps = flapping(history, [each for each in rest if each.same_process is not True])
     odd = [each for run in flaps for each in _odd_ones(run)]
     _, rest = _split(rest, {id(each) for run in flaps for each in run})
-    causes.deploys = [wave for wave in waves(_restarts([*rest, *odd])) if is_deploy(history, wave)]
+    causes.deploys = _deploys(history, _restarts([*rest, *odd]))
     deployed = {id(each) for wave in causes.deploys for each in wave}
     causes.flapping = [[each for each in run if id(each) not in deployed] for run in flaps]
     _, rest = _split(rest, deployed)
@@ -186,30 +205,50 @@ def _split(absences: list[Absence], chosen: set[int]) -> tuple[list[Absence], li
     return [each for each in absences if id(each) in chosen], [each for each in absences if id(each) not in chosen]
 
 
-def late_poll_events(history: GroupHistory) -> list[ObservedEvent]:
-    return [event for event in history.events if event.event == "poll_timeout_exceeded"]
-
-
 def is_late_poll(history: GroupHistory, absence: Absence) -> bool:
-    """Whether a client left because it had not polled in time: by its own words, or by what was seen of it."""
-    if absence.before.left_by_poll_timeout:
-        return True
-    return absence.before.end == "left" and any(
-        event.member_id == absence.before.member_id and abs(event.at_ms - absence.gone_at_ms) <= BEGINS_MS
-        for event in late_poll_events(history)
+    """Whether a client left because it had not polled in time: by its own words, or by what was seen of it. A static
+    member says nothing, and ends its heartbeats."""
+    if history.left_late(absence.before):
+        return absence.before.end != "did-not-rejoin" or absence.same_process is not False
+    if absence.before.end not in ("left", "session-expiry"):
+        return False
+    since = absence.went_at_ms - BEGINS_MS // 4 if absence.is_silent else absence.gone_at_ms - BEGINS_MS
+    return any(
+        event.member_id == absence.before.member_id and since <= event.at_ms <= absence.gone_at_ms + BEGINS_MS
+        for event in history.late_poll_events
     )
 
 
-def _is_of_an_outage(outages: Iterable[Outage], absence: Absence) -> bool:
-    """Whether a member lost its session because the coordinator was away, or came back under a new id for it."""
+def _of_outages(history: GroupHistory, absences: Sequence[Absence]) -> set[int]:
+    """Absences of members that lost their session because the coordinator was away, or came back under a new id for it.
+
+    All sessions begin anew when a group is loaded, so those that the outage ended end together: where the source has no
+    session timeout, the first one shows it.
+    """
+    found: set[int] = set()
+    for outage in history.outages:
+        near = [each for each in absences if _may_be_of(history, outage, each)]
+        # A process that was started meanwhile did not lose its session by the outage; but some clients count their
+        # requests anew on each connection, and then all of them look new.
+        new = [each for each in near if each.is_new_process]
+        if 2 * len(new) < len(near):
+            near = [each for each in near if not each.is_new_process]
+        unknown = [each.gone_at_ms for each in near if each.before.session_timeout_ms is None]
+        latest = min(unknown, default=0) + TOGETHER_MS
+        found |= {id(each) for each in near if each.before.session_timeout_ms is not None or each.gone_at_ms <= latest}
+    return found
+
+
+def _may_be_of(history: GroupHistory, outage: Outage, absence: Absence) -> bool:
+    if absence.before.left_by_poll_timeout and not history.left_late(absence.before):
+        return outage.from_ms <= absence.gone_at_ms
     if not absence.is_silent:
         return False
     grace = (absence.before.session_timeout_ms or SOON_MS) + SOON_MS // 4
-    return any(
-        each.to_ms <= absence.gone_at_ms <= each.to_ms + grace
-        and absence.went_at_ms >= each.from_ms - SOON_MS
-        and absence.back_at_ms >= each.from_ms
-        for each in outages
+    return (
+        outage.to_ms <= absence.gone_at_ms <= outage.to_ms + grace
+        and absence.went_at_ms >= outage.from_ms - SOON_MS
+        and absence.back_at_ms >= outage.from_ms
     )
 
 
@@ -226,16 +265,16 @@ def _missed_its_session(absence: Absence) -> bool:
 
 
 def flapping(history: GroupHistory, absences: Iterable[Absence]) -> list[list[Absence]]:
-    """The absences of each client that comes back again and again, far more often than most others.
+    """The absences of each client that comes back again and again: far more often than most others, or as often as they
+    where all of them crash.
 
     The one with the most is taken out first, so that it does not hide the next one.
     """
-    runs: dict[str, list[Absence]] = {}
     by_client: dict[str, list[Absence]] = defaultdict(list)
     for each in absences:
         by_client[each.client].append(each)
-    for client, own in by_client.items():
-        runs[client] = max(_runs(own), key=len)
+    runs = {client: _run_of_one_kind(own) for client, own in by_client.items()}
+    all_crash = _all_crash(history, list(runs.values()))
     # Clients that never went count as well.
     others = len({history.name_of(session) for session in history.sessions}) - len(runs)
     found = []
@@ -243,11 +282,37 @@ def flapping(history: GroupHistory, absences: Iterable[Absence]) -> list[list[Ab
         client = max(sorted(runs), key=lambda one: len(runs[one]))
         run = runs.pop(client)
         rest = sorted([*(len(each) for each in runs.values()), *[0] * max(0, others)])
-        usual = rest[(len(rest) - 1) // 2] if rest else 0
+        usual = rest[(len(rest) - 1) // 2] if rest and not all_crash else 0
         if len(run) < max(FLAPS, BY_FAR * usual):
             break
         found.append(run)
     return sorted(found, key=lambda run: run[0].who)
+
+
+def _all_crash(history: GroupHistory, runs: Sequence[Sequence[Absence]]) -> bool:
+    """Whether most clients come back again and again, each on its own. Deploys that follow each other leave the group
+    in peace for longer than they take from one member to the next."""
+    often = [run for run in runs if len(run) >= ROUNDS]
+    if 2 * len(often) <= max((len(each.members_before or ()) for each in history.later), default=len(runs)):
+        return False
+    rounds: list[list[Absence]] = []
+    for each in sorted((one for run in often for one in run), key=lambda one: (one.went_at_ms, one.who)):
+        if not rounds or each.client in {one.client for one in rounds[-1]}:
+            rounds.append([])
+        rounds[-1].append(each)
+    within = sorted(b.went_at_ms - a.went_at_ms for each in rounds for a, b in pairwise(each))
+    between = sorted(after[0].went_at_ms - before[-1].went_at_ms for before, after in pairwise(rounds))
+    if not within or not between:
+        return False
+    return between[len(between) // 2] <= max(LEAST_CUT_MS, WIDER * within[len(within) // 2])
+
+
+def _run_of_one_kind(absences: Sequence[Absence]) -> list[Absence]:
+    """The longest run of absences of one client that began alike, with the others in between."""
+    kinds = [[each for each in absences if each.is_silent is silent] for silent in (True, False)]
+    longest = max((run for own in kinds if own for run in _runs(own)), key=len)
+    begin, end = longest[0].gone_at_ms, longest[-1].back_at_ms
+    return [each for each in absences if each in longest or begin < each.gone_at_ms < end]
 
 
 def _runs(absences: Sequence[Absence]) -> list[list[Absence]]:
@@ -283,6 +348,41 @@ def _restarts(absences: Iterable[Absence]) -> list[Absence]:
     return [
         each for each in absences if not _is_static(each) and each.before.end in ends and each.same_process is not True
     ]
+
+
+def _deploys(history: GroupHistory, restarts: Sequence[Absence]) -> list[list[Absence]]:
+    """Rolling restarts. Within one, members go alike: all leave, or all are killed; but one that was killed at its
+    turn, in the midst of others that left, is part of it."""
+    clean = waves(each for each in restarts if not each.is_silent)
+    killed = [each for each in restarts if each.is_silent]
+    for wave in clean:
+        fitting = [each for each in killed if _has_its_turn(wave, each)]
+        if len(fitting) <= len(wave) / 2:
+            wave.extend(fitting)
+            killed = [each for each in killed if each not in fitting]
+    alike = [wave for wave in waves(killed) if _away_alike(wave)]
+    found = [sorted(wave, key=lambda one: (one.went_at_ms, one.who)) for wave in [*clean, *alike]]
+    return sorted((wave for wave in found if is_deploy(history, wave)), key=lambda wave: wave[0].went_at_ms)
+
+
+def _has_its_turn(wave: Sequence[Absence], absence: Absence) -> bool:
+    """Whether a wave has a gap just where this one went, or went on with it."""
+    if len(wave) < FLAPS or any(each.client == absence.client for each in wave):
+        return False
+    times = sorted(each.went_at_ms for each in wave)
+    gaps = sorted(after - before for before, after in pairwise(times))
+    usual = gaps[(len(gaps) - 1) // 2]
+    before = [at for at in times if at <= absence.went_at_ms]
+    after = [at for at in times if at > absence.went_at_ms]
+    if before and after:
+        return after[0] - before[-1] >= 1.6 * usual
+    distance = absence.went_at_ms - before[-1] if before else after[0] - absence.went_at_ms
+    return 0.6 * usual <= distance <= 1.4 * usual
+
+
+def _away_alike(wave: Sequence[Absence]) -> bool:
+    away = [each.away_ms for each in wave]
+    return max(away) - min(away) <= ALIKE_MS
 
 
 def waves(restarts: Iterable[Absence]) -> list[list[Absence]]:
@@ -353,8 +453,8 @@ def _sort_out_sessions(history: GroupHistory, causes: Causes) -> None:
         ended = session.ended_at_ms
         if id(session) not in back and ended is not None and session.end == "session-expiry":
             causes.dead.append(session)
-        late_poll = session.left_by_poll_timeout or any(
-            event.member_id == session.member_id for event in late_poll_events(history)
+        late_poll = history.left_late(session) or any(
+            event.member_id == session.member_id for event in history.late_poll_events
         )
         goes = id(session) not in back and session.end == "left" and not late_poll
         if goes and ended is not None and history.size_at(ended) > 0:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final
 
+from rejoin.journal.envelope import SOURCES as JOURNAL_SOURCES
 from rejoin.pipeline.findings.absences import Absence, ClientKey, absences_of, sharing_clients
 from rejoin.pipeline.findings.observed import (
     COOPERATIVE,
     EAGER,
     METADATA_CHANGED,
     ROWS,
+    SUBSCRIPTION_CHANGED,
     Balance,
     FirstOwnership,
     GenerationPauses,
@@ -24,8 +26,11 @@ from rejoin.pipeline.findings.observed import (
     RunContext,
     short,
 )
+from rejoin.pipeline.findings.outages import Outage, outages_of
 from rejoin.pipeline.tables.pauses import REVOKED
 
+WAITS_MS: Final = 60_000
+"""Consumers wait for a coordinator that is away for so long, where the source does not say how long they may."""
 FOLLOWS_MS: Final = 5_000
 """The second half of a cooperative rebalance begins so soon after the first has ended."""
 
@@ -111,7 +116,7 @@ class GroupHistory:
         rebalance, and never one that joins in the middle of one: a join that began no rebalance, and that is not a
         static member's restart, shows that the log has all of them.
         """
-        if self.run.joins_reported or any(each.source == "coordinator" for each in self.rebalances):
+        if self.run.joins_reported or any(each.source in JOURNAL_SOURCES for each in self.rebalances):
             return True
         named = {each.cause_member_id for each in self.rebalances}
         returned = {session.group_instance_id for session in self.sessions if session.end == "replaced"}
@@ -121,6 +126,29 @@ class GroupHistory:
             and (session.group_instance_id is None or session.group_instance_id not in returned)
             for session in self.sessions
         )
+
+    @cached_property
+    def outages(self) -> list[Outage]:
+        """When the group had no coordinator."""
+        return outages_of(self)
+
+    @cached_property
+    def late_poll_events(self) -> list[ObservedEvent]:
+        """Consumers that did not poll in time, but for those that could not since the coordinator was away: a commit
+        waits for it."""
+        timed_out = [event for event in self.events if event.event == "poll_timeout_exceeded"]
+        return [event for event in timed_out if not self._waited_for_coordinator(event.at_ms, event.timeout_ms)]
+
+    def left_late(self, session: MemberSession) -> bool:
+        """Whether a member left since it had not polled in time, by its own words, or was removed for not joining again
+        with heartbeats that went on; and not for want of a coordinator."""
+        ended = session.ended_at_ms
+        if not session.left_by_poll_timeout and session.end != "did-not-rejoin":
+            return False
+        return ended is None or not self._waited_for_coordinator(ended, session.rebalance_timeout_ms)
+
+    def _waited_for_coordinator(self, at_ms: int, limit_ms: int | None) -> bool:
+        return any(each.from_ms <= at_ms <= each.to_ms + (limit_ms or WAITS_MS) for each in self.outages)
 
     def size_at(self, at_ms: int) -> int:
         """How many members the group had, as far as sessions tell."""
@@ -153,11 +181,16 @@ class GroupHistory:
         before = self._before.get(rebalance.rebalance_id)
         return (
             rebalance.cause in ("rejoin-metadata", "rejoin-leader")
-            and not (rebalance.client_reason or "").startswith(METADATA_CHANGED)
+            and not (rebalance.client_reason or "").startswith((METADATA_CHANGED, SUBSCRIPTION_CHANGED))
             and before is not None
             and before.outcome == "completed"
-            and 0 <= rebalance.prepared_at_ms - before.until_ms <= FOLLOWS_MS
+            and self._follows(rebalance)
         )
+
+    def _follows(self, rebalance: ObservedRebalance) -> bool:
+        """Whether it begins so soon after the one before that it can be its second half."""
+        before = self._before.get(rebalance.rebalance_id)
+        return before is not None and rebalance.prepared_at_ms - before.until_ms <= FOLLOWS_MS
 
     @cached_property
     def _before(self) -> dict[str, ObservedRebalance]:
@@ -186,7 +219,7 @@ class GroupHistory:
             return True
         if not self.is_incremental(rebalance) or self.uses_consumer_protocol:
             return False
-        return rebalance.cause == "rejoin-metadata" or self._is_quick(rebalance)
+        return (rebalance.cause == "rejoin-metadata" and self._follows(rebalance)) or self._is_quick(rebalance)
 
     def begins(self, rebalance: ObservedRebalance) -> ObservedRebalance:
         """The rebalance that this one is the second half of, or itself."""

@@ -12,6 +12,8 @@ POLL_TIMEOUT: Final = "consumer poll timeout has expired"
 """How the reason begins that a consumer gives when it did not poll within max.poll.interval.ms (KIP-800)."""
 METADATA_CHANGED: Final = "cached metadata has changed"
 """How the reason begins that a leader gives when it rejoins because the group's topics changed."""
+SUBSCRIPTION_CHANGED: Final = "subscription has changed"
+"""How the reason begins that a consumer gives when the application subscribed to other topics."""
 EAGER: Final = ("range", "roundrobin", "sticky")
 """Kafka's assignors that speak the eager protocol only (KIP-429)."""
 COOPERATIVE: Final = "cooperative-sticky"

@@ -60,7 +60,8 @@ _STOPPED: Final = "consumer-seconds stopped in rebalances"
 _COSTS: Final = (
     "The cost of a finding counts the time that consumers were stopped and, for a consumer that died, the time until "
     "the coordinator noticed. Several findings may count the same time. The figure above counts only time stopped in "
-    "rebalances, each second once."
+    "rebalances, each second once: a consumer is stopped while it owns nothing, until it has its partitions. How "
+    "long a partition was not read, up to the first record, is longer; the demo's closing table counts that."
 )
 MOST_VIOLATIONS: Final = 50
 _REASON_CHARS: Final = 160

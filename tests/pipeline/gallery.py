@@ -68,7 +68,20 @@ events:
 """
 """More consumers than partitions; one dies for good."""
 
-OWN = {"lost": LOST, "uneven": UNEVEN, "thrash": THRASH, "idle": IDLE}
+SUBSCRIBED = """
+topics:
+  orders: {partitions: 6, records_per_second: 0.2}
+  more: {partitions: 2, records_per_second: 0.2}
+groups:
+  orders-app: {topics: orders, consumers: 3, assignor: range, commit: after, start: {every: 200ms}}
+horizon: 3m
+events:
+  - {at: 60s, subscribe: {who: orders-app-2, topics: [orders, more]}}
+  - {at: 90s, subscribe: {who: orders-app-2, topics: orders}}
+"""
+"""A member reads another topic for a while."""
+
+OWN = {"lost": LOST, "uneven": UNEVEN, "thrash": THRASH, "idle": IDLE, "subscribed": SUBSCRIBED}
 
 
 def write_gallery(folder: Path) -> list[str]:

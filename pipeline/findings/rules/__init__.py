@@ -12,7 +12,7 @@ from rejoin.pipeline.findings.finding import RANK, Finding, severity_of
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.rules.assignments import eager_assignor, idle_members, unbalanced_assignor
 from rejoin.pipeline.findings.rules.brokers import coordinator_failover
-from rejoin.pipeline.findings.rules.groups import lost_records, membership_changed, topic_growth
+from rejoin.pipeline.findings.rules.groups import lost_records, membership_changed, subscription_changed, topic_growth
 from rejoin.pipeline.findings.rules.polls import join_held_up, max_poll_exceeded
 from rejoin.pipeline.findings.rules.restarts import duplicate_instance_id, flapping_member, rolling_restart
 from rejoin.pipeline.findings.rules.silence import died_without_leaving, fell_silent, session_too_short
@@ -31,11 +31,12 @@ RULES: Final[tuple[Rule, ...]] = (
     died_without_leaving,
     fell_silent,
     topic_growth,
+    subscription_changed,
     coordinator_failover,
     eager_assignor,
     unbalanced_assignor,
-    storm,
     membership_changed,
+    storm,
     idle_members,
 )
 """Causes before what only makes them cost more."""
@@ -51,6 +52,8 @@ PARTS: Final = (
     "died-without-leaving",
     "coordinator-failover",
     "topic-growth",
+    "subscription-changed",
+    "membership-changed",
 )
 """Rules that name what a storm came from."""
 

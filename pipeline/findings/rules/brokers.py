@@ -131,10 +131,17 @@ def _outcome(aborted: Sequence[ObservedRebalance], after: Sequence[ObservedRebal
     return "The group was Stable and stayed so: no rebalance, same generation; only commits had to wait."
 
 
+_CLASSIC: Final = "session.timeout.ms"
+_MODERN: Final = "group.consumer.session.timeout.ms"
+
+
 def _advice(consumer_protocol: bool) -> str:
-    setting = "group.consumer.session.timeout.ms" if consumer_protocol else "session.timeout.ms"
+    return _advice_for(_MODERN if consumer_protocol else _CLASSIC, "has")
+
+
+def _advice_for(settings: str, verb: str) -> str:
     return (
-        f"Nothing to change in the consumers: {setting} only has to be longer than a failover takes. If it happens "
+        f"Nothing to change in the consumers: {settings} only {verb} to be longer than a failover takes. If it happens "
         "often, look at the brokers (restarts, controller, replication of __consumer_offsets)."
     )
 
@@ -186,6 +193,7 @@ def _joined(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         if caused
         else "All of them were Stable and stayed so."
     )
+    advice = sorted({row["advice"] for row in rows})
     stood = f" Consumers stood still for up to {score:,.0f} s, added up." if score >= 1 else ""
     return {
         **worst,
@@ -200,6 +208,8 @@ def _joined(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         | ({"away_ms": away} if away else {}),
         "from_ms": worst["from_ms"],
         "to_ms": max(row["to_ms"] for row in rows),
+        # Groups of both protocols have two settings.
+        "advice": worst["advice"] if len(advice) == 1 else _advice_for(f"{_CLASSIC} and {_MODERN}", "have"),
         "rebalances": caused,
         "evidence": [each for row in rows for each in row["evidence"]][:20],
         "confidence": max(row["confidence"] for row in rows),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rejoin.pipeline.findings.causes import CHANGED, Causes
+from rejoin.pipeline.findings.causes import CHANGED, SUBSCRIBED, Causes
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed import METADATA_CHANGED, ObservedEvent, ObservedRebalance, all_exact
@@ -27,17 +27,81 @@ def topic_growth(causes: Causes) -> Iterator[Finding]:
     """A topic got more partitions. They have no reader before the leader refreshes its metadata, up to
     metadata.max.age.ms later."""
     history = causes.history
-    topics_known = any(session.topics is not None for session in history.sessions)
-    noticed: set[str] = set()
-    # Where the group's topics are not known, what it noticed is the growth nearest before.
-    for event, before in reversed(_growths(history.events)):
-        growth = _Growth(causes, event, before, set() if topics_known else noticed)
-        if topics_known or growth.caused:
-            noticed |= {each.rebalance_id for each in growth.caused}
-            yield _grown(growth, sure=topics_known)
+    growths = _noticed_growths(causes)
+    for growth in growths:
+        yield _grown(growth, sure=_topics_known(history))
+    noticed = {each.rebalance_id for growth in growths for each in growth.caused}
     others = [each for each in metadata_changes(causes) if each.rebalance_id not in noticed]
     if others and not noticed:
         yield _changed(history, others)
+
+
+def _topics_known(history: GroupHistory) -> bool:
+    return any(session.topics is not None for session in history.sessions)
+
+
+def _noticed_growths(causes: Causes) -> list[_Growth]:
+    """Growth of the group's topics; where these are not known, what the group noticed is the growth nearest before."""
+    known = _topics_known(causes.history)
+    noticed: set[str] = set()
+    found = []
+    for event, before in reversed(_growths(causes.history.events)):
+        growth = _Growth(causes, event, before, set() if known else noticed)
+        if known or growth.caused:
+            noticed |= {each.rebalance_id for each in growth.caused}
+            found.append(growth)
+    return found
+
+
+def subscription_changed(causes: Causes) -> Iterator[Finding]:
+    """Members subscribed to other topics: each change makes the whole group rebalance. Java clients say so (KIP-800);
+    of others a broker reports only that a member came with changed metadata."""
+    history = causes.history
+    noticed = {each.rebalance_id for growth in _noticed_growths(causes) for each in growth.caused}
+    sure = causes.begun_by(SUBSCRIBED)
+    caused = sure or [each for each in history.later if _may_be_subscribed(causes, each, noticed)]
+    if not caused:
+        return
+    who = list(dict.fromkeys(history.who(each.cause_member_id) for each in caused))
+    cost = history.cost_s(caused)
+    exact = bool(sure) and all_exact(caused)
+    changes = [each for each in caused if not history.is_second_half(each)]
+    yield Finding(
+        "subscription-changed",
+        f"{'' if exact else 'Probably: '}{names(who)} subscribed to other topics",
+        f"{share(history, caused)} {when(caused)} came from members that changed their subscription "
+        f"{times(len(changes))}: {names(who)}.{stood_still(history, cost)}",
+        cost,
+        first(caused),
+        last(caused),
+        advice="Nothing to change, if this was meant: subscribe to all topics at once, and in all members at one time. "
+        "Members of one group that read different topics rebalance each other without need: give them groups of their "
+        "own.",
+        numbers={
+            "changes": len(changes),
+            "members": len(who),
+            "rebalances": len(caused),
+            "rebalances_in_all": len(history.rebalances),
+            "consumer_seconds": cost,
+        },
+        members=who,
+        rebalances=[each.rebalance_id for each in caused],
+        exact=exact,
+        severity=LOW,
+    )
+
+
+def _may_be_subscribed(causes: Causes, rebalance: ObservedRebalance, noticed: set[str]) -> bool:
+    """Whether a member gave no reason, and came with changed metadata at a time when nothing else explains it."""
+    begins = causes.history.begins(rebalance)
+    return (
+        begins.cause == "rejoin-metadata"
+        and not begins.client_reason
+        and not begins.initial
+        # Members of sticky put what they own into their metadata.
+        and begins.protocol != "sticky"
+        and not {begins.rebalance_id, rebalance.rebalance_id} & (noticed | set(causes.of_rebalances))
+    )
 
 
 def metadata_changes(causes: Causes) -> list[ObservedRebalance]:
@@ -114,7 +178,9 @@ class _Growth:
         self.owners_known = bool(owned)
         self.to_the_end = max(0, history.end_ms - event.at_ms)
         later = [each for each in history.later if each.rebalance_id not in noticed]
-        self.caused = [each for each in later if self._is_noticed_by(causes, each)][:1]
+        mine = [each for each in later if self._is_noticed_by(causes, each)]
+        # Older brokers log a leader that joins again as any other member.
+        self.caused = ([each for each in mine if each.cause != "rejoin-metadata"] or mine)[:1]
 
     def _is_noticed_by(self, causes: Causes, rebalance: ObservedRebalance) -> bool:
         """Whether this rebalance began as the leader, or the coordinator, saw the new partitions."""

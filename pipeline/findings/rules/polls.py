@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rejoin.pipeline.findings.causes import LATE_POLL, OUTAGE, Causes, late_poll_events
+from rejoin.pipeline.findings.causes import LATE_POLL, OUTAGE, Causes
+from rejoin.pipeline.findings.clients import session_timeout
 from rejoin.pipeline.findings.finding import LOW, MEDIUM, Finding, severity_of
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed import MemberSession, ObservedEvent, ObservedRebalance, all_exact
@@ -28,8 +29,8 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     knows that only from the client's reason (KIP-800) or from a process that left and went on, else the consumer's own
     journal has it."""
     history = causes.history
-    ended = [session for session in history.sessions if session.left_by_poll_timeout]
-    timed_out = late_poll_events(history)
+    ended = [session for session in history.sessions if history.left_late(session)]
+    timed_out = history.late_poll_events
     if not ended and not timed_out:
         return
     said = {event.member_id for event in timed_out}
@@ -46,7 +47,7 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     yield Finding(
         "max-poll-exceeded",
         f"{probably(all_exact(timed_out))}{names(late.clients)} did not poll in time, {times(number)}",
-        f"{times(number).capitalize()} a consumer did not poll within {bound} and left the group "
+        f"{times(number).capitalize()} a consumer did not poll within {bound} and {_went(ended)} the group "
         f"{period(min(moments), max(moments)) if moments else ''} ({names(late.clients)}).{late.came_back()} Its "
         f"heartbeats went on, so the session timeout is not the problem.{began}{late.refused_commits()}"
         f"{stood_still(history, cost)}",
@@ -75,6 +76,11 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
         # Again and again: the group makes no progress, whatever the other members do.
         severity=MEDIUM if severity_of(cost) == LOW and number >= AGAIN else None,
     )
+
+
+def _went(ended: Sequence[MemberSession]) -> str:
+    removed = any(session.end == "did-not-rejoin" for session in ended)
+    return "left or was removed from" if removed else "left"
 
 
 class _LatePolls:
@@ -152,8 +158,8 @@ def join_held_up(causes: Causes) -> Iterator[Finding]:
         cost,
         first(rebalances),
         last(rebalances),
-        setting="session.timeout.ms" if dead else "max.poll.interval.ms",
-        advice=_DEAD if dead else _BUSY + _limit(history, waits),
+        setting=session_timeout(history) if dead else "max.poll.interval.ms",
+        advice=_dead(clients, history) if dead else _BUSY + _limit(history, waits),
         numbers={
             "held_up": len(waits),
             "rebalances_in_all": len(history.rebalances),
@@ -167,11 +173,21 @@ def join_held_up(causes: Causes) -> Iterator[Finding]:
     )
 
 
-_DEAD: Final = (
-    "The coordinator waits for a member that is dead until its session ends. Let consumers close, so that they leave, "
-    "or set group.instance.id, so that a restarted one takes its old place; a shorter session.timeout.ms shortens the "
-    "wait, at the price of more members that are removed for a pause."
-)
+def _dead(clients: Sequence[str], history: GroupHistory) -> str:
+    static = {session.group_instance_id for session in history.sessions if session.group_instance_id}
+    ways = (
+        " Let consumers close, so that they leave, or set group.instance.id, so that a restarted one takes its old "
+        "place;"
+    )
+    leave = "" if static.issuperset(clients) else ways
+    setting = session_timeout(history)
+    return (
+        f"The coordinator waits for a member that is dead until its session ends.{leave}"
+        f"{' A' if not leave else ' a'} shorter {setting} shortens the wait, at the price of more members that are "
+        "removed for a pause."
+    )
+
+
 _BUSY: Final = (
     "A member answers a rebalance with its next poll, so one batch is the longest that all others may have to wait: "
     "make it shorter with max.poll.records, or lower max.poll.interval.ms, which is how long the coordinator waits at "

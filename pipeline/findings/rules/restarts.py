@@ -94,7 +94,7 @@ def flapping_member(causes: Causes) -> Iterator[Finding]:
     """One consumer leaves and comes back again and again, and the whole group rebalances each time."""
     for absences in causes.flapping:
         caused = causes.begun_by(FLAPPING, of=absences)
-        if len(caused) >= FLAPS:
+        if caused and len(absences) >= FLAPS:
             yield _flapping(causes, absences, caused)
 
 
@@ -132,7 +132,7 @@ def _flapping(causes: Causes, absences: Sequence[Absence], caused: Sequence[Obse
         last(caused),
         setting=None if static else "group.instance.id",
         advice=f"Find out why {who} ends so often (its log, memory limits, liveness probe); the group is only the "
-        f"victim.{_or_polls(history, absences)}{until_then}",
+        f"victim.{_or_together(causes)}{_or_polls(history, absences)}{until_then}",
         numbers={
             "returns": len(absences),
             "rebalances": len(caused),
@@ -144,6 +144,16 @@ def _flapping(causes: Causes, absences: Sequence[Absence], caused: Sequence[Obse
         members=[who],
         rebalances=[each.rebalance_id for each in caused],
         exact=exact,
+    )
+
+
+def _or_together(causes: Causes) -> str:
+    """Where several crash, what they have in common may be the reason."""
+    if len(causes.flapping) < FLAPS:
+        return ""
+    return (
+        f" {len(causes.flapping)} of its members do so: look for what they share (a record that none can process, a "
+        "release, a service that they need)."
     )
 
 

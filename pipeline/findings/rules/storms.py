@@ -16,6 +16,7 @@ from rejoin.pipeline.findings.causes import (
     MISSED_SESSION,
     OUTAGE,
     RESTARTED,
+    SUBSCRIBED,
     Causes,
 )
 from rejoin.pipeline.findings.clients import go_on_meanwhile
@@ -55,8 +56,12 @@ _PARTS: Final[dict[str, Callable[[str], str]]] = {
     OUTAGE: lambda _: "a broker that was away",
     CHANGED: lambda _: "members that were added or taken away",
     RESTARTED: lambda _: "single restarts",
+    SUBSCRIBED: lambda _: "changed subscriptions",
 }
 """What a storm calls its parts, by the kind of cause."""
+
+
+_START: Final = "the group's start"
 
 
 def storm(causes: Causes) -> Iterator[Finding]:
@@ -129,6 +134,9 @@ def _parts(causes: Causes, caused: Sequence[ObservedRebalance]) -> list[tuple[st
         cause = causes.of_rebalances.get(each.rebalance_id)
         if cause is not None:
             found[_PARTS[cause.kind](cause.name)] += 1
+    if found:
+        starts = [each for each in caused if each.initial and each.rebalance_id not in causes.of_rebalances]
+        found.update({_START: len(starts)} if starts else {})
     return found.most_common()
 
 
@@ -160,7 +168,7 @@ def _advice(
             f"{meanwhile}"
         )
     kinds = Counter(cause.kind for each in caused if (cause := causes.of_rebalances.get(each.rebalance_id)) is not None)
-    named = sum(number for kind, number in kinds.items() if kind not in (CHANGED, RESTARTED))
+    named = sum(number for kind, number in kinds.items() if kind not in (CHANGED, RESTARTED, SUBSCRIBED))
     if named >= LEAST_PART * len(caused):
         return None, "Its parts have findings of their own."
     newcomers = began["join-new"] + began["leave"]

@@ -73,12 +73,14 @@ def poll_timeouts(asked: Iterable[SourcedExchange]) -> Iterator[EventRow]:
     """Members that left without a reason, and whose process joined again by the same connection: not closed, but late
     with a poll. The Java client says so itself (KIP-800), librdkafka and Python's clients do not."""
     left: dict[str, tuple[SourcedExchange, str, str | None]] = {}
+    # A member that keeps its id over a failover has a connection by which it never joined.
     joined_at: dict[str, int] = {}
     limits: dict[str, int] = {}
     for each in _by_arrival(asked):
         exchange, connection = each.exchange, each.exchange.connection
         if connection is None:
             continue
+        joined_at.setdefault(connection, exchange.arrived_at_ms)
         member = joined_as(exchange)
         if member is not None:
             gone = left.pop(connection, None)

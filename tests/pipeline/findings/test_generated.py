@@ -1,0 +1,132 @@
+"""Findings against ledgers of generated incidents: from the simulator's journals, and from the logs that a broker would
+write of the same run.
+
+``make incident-seeds`` tries more of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.recovered_from_logs import EmittedEvent, read, written
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import GroupEvent
+from rejoin.pipeline import schemas
+from rejoin.pipeline.findings import READS
+from rejoin.pipeline.findings.in_process import findings_in_process
+from rejoin.pipeline.findings.rules import order
+from rejoin.pipeline.reading.inputs import find
+from rejoin.pipeline.reading.journals import parse, sort_out
+from rejoin.pipeline.reading.text_lines import read_lines
+from rejoin.pipeline.tables.member_sessions import member_sessions
+from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.simulation.kernel import Actor
+from rejoin.simulation.run import play
+from tests.pipeline.events import events_table
+from tests.pipeline.findings import ledgers
+from tests.pipeline.findings.generated import Incident, incident
+from tests.pipeline.findings.ledgers import Done, Row
+
+FIRST: Final = int(os.environ.get("REJOIN_INCIDENT_SEED", "1"))
+SEEDS: Final = range(FIRST, FIRST + int(os.environ.get("REJOIN_INCIDENT_SEEDS", "6")))
+VERSION: Final = (4, 0)
+OF_CONSUMERS: Final = ("poll_timeout_exceeded", "fenced", "commit_refused")
+"""What rules look at of consumers' own events; the rest would only take time to read."""
+SOURCES: Final = ("journal", "log")
+Found = dict[tuple[int, str], list[Row]]
+
+
+def play_one(folder: Path, seed: int) -> list[dict[str, Any]]:
+    """Play an incident and keep what matters of its journal; what is read from its brokers' logs comes back."""
+    emitted: list[EmittedEvent] = []
+
+    def on_event(actor: Actor, event: Event, now: int) -> None:
+        if isinstance(event, GroupEvent):
+            emitted.append(EmittedEvent(int(actor.name.rpartition("-")[2]), event, now))
+
+    path = folder / f"{seed}.jsonl"
+    play(incident(seed).scenario, journal=path, run_id=f"{seed} journal", listeners=[on_event])
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    kept = [row for row in rows if row["node"] != "consumers" or row["event"] in OF_CONSUMERS]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in kept if row["event"] != "offsets_committed"))
+    found, broken = read(written(emitted, VERSION), {})
+    assert not broken
+    about = {"run_id": f"{seed} log", "source": schemas.BROKER_LOG}
+    in_order = sorted(found, key=lambda each: (each["order_ms"], each["line"]))
+    return [{name: value for name, value in each.items() if name != "order_ms"} | about for each in in_order]
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """Findings of each incident by seed and source, the worst first."""
+    folder = tmp_path_factory.mktemp("journals")
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        rows = [row for rows in pool.map(partial(play_one, folder), SEEDS) for row in rows]
+    journals = sort_out(parse(read_lines(spark, find([folder]))).persist())
+    events = journals.events.unionByName(events_table(spark, rows)).persist()
+    tables = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
+    tables["rebalances"] = rebalances(events).persist()
+    tables["member_sessions"] = member_sessions(events, tables["rebalances"]).persist()
+    made = [row.asDict(recursive=True) for row in findings_in_process(tables, events).collect()]
+    by_run: Found = {(seed, source): [] for seed in SEEDS for source in SOURCES}
+    for row in sorted(made, key=order):
+        seed, source = row["run_id"].split()
+        by_run[int(seed), source].append(row)
+    return by_run
+
+
+def done_as_seen(generated: Incident, source: str) -> Iterable[Done]:
+    """The ledger, as far as a source shows it: no broker's log has topics here, and no static member says why it was
+    silent."""
+    for each in generated.done:
+        if source == "log" and each.finding == "topic-growth":
+            yield replace(each, must=False)
+        elif source == "log" and each.finding == "max-poll-exceeded" and generated.groups[each.group].static:
+            yield replace(each, must=False, or_else=("session-too-short",))
+        else:
+            yield each
+
+
+EACH = pytest.mark.parametrize(("seed", "source"), [(seed, source) for seed in SEEDS for source in SOURCES])
+
+
+@EACH
+def test_what_was_done_is_found_with_its_members_and_its_time(found: Found, seed: int, source: str) -> None:
+    assert ledgers.missing(found[seed, source], done_as_seen(incident(seed), source)) == []
+
+
+@EACH
+def test_nothing_is_named_that_was_not_done(found: Found, seed: int, source: str) -> None:
+    assert ledgers.invented(found[seed, source], done_as_seen(incident(seed), source)) == []
+
+
+@EACH
+def test_findings_agree_with_each_other(found: Found, seed: int, source: str) -> None:
+    rows = found[seed, source]
+    assert ledgers.with_two_causes(rows) == {}
+    assert list(ledgers.contradictions(rows)) == []
+    assert list(ledgers.storms_before_their_parts(rows)) == []
+
+
+@EACH
+def test_no_advice_is_for_another_client_or_protocol(found: Found, seed: int, source: str) -> None:
+    assert list(ledgers.unfit_advice(found[seed, source], incident(seed).groups)) == []
+
+
+@EACH
+def test_an_outage_is_one_finding(found: Found, seed: int, source: str) -> None:
+    (away,) = incident(seed).away
+    rows = [row for row in found[seed, source] if row["finding"] == "coordinator-failover"]
+    assert len(rows) == 1
+    assert away[0] - 1_000 <= rows[0]["from_ms"] <= away[1] + 10_000
