@@ -97,16 +97,22 @@ def absences_of(
     with the one that went longest ago.
     """
     pairs: list[tuple[MemberSession, MemberSession, bool]] = []
-    seen: set[int] = set()
+    went: set[int] = set()
+    came: set[int] = set()
     for same in _chains(sessions, shared):
         for before, after in pairwise(same):
             if before.ended_at_ms is None or after.joined_at_ms is None or before.end == "replaced":
                 continue
-            seen |= {id(before), id(after)}
+            # A client with a name is another one only where it has a single session.
+            named = before.member_id != after.member_id
+            went |= {id(before), id(after)} if named else {id(before)}
+            came |= {id(before), id(after)} if named else {id(after)}
             if after.joined_at_ms - before.ended_at_ms <= PAIRED_WITHIN_MS:
                 pairs.append((before, after, before.confidence in (None, EXACT)))
-    rest = [each for each in sessions if id(each) not in seen and not each.group_instance_id]
-    pairs += [(before, after, False) for before, after in _by_order(rest)]
+    dynamic = [each for each in sessions if not each.group_instance_id]
+    gone = [each for each in dynamic if id(each) not in went]
+    joined = [each for each in dynamic if id(each) not in came]
+    pairs += [(before, after, False) for before, after in _by_order(gone, joined)]
     first: dict[int, str] = {}
     found = []
     for before, after, exact in sorted(pairs, key=lambda pair: (pair[1].joined_at_ms or 0, pair[1].member_id)):
@@ -130,14 +136,14 @@ def _chains(sessions: Iterable[MemberSession], shared: set[ClientKey]) -> list[l
     return list(chains.values())
 
 
-def _by_order(sessions: list[MemberSession]) -> list[tuple[MemberSession, MemberSession]]:
+def _by_order(went: list[MemberSession], came: list[MemberSession]) -> list[tuple[MemberSession, MemberSession]]:
     """Pairs of sessions that can be of one client: the same process if that is known, else the one that went first."""
     gone = sorted(
-        (session for session in sessions if session.ended_at_ms is not None and session.end != "replaced"),
+        (session for session in went if session.ended_at_ms is not None and session.end != "replaced"),
         key=lambda session: ((session.ended_at_ms or 0) - silent_ms(session), session.member_id),
     )
     found = []
-    for after in sessions:
+    for after in came:
         joined = after.joined_at_ms
         if joined is None:
             continue

@@ -141,3 +141,82 @@ def test_changed_metadata_that_something_else_explains_is_no_subscription() -> N
     halves.restarts("orders-2", 100)
     halves.began(MARCH_3 + 109 * SECOND, "rejoin-metadata", "orders-1-1")
     assert "subscription-changed" not in halves.found()
+
+
+def outage(group: Group) -> Group:
+    group.events += [event("broker_stopped", 100), event("broker_started", 146), event("group_loaded", 147)]
+    return group
+
+
+def test_a_process_that_was_started_while_the_broker_was_away_crashed() -> None:
+    group = outage(Group(SIX))
+    for client in SIX[:3]:
+        group.is_silent(client, 157, -1)
+    for at in (90, 157.5, 200):
+        group.is_silent("orders-4", at, 2, same_process_as="")
+    found = group.found()
+    assert [row["members"] for row in found["flapping-member"]] == [["orders-4"]]
+    assert found["flapping-member"][0]["numbers"]["returns"] == 3
+
+
+def test_clients_that_count_their_requests_anew_were_not_all_started_while_the_broker_was_away() -> None:
+    group = outage(Group(SIX))
+    for client in SIX:
+        group.is_silent(client, 157, -1, same_process_as="")
+    assert not {"died-without-leaving", "rolling-restart"} & set(group.found())
+
+
+def test_polls_that_were_late_for_want_of_a_coordinator_are_part_of_the_outage() -> None:
+    group = outage(Group(SIX, rebalance_timeout_ms=15_000))
+    for client in SIX:
+        group.leaves(client, 148, leave_reason="consumer poll timeout has expired.")
+        group.joins(client, 149)
+    found = group.found()
+    assert "max-poll-exceeded" not in found
+    assert found["coordinator-failover"][0]["numbers"]["rebalances_after"] == 12
+
+
+def test_a_member_that_did_not_rejoin_was_late_with_its_poll() -> None:
+    group = Group(SIX, rebalance_timeout_ms=20_000)
+    group.leaves("orders-2", 100, "unknown", "did-not-rejoin")
+    group.joins("orders-2", 107)
+    found = group.found()
+    assert found["max-poll-exceeded"][0]["members"] == ["orders-2"]
+    assert "was removed from" in found["max-poll-exceeded"][0]["text"]
+    assert "died-without-leaving" not in found
+
+
+def test_a_static_member_that_is_late_with_its_poll_says_nothing_and_its_session_ends() -> None:
+    group = Group(SIX)
+    for row in group.sessions:
+        row["group_instance_id"] = row["client_id"]
+    late = event("poll_timeout_exceeded", 90, member_id="orders-2-2", group_instance_id="orders-2", timeout_ms=15_000)
+    group.events.append(late | {"source": "client"})
+    group.is_silent("orders-2", 100, 2, group_instance_id="orders-2")
+    found = group.found()
+    assert found["max-poll-exceeded"][0]["numbers"]["rebalances"] == 2
+    assert "session-too-short" not in found
+
+
+def test_growth_soon_after_an_outage_is_growth() -> None:
+    group = outage(Group(SIX))
+    group.events.append(event("topic_grown", 170, topic="orders", partition_count=16, previous_partition_count=12))
+    group.began(MARCH_3 + 176 * SECOND, "rejoin-leader", "orders-1-1")
+    found = group.found()
+    assert found["topic-growth"][0]["rebalances"] == ["run/orders/1"]
+    assert found["coordinator-failover"][0]["numbers"]["rebalances_after"] == 0
+
+
+def test_members_without_names_that_were_paused_before_are_part_of_a_deploy() -> None:
+    group = Group(["a", "b", "c"], "uniform", group_protocol="consumer", session_timeout_ms=None)
+    for row in group.sessions:
+        row["client_id"] = None
+    paused = group.sessions[1]["member_id"]
+    group.is_silent("b", 50, 5)
+    group.sessions[-1]["member_id"] = group.rebalances[-1]["cause_member_id"] = paused
+    for nth, client in enumerate(("a", "b", "c")):
+        group.leaves(client, 200 + nth * 15)
+        group.joins(f"new-{nth}", 205 + nth * 15)
+        for row in group.sessions:
+            row["client_id"] = None
+    assert group.found()["rolling-restart"][0]["numbers"]["restarts"] == 3
