@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final
 
-from rejoin.journal.envelope import SOURCES as JOURNAL_SOURCES
 from rejoin.pipeline.findings.absences import Absence, ClientKey, absences_of, sharing_clients
 from rejoin.pipeline.findings.observed import (
     COOPERATIVE,
@@ -27,8 +26,10 @@ from rejoin.pipeline.findings.observed import (
     short,
 )
 from rejoin.pipeline.findings.outages import Outage, outages_of
+from rejoin.pipeline.schemas import BROKER_LOG, REQUEST_LOG, SOURCES
 from rejoin.pipeline.tables.pauses import REVOKED
 
+JOURNALS: Final = tuple(each for each in SOURCES if each not in (BROKER_LOG, REQUEST_LOG))
 WAITS_MS: Final = 60_000
 """Consumers wait for a coordinator that is away for so long, where the source does not say how long they may."""
 FOLLOWS_MS: Final = 5_000
@@ -116,7 +117,7 @@ class GroupHistory:
         rebalance, and never one that joins in the middle of one: a join that began no rebalance, and that is not a
         static member's restart, shows that the log has all of them.
         """
-        if self.run.joins_reported or any(each.source in JOURNAL_SOURCES for each in self.rebalances):
+        if self.run.joins_reported or any(each.source in JOURNALS for each in self.rebalances):
             return True
         named = {each.cause_member_id for each in self.rebalances}
         returned = {session.group_instance_id for session in self.sessions if session.end == "replaced"}
