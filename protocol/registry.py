@@ -108,7 +108,7 @@ def register(
 PRODUCE: Final = define(0, (3, 13), 9, ProduceRequest, ProduceResponse)
 FETCH: Final = register(1, (4, 18), 12, FetchRequest, FetchResponse)
 LIST_OFFSETS: Final = register(2, (0, 10), 6, ListOffsetsRequest, ListOffsetsResponse)
-METADATA: Final = register(3, (0, 12), 9, MetadataRequest, MetadataResponse)
+METADATA: Final = register(3, (0, 13), 9, MetadataRequest, MetadataResponse)
 OFFSET_COMMIT: Final = register(8, (0, 9), 8, OffsetCommitRequest, OffsetCommitResponse)
 OFFSET_FETCH: Final = register(9, (0, 9), 6, OffsetFetchRequest, OffsetFetchResponse)
 FIND_COORDINATOR: Final = register(10, (0, 6), 3, FindCoordinatorRequest, FindCoordinatorResponse)

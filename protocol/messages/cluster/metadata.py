@@ -1,4 +1,7 @@
-"""Metadata (key 3): the nodes, the topics and their partitions. v4 adds automatic topic creation, v10 topic ids."""
+"""Metadata (key 3): the nodes, the topics and their partitions. v4 adds automatic topic creation, v10 topic ids.
+
+v13 adds an error for the whole answer (KIP-1102). Nothing here answers one.
+"""
 
 from typing import Annotated
 
@@ -71,3 +74,4 @@ class MetadataResponse(Response):
     controller_id: Annotated[BrokerId, In(1)] = -1
     topics: tuple[MetadataResponseTopic, ...] = ()
     cluster_authorized_operations: Annotated[Int32, In(8, 10)] = -2147483648
+    error_code: Annotated[ErrorCode, In(13)] = ErrorCode.NONE
