@@ -89,8 +89,9 @@ async def _serve_until_stopped(start: Start, pipe: Connection) -> None:
     listener.bind(("127.0.0.1", 0))
     listener.listen(16_384)
     listener.setblocking(False)
+    port = listener.getsockname()[1]
     kept = await start(listener)
-    pipe.send(listener.getsockname()[1])
+    pipe.send(port)
     stop_requested = asyncio.Event()
     asyncio.get_running_loop().add_reader(pipe.fileno(), stop_requested.set)
     await stop_requested.wait()

@@ -91,6 +91,9 @@ class KafkaConnection(asyncio.Protocol):
         self._serve_buffered()
 
     def data_received(self, data: bytes) -> None:
+        if self._parked is None and not self._buffer and self._is_one_frame(data):
+            self._serve_one(data)
+            return
         self._buffer += data
         if self._parked is None:
             self._serve_buffered()
@@ -103,6 +106,22 @@ class KafkaConnection(asyncio.Protocol):
     def is_busy(self) -> bool:
         """Whether a request is parked."""
         return self._parked is not None
+
+    def _is_one_frame(self, data: bytes) -> bool:
+        """Whether this is one whole frame, as nearly all that arrives is."""
+        return len(data) - _SIZE_BYTES == int.from_bytes(data[:_SIZE_BYTES], "big") <= self._listener.max_request_bytes
+
+    def _serve_one(self, data: bytes) -> None:
+        self.last_used = self._loop.time()
+        written: list[bytes] = []
+        self._serve(data[_SIZE_BYTES:], written)
+        transport = self.transport
+        if transport is None or not written:
+            return
+        if len(written) == 1:
+            transport.write(written[0])
+        else:
+            transport.writelines(written)
 
     def _serve_buffered(self) -> None:
         """Serve the whole frames of the buffer, up to one that has to wait."""
