@@ -32,7 +32,7 @@ from rejoin.client.core.effects import Send
 from rejoin.client.core.inputs import Elapsed as ConsumerElapsed
 from rejoin.client.core.quiescence import Quiescence
 from rejoin.coordinator.core.effects import Effect, Reply
-from rejoin.coordinator.core.inputs import Context, Elapsed, Input, Received
+from rejoin.coordinator.core.inputs import Context, Elapsed, Input, Received, Resigned
 from rejoin.coordinator.core.quiescence import ENDS_QUIET, QuietSession
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
@@ -42,7 +42,7 @@ from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.kernel import Lane, Millis
 from rejoin.simulation.network import ClientConnection, Exchange
-from rejoin.simulation.record_loop import COMMIT_MODES, HEARTBEAT_ANSWER, RecordLoop
+from rejoin.simulation.record_loop import HEARTBEAT_ANSWER, RecordLoop
 
 if TYPE_CHECKING:
     from rejoin.simulation.lab import Lab
@@ -160,8 +160,7 @@ class IdleSkipper(Watcher):
         shard = node.shard(group_id)
         slowest = 2 * self.network.latency.longest_ms
         return (
-            consumer.user_code.commit in COMMIT_MODES
-            and cluster.always_reaches_store
+            cluster.reaches_store(node)
             and cluster.disk.is_plain
             and shard is not None
             and shard.epoch == cluster.disk.log(partition).epoch
@@ -206,8 +205,8 @@ class IdleSkipper(Watcher):
     # -- ending an interval
 
     def before(self, node: NodeActor, what: Input) -> None:
-        """Let the node know every append in flight before a request or a timer that may ask for them."""
-        looks = isinstance(what, Elapsed) or (
+        """Let the node know every append in flight before an input that may ask for them."""
+        looks = isinstance(what, Elapsed | Resigned) or (
             isinstance(what, Received) and not isinstance(what.request, _NEVER_WAITS_FOR_APPENDS)
         )
         if looks and self._loops:

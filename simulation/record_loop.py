@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import Effect, Send
@@ -23,7 +23,7 @@ from rejoin.client.core.inputs import CommitAsked, Elapsed, RecordRange
 from rejoin.client.core.quiescence import Quiescence, RecordProgress
 from rejoin.coordinator.core.effects import Append
 from rejoin.coordinator.core.quiescence import QuietSession
-from rejoin.journal.events.client import CommitKind, CommitSucceeded, Range, RecordsProcessed
+from rejoin.journal.events.client import CommitSucceeded, Range, RecordsProcessed
 from rejoin.journal.events.coordinator import CommittedOffset, OffsetsCommitted
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 NONE: Final = ErrorCode.NONE
 HEARTBEAT_ANSWER: Final = HeartbeatResponse()
 
-COMMIT_MODES: Final = frozenset({"none", "after", "before", "auto"})
-"""The commit modes whose loops can be played in short."""
+COMMIT_KINDS: Final[dict[str, Literal["auto", "async"]]] = {"auto": "auto", "after-async": "async"}
+"""The kind of a commit in the modes in which no call waits for it."""
 
 
 class Phase(Enum):
@@ -108,7 +108,8 @@ class RecordLoop:
         self.active = True
         self.phase = Phase.POLLING
         self.batch: list[tuple[Millis, RecordRange]] = []
-        self.commit: Commit | None = None
+        self.in_flight: list[Commit] = []
+        """Those in flight, in order; several only with ``after-async``."""
         self.heartbeat: Heartbeat | None = None
         self.heartbeat_at = quiet.heartbeat_at
         self.session_expires_at = quiet.session_expires_at
@@ -117,11 +118,13 @@ class RecordLoop:
         self.polled_at = self.world.now
         self.fetch_at = self.world.now + max(1, self.config.fetch_max_wait_ms)
         self._commits = consumer.user_code.commit
+        self._kind: Literal["sync", "auto", "async"] = COMMIT_KINDS.get(self._commits, "sync")
         self.auto_commit_at = core.next_auto_commit_at if self._commits == "auto" else None
         self._wakes = 0
         self._incarnation = consumer.incarnation
         self._on_stored = node.on_stored()
         self._offsets_partition = idler.cluster.partition_of(self.group_id)
+        self._epoch = idler.cluster.disk.log(self._offsets_partition).epoch
         topics = idler.cluster.topics
         positions = core.positions()
         self.positions = [
@@ -154,7 +157,7 @@ class RecordLoop:
     @property
     def is_appending(self) -> bool:
         """Whether a commit has arrived at the node and is being written."""
-        return self.commit is not None and self.commit.has_arrived and not self.commit.is_answered
+        return any(each.has_arrived and not each.is_answered for each in self.in_flight)
 
     def begin(self) -> None:
         """Begin within a poll that has found nothing."""
@@ -189,7 +192,7 @@ class RecordLoop:
         self.polled_at = now
         self.fetch_at = now + max(1, self.config.fetch_max_wait_ms)
         if self.auto_commit_at is not None and now >= self.auto_commit_at:
-            if self.commit is not None:
+            if self.in_flight:
                 # Two commits in flight are for the cores.
                 self.idler.resume(self.consumer)
                 return
@@ -274,8 +277,10 @@ class RecordLoop:
             if self._commits == "after":
                 self.phase = Phase.COMMITTING
                 self._send_commit()
-            else:
-                self._poll(at)
+                return
+            if self._commits == "after-async":
+                self._send_commit()
+            self._poll(at)
 
     # -- commits
 
@@ -283,8 +288,9 @@ class RecordLoop:
         now = self.world.now
         offsets = [(each.partition, each.position) for each in self._sorted]
         arrives = self.connection.next_arrival()
-        self.commit = Commit(now, arrives, offsets)
-        self.world.at(arrives, self.connection.request_lane, self._commit_arrives, self.commit)
+        commit = Commit(now, arrives, offsets)
+        self.in_flight.append(commit)
+        self.world.at(arrives, self.connection.request_lane, self._commit_arrives, commit)
 
     def _commit_arrives(self, commit: Commit) -> None:
         if commit.exchange is not None:
@@ -300,6 +306,9 @@ class RecordLoop:
             self.idler.resume(self.consumer)
 
     def _commit_stored(self, commit: Commit) -> None:
+        if commit.append is None and self.idler.cluster.disk.log(self._offsets_partition).epoch != self._epoch:
+            # Another node leads the partition by now: the log refuses this append.
+            self.idler.resume(self.consumer)
         if commit.append is not None:
             self.idler.cluster.disk.write(commit.append, self._on_stored)
             return
@@ -333,13 +342,12 @@ class RecordLoop:
         if commit.exchange is not None:
             self.connection.arrive_back(commit.exchange)
             return
-        self.commit = None
+        self.in_flight.remove(commit)
         if self._emits_succeeded:
             positions: dict[str, dict[int, int]] = {}
             for partition, offset in commit.offsets:
                 positions.setdefault(partition.topic, {})[partition.partition] = offset
-            kind: CommitKind = "auto" if self._commits == "auto" else "sync"
-            self.consumer.emit(CommitSucceeded(kind=kind, positions=positions, **self._identity))
+            self.consumer.emit(CommitSucceeded(kind=self._kind, positions=positions, **self._identity))
         else:
             for partition, offset in commit.offsets:
                 self._accounting.commit(self.group_id, partition.topic, partition.partition, offset)
@@ -385,7 +393,7 @@ class RecordLoop:
         """Bring both cores to the present. What is on the heap goes on as theirs."""
         self.active = False
         now = self.world.now
-        core, consumer, heartbeat, commit = self.core, self.consumer, self.heartbeat, self.commit
+        core, consumer, heartbeat = self.core, self.consumer, self.heartbeat
         self._resume_node()
         if heartbeat is not None:
             core.resume_after_progress(heartbeat.sent_at, self._progress(None, heartbeat.sent_at))
@@ -393,17 +401,19 @@ class RecordLoop:
             if heartbeat.is_answered:
                 heartbeat.exchange.response = HEARTBEAT_ANSWER
                 heartbeat.exchange.answers += 1
-        if commit is not None and self._commits == "auto":
-            effects = core.resume_auto_commit(dict(commit.offsets), commit.sent_at)
-            self._resume_commit(commit, self._sent(effects, commit.sent_at))
+        for commit in self.in_flight:
+            if self._kind != "sync":
+                effects = core.resume_unwaited_commit(self._kind, dict(commit.offsets), commit.sent_at)
+                self._resume_commit(commit, self._sent(effects, commit.sent_at))
         poll_returns_at = self.poll_returns_at if self.phase is Phase.POLLING else None
         core.resume_after_progress(now, self._progress(poll_returns_at, self.heartbeat_at))
         if self.phase is not Phase.POLLING:
             consumer.resume_hand([taken for _, taken in self.batch])
             self._incarnation = consumer.incarnation
-        if commit is not None and self._commits != "auto":
-            effects = core.step(CommitAsked(consumer.commit_token()), commit.sent_at)
-            self._resume_commit(commit, self._sent(effects, commit.sent_at))
+        for commit in self.in_flight:
+            if self._kind == "sync":
+                effects = core.step(CommitAsked(consumer.commit_token()), commit.sent_at)
+                self._resume_commit(commit, self._sent(effects, commit.sent_at))
         consumer.restart_timer()
         self.node.timer.update()
 

@@ -14,6 +14,7 @@ Source: Kafka's ClassicKafkaConsumer, ConsumerCoordinator.poll.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from rejoin.client.assignors import Assignor
 from rejoin.client.config import ConsumerConfig
@@ -179,10 +180,12 @@ class ConsumerCore:
         """
         quiescence.resume_after_progress(self._state, self._ctx, now, progress)
 
-    def resume_auto_commit(self, offsets: Mapping[TopicPartition, int], at: Millis) -> list[Effect]:
-        """Put an automatic commit in flight that was sent at an instant."""
+    def resume_unwaited_commit(
+        self, kind: Literal["auto", "async"], offsets: Mapping[TopicPartition, int], at: Millis
+    ) -> list[Effect]:
+        """Put an automatic or asynchronous commit in flight that was sent at an instant."""
         self._ctx.begin(at)
-        commits.resume_auto(self._state, self._ctx, offsets)
+        commits.resume_unwaited(self._state, self._ctx, kind, offsets)
         return self._ctx.effects
 
     @property

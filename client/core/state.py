@@ -239,7 +239,8 @@ class CommitState:
 
     @property
     def idle(self) -> bool:
-        return not (self.sync or self.async_open or self.completed)
+        """Whether no commit is under way, and all that the user has still to be handed are commits that went well."""
+        return not (self.sync or self.async_open or any(each.error is not None for each in self.completed))
 
 
 @dataclass(slots=True)

@@ -244,9 +244,6 @@ class TopicLog:
 class Cluster:
     """All nodes, the topics, and who leads which offsets partition."""
 
-    always_reaches_store = True
-    """Whether nothing ever stands between a node and the logs."""
-
     def __init__(
         self, world: World, disk: Disk, nodes: int, settings: Settings, notice_ms: Millis, gossip_ms: Millis
     ) -> None:
@@ -344,6 +341,10 @@ class Cluster:
     def _ask(self, node: NodeActor, request: Request, version: int) -> None:
         if node.is_up:
             node.hand_in(Received(None, request, Context(version, "operator")))
+
+    def reaches_store(self, node: NodeActor) -> bool:
+        """Whether nothing stands between a node and the logs."""
+        return True
 
     def at_store(self, node: NodeActor, act: Callable[[], None]) -> None:
         """Use the store on behalf of a node, now or as soon as it can reach it."""

@@ -142,8 +142,6 @@ class NodeLeases:
 class LeasedCluster(Cluster):
     """Nodes that lead the partitions they hold leases of. A lease lasts ``lease_ms``."""
 
-    always_reaches_store = False
-
     def __init__(
         self, world: World, disk: Disk, nodes: int, settings: Settings, gossip_ms: Millis, lease_ms: Millis
     ) -> None:

@@ -40,7 +40,7 @@ def quieter(seed: int) -> dict[str, Any]:
     random = Random(f"idle/{seed}")
     data = random_scenario(seed)
     for group in data["groups"].values():
-        group["commit"] = random.choice(("after", "after", "before", "none"))
+        group["commit"] = random.choice(("after", "after-async", "before", "none"))
         group["poll"] = random.choice(("100ms", "333ms", "500ms", "1s"))
     for topic in data["topics"].values():
         topic["records_per_second"] = random.choice((0, 0, 0.01, 0.1))
@@ -56,7 +56,7 @@ def busier(seed: int) -> dict[str, Any]:
     random = Random(f"busy/{seed}")
     data = quieter(seed)
     for group in data["groups"].values():
-        group["commit"] = random.choice(("after", "auto", "before", "none"))
+        group["commit"] = random.choice(("after", "after-async", "auto", "before", "none"))
         group["auto_commit_interval"] = random.choice(("200ms", "1s", "5s"))
         group["processing"] = random.choice(("1ms", "20ms", "exp(30ms)", "200ms/poll", "exp(900ms)/poll"))
     for topic in data["topics"].values():
@@ -75,12 +75,14 @@ def events(data: dict[str, Any], *, skip: bool) -> tuple[list[tuple[Millis, str,
 
 
 def leased(seed: int) -> dict[str, Any]:
-    """A random scenario in which nodes lose their leases, and consumers have little to do."""
+    """A random scenario in which nodes lose their leases, and consumers have little to do or much."""
     data = SCHEDULES["failovers"](seed)
+    random = Random(f"idle/{seed}")
     for group in data["groups"].values():
-        group["commit"] = Random(f"idle/{seed}").choice(("after", "before", "none"))
+        group["commit"] = random.choice(("after", "after-async", "auto", "before", "none"))
+        group["processing"] = random.choice(("1ms", "20ms", "exp(30ms)", "200ms/poll"))
     for topic in data["topics"].values():
-        topic["records_per_second"] = 0
+        topic["records_per_second"] = random.choice((0, 0, 0.2, 1, 5))
     return data
 
 
@@ -100,7 +102,7 @@ def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]],
     assert intervals > 0, "some intervals were skipped"
 
 
-@pytest.mark.parametrize("commit", ["after", "auto", "before", "none"])
+@pytest.mark.parametrize("commit", ["after", "after-async", "auto", "before", "none"])
 def test_records_in_short_give_the_same_journal_and_the_same_numbers(commit: str, tmp_path: Path) -> None:
     data = steady(commit)
     shown = []

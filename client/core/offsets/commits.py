@@ -112,10 +112,12 @@ def _auto_commit(state: ConsumerState, ctx: StepContext, kind: CommitKind) -> Pe
     return commit
 
 
-def resume_auto(state: ConsumerState, ctx: StepContext, offsets: Mapping[TopicPartition, int]) -> None:
-    """Send an automatic commit of these positions."""
+def resume_unwaited(
+    state: ConsumerState, ctx: StepContext, kind: CommitKind, offsets: Mapping[TopicPartition, int]
+) -> None:
+    """Send a commit of these positions for which no call waits."""
     positions = {partition: OffsetAndMetadata(offset) for partition, offset in offsets.items()}
-    _commit_async(state, ctx, PendingCommit("auto", positions))
+    _commit_async(state, ctx, PendingCommit(kind, positions))
 
 
 # -- asynchronous commits

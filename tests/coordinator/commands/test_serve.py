@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -247,6 +248,12 @@ def running(directory: Path, *arguments: str) -> Iterator[Process]:
         started.process.wait()
 
 
+def cpu_seconds(pid: int) -> float:
+    """What a process has used so far."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly_and_answers_who_is_parked(tmp_path: Path, number: signal.Signals) -> None:
     journal = tmp_path / "journal"
@@ -256,9 +263,14 @@ def test_a_signal_ends_it_cleanly_and_answers_who_is_parked(tmp_path: Path, numb
         parked = node.send("/v1/join-group", join("g", str(answer["memberId"])))
         wait_for(lambda: bool(node.get("/groups/g")["members"]))
         idle = socket.create_connection(("127.0.0.1", node.port))
+        used = cpu_seconds(node.process.pid)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         node.process.send_signal(number)
         assert b"Kafka-Error: NOT_COORDINATOR" in parked.recv(65_536)
         assert node.process.wait(PATIENCE / 2) == 0, "the idle connection holds nothing up"
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        in_all = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        assert in_all - used < 2, "stopping costs little CPU"
         for connection in (parked, idle):
             connection.close()
     rows = list(read_journal(journal, journal_schema()))

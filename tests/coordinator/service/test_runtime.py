@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,32 @@ async def test_a_core_that_breaks_on_its_own_goes_on(node: Harness, monkeypatch:
     assert node.app.runtime.core_failures == 1
     node.clock.advance(10)
     assert (await joining)["errorCode"] == 0
+
+
+async def test_stopping_waits_three_seconds_at_the_most(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timers that stopping waits for are added up; how busy the machine is makes no difference."""
+    node = await serve()
+    parked = await node.parked("JoinGroup", join("g", await node.member_id("g")))
+    idle = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(3)]
+    idle[0][1].write(b"POST /v1/heart")
+    idle[1][1].write(b"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+    loop = asyncio.get_running_loop()
+    call_at = loop.call_at
+    waited: list[float] = []
+
+    def counting(when: float, callback: Callable[..., object], *args: Any, context: Any = None) -> asyncio.TimerHandle:
+        seconds = when - loop.time()
+
+        def call() -> None:
+            waited.append(seconds)
+            callback(*args)
+
+        return call_at(when, call, context=context)
+
+    monkeypatch.setattr(loop, "call_at", counting)
+    await node.app.stop()
+    monkeypatch.undo()
+    assert sum(waited) < 3
+    assert (await parked)["errorCode"] == 16
+    for _, writer in idle:
+        writer.close()
