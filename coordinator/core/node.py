@@ -324,6 +324,10 @@ class Node:
         machine.log.order_appends()
         return append
 
+    def saw(self, instant: Millis) -> None:
+        """This instant is on record: no end of a topic's log is before it."""
+        self._topics.saw(instant)
+
     # --- another node in the same state
 
     def waiting(self) -> list[Token]:

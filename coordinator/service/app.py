@@ -19,7 +19,7 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.service.arrivals import Arrivals
-from rejoin.coordinator.service.clock import Clock, SystemClock
+from rejoin.coordinator.service.clock import Clock, ClockFile, SystemClock
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, HOST, MAX_BODY_BYTES, PORT
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.access import Access
@@ -179,6 +179,7 @@ class App:
             arrivals=arrivals,
             access=access,
         )
+        self._clock_file = _clock_file(options, clock)
 
     @property
     def url(self) -> str:
@@ -210,6 +211,8 @@ class App:
             await self.runtime.start(host, self.port, self.endpoints)
             if self.control is not None:
                 self.control.begin()
+            if self._clock_file is not None:
+                self.runtime.node.saw(self._clock_file.newest())
             await self._create_initial_topics()
             if listener is not None:
                 await self.service.begin(listener)
@@ -228,6 +231,8 @@ class App:
             await self.store.close()
             self.publisher.close()
             raise
+        if self._clock_file is not None:
+            self._clock_file.begin()
         if listener is not None:
             kafka_at = ",".join(each.address for each in self.endpoints) or None
             self._log.info("listening", url=self.url, kafka=kafka_at, node_id=options.settings.broker_id)
@@ -247,6 +252,8 @@ class App:
         if self._kafka is not None:
             await self._kafka.stop()
         await self.service.stop()
+        if self._clock_file is not None:
+            self._clock_file.end()
         await self.runtime.stop()
         await self.store.close()
         self.publisher.close()
@@ -304,6 +311,11 @@ class App:
             return
         if result.error_code is not ErrorCode.NONE:
             raise StartFailed(f"topic {topic.name}: {result.error_code.name}: {result.error_message or 'refused'}")
+
+
+def _clock_file(options: Options, clock: Clock) -> ClockFile | None:
+    """A node under control has the time that it is given, and needs none."""
+    return ClockFile(options.data, clock) if options.data is not None and options.control is None else None
 
 
 def _check_control(options: Options) -> None:

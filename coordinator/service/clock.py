@@ -5,9 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol
 
+from rejoin.coordinator.core.groups.loading import MOST_AHEAD_MS
 from rejoin.coordinator.core.inputs import Millis
+
+WRITTEN_EVERY_SECONDS: Final = 10.0
+"""How often a node writes down how far its clock has come."""
 
 
 class Alarm(Protocol):
@@ -40,3 +46,43 @@ class SystemClock:
     def call_at(self, when: Millis, call: Callable[[], None]) -> Alarm:
         # Never less than one millisecond: event loops round, and an early wakeup would only be set again.
         return self._loop.call_later(max(when - self.now(), 1) / 1_000, call)
+
+
+class ClockFile:
+    """How far a node's clock has come, in its data directory: written every ten seconds, and when the node stops.
+
+    The end of a topic's log is a function of time. After a restart with a clock that was set back it goes on from here.
+    """
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._path = folder / "clock"
+        self._clock = clock
+        self._newest: Millis = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def newest(self) -> Millis:
+        """An instant after all that were answered before the restart, where the clock is behind it; else 0."""
+        try:
+            written = int(self._path.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return 0
+        if not 0 < written - self._clock.now() <= MOST_AHEAD_MS:
+            return 0
+        self._newest = written
+        return written + round(WRITTEN_EVERY_SECONDS * 1_000)
+
+    def begin(self) -> None:
+        """Write the file now, and again and again."""
+        aside = self._path.with_suffix(".new")
+        # Where the disk is full, the older file stays.
+        with suppress(OSError):
+            aside.write_text(str(max(self._newest, self._clock.now())), encoding="ascii")
+            aside.replace(self._path)
+        self._timer = asyncio.get_running_loop().call_later(WRITTEN_EVERY_SECONDS, self.begin)
+
+    def end(self) -> None:
+        """Write the file for the last time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self.begin()
+            self._timer.cancel()

@@ -1,0 +1,70 @@
+"""A machine whose clock is set back over a restart: no end of a topic goes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.service.app import App, InitialTopic, Options
+from rejoin.coordinator.service.clock import WRITTEN_EVERY_SECONDS
+from rejoin.protocol.messages.records.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from tests.coordinator.service.helpers import ManualClock
+
+DAY_MS = 86_400_000
+EVERY_MS = round(WRITTEN_EVERY_SECONDS * 1_000)
+
+
+async def end_of(app: App) -> int:
+    latest = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="orders", partitions=(latest,)),))
+    answer = await app.runtime.submit(request, Context(api_version=5)).answer()
+    assert isinstance(answer, ListOffsetsResponse)
+    return answer.topics[0].partitions[0].offset
+
+
+def node(folder: Path, millis: int) -> tuple[App, ManualClock]:
+    clock = ManualClock()
+    clock.advance(millis)
+    return App(Options(clock=clock, data=folder, topics=(InitialTopic("orders", 1, 5.0),), listen=False)), clock
+
+
+async def test_no_end_goes_back_with_the_clock(tmp_path: Path) -> None:
+    app, clock = node(tmp_path, DAY_MS)
+    async with app:
+        clock.advance(3_600_000)
+        answered = await end_of(app)
+        assert answered > 3_600 * 4
+    for _ in range(2):
+        app, clock = node(tmp_path, 0)
+        async with app:
+            assert answered <= await end_of(app) <= answered + 5 * EVERY_MS // 1_000
+            clock.advance(60_000)
+            assert await end_of(app) <= answered + 5 * EVERY_MS // 1_000, "it stands still"
+
+
+async def test_nothing_changes_where_the_clock_is_right(tmp_path: Path) -> None:
+    app, clock = node(tmp_path, 0)
+    async with app:
+        clock.advance(60_000)
+        answered = await end_of(app)
+    app, clock = node(tmp_path, 60_000)
+    async with app:
+        assert await end_of(app) == answered
+        clock.advance(1_000)
+        assert await end_of(app) == answered + 5
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "9" * 5_000])
+async def test_a_file_that_says_nothing_sensible_is_left_out(tmp_path: Path, text: str) -> None:
+    (tmp_path / "clock").write_text(text)
+    app, clock = node(tmp_path, 0)
+    async with app:
+        clock.advance(1_000)
+        assert await end_of(app) <= 5
