@@ -160,6 +160,8 @@ class ClientConnection:
         """The exchange of a request that was sent before, and waits for its response."""
         exchange = Exchange(self, self.serial, request_id, request, version, asked_at, asked_at + timeout_ms)
         self.waiting[request_id] = exchange
+        # A connection that breaks fails its requests in the order in which they were sent.
+        self.waiting = dict(sorted(self.waiting.items(), key=lambda each: each[1].asked_at))
         self.watch(exchange.expires_at)
         return exchange
 

@@ -95,8 +95,7 @@ class RecordLoop:
     ) -> None:
         core = consumer.core
         assert core is not None, "only a consumer that is up is played in short"
-        self.idler = idler
-        self.world = idler.world
+        self.idler, self.world = idler, idler.world
         self.consumer = consumer
         self.core: ConsumerCore = core
         self.config = core.config
@@ -146,13 +145,11 @@ class RecordLoop:
             "member_id": self.member_id,
             "generation": core.generation.generation_id,
         }
-        accounting = idler.accounting
-        world = self.world
-        self._accounting = accounting
+        self._accounting = idler.accounting
         # With no other listener than the account of the records, the account is all that an event would reach.
-        self._emits_processed = len(world.listeners_of(RecordsProcessed)) > 1
-        self._emits_succeeded = len(world.listeners_of(CommitSucceeded)) > 1
-        self._emits_committed = len(world.listeners_of(OffsetsCommitted)) > 0
+        self._emits_processed = len(self.world.listeners_of(RecordsProcessed)) > 1
+        self._emits_succeeded = len(self.world.listeners_of(CommitSucceeded)) > 1
+        self._emits_committed = len(self.world.listeners_of(OffsetsCommitted)) > 0
 
     @property
     def is_appending(self) -> bool:
@@ -395,16 +392,19 @@ class RecordLoop:
         now = self.world.now
         core, consumer, heartbeat = self.core, self.consumer, self.heartbeat
         self._resume_node()
-        if heartbeat is not None:
-            core.resume_after_progress(heartbeat.sent_at, self._progress(None, heartbeat.sent_at))
-            heartbeat.exchange = self._sent(core.step(Elapsed(), heartbeat.sent_at), heartbeat.sent_at)
-            if heartbeat.is_answered:
-                heartbeat.exchange.response = HEARTBEAT_ANSWER
-                heartbeat.exchange.answers += 1
-        for commit in self.in_flight:
-            if self._kind != "sync":
-                effects = core.resume_unwaited_commit(self._kind, dict(commit.offsets), commit.sent_at)
-                self._resume_commit(commit, self._sent(effects, commit.sent_at))
+        unwaited = [] if self._kind == "sync" else self.in_flight
+        requests: list[Heartbeat | Commit] = [*unwaited] if heartbeat is None else [heartbeat, *unwaited]
+        for each in sorted(requests, key=lambda sent: sent.sent_at):
+            if isinstance(each, Commit):
+                assert self._kind != "sync", "a call waits for a synchronous commit"
+                effects = core.resume_unwaited_commit(self._kind, dict(each.offsets), each.sent_at)
+                self._resume_commit(each, self._sent(effects, each.sent_at))
+            else:
+                core.resume_after_progress(each.sent_at, self._progress(None, each.sent_at))
+                each.exchange = self._sent(core.step(Elapsed(), each.sent_at), each.sent_at)
+                if each.is_answered:
+                    each.exchange.response = HEARTBEAT_ANSWER
+                    each.exchange.answers += 1
         poll_returns_at = self.poll_returns_at if self.phase is Phase.POLLING else None
         core.resume_after_progress(now, self._progress(poll_returns_at, self.heartbeat_at))
         if self.phase is not Phase.POLLING:

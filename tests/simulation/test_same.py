@@ -102,6 +102,21 @@ def test_what_is_skipped_changes_no_event(make: Callable[[int], dict[str, Any]],
     assert intervals > 0, "some intervals were skipped"
 
 
+@pytest.mark.parametrize("commit", ["after", "after-async"])
+def test_requests_in_flight_fail_in_the_order_in_which_they_were_sent(commit: str) -> None:
+    data = steady(commit)
+    data["horizon"] = "60s"
+    data["groups"]["app"]["heartbeat_interval"] = "500ms"
+    data["network"] = {"latency": "uniform(1ms,200ms)", "longest": "200ms"}
+    data["coordinator"] = {"log_latency": "exp(100ms)"}
+    data["events"] = [{"at": f"{10 + 8 * number}s", "failover": {"group": "app", "down": "1s"}} for number in range(6)]
+    plain, _ = events(data, skip=False)
+    skipped, lab = events(data, skip=True)
+    assert plain == skipped
+    assert lab.idle is not None
+    assert lab.idle.record_loops > 6
+
+
 @pytest.mark.parametrize("commit", ["after", "after-async", "auto", "before", "none"])
 def test_records_in_short_give_the_same_journal_and_the_same_numbers(commit: str, tmp_path: Path) -> None:
     data = steady(commit)
