@@ -151,6 +151,7 @@ class App:
             self.control.attach(self.runtime, self.publisher.feed, store.log, self._create_initial_topics)
         self.service = self._http_service(arrivals)
         self._kafka = _kafka_listener(options, self, arrivals)
+        self._clock_file = _clock_file(options, clock)
         self._stopped = False
         self.host = options.host
         self.port = options.port
@@ -179,7 +180,6 @@ class App:
             arrivals=arrivals,
             access=access,
         )
-        self._clock_file = _clock_file(options, clock)
 
     @property
     def url(self) -> str:
