@@ -15,6 +15,7 @@ from rejoin.coordinator.core.apis import SERVED, RequestHandlers
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Append, Effect, Reply
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
+from rejoin.coordinator.core.fetch.offsets_topic import OffsetsTopic
 from rejoin.coordinator.core.fetch.purgatory import FetchTimer
 from rejoin.coordinator.core.fetch.requests import FetchRequests
 from rejoin.coordinator.core.groups.group_shards import GroupShards
@@ -80,9 +81,11 @@ class Node:
         topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
         self._topic_requests = topics
         cluster = ClusterRequests(self._ctx, self._cluster, self._groups, self._topics, topics, admission)
-        logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions)
+        offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
+        logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
         self._fetches = FetchRequests(self._ctx, logs, admission)
         self._partitions.observe(self._fetches)
+        offsets_topic.on_progress = self._fetches.on_progress
         self._changes.on_applied = self._fetches.on_topics_changed
         handlers = RequestHandlers(self._ctx, admission, groups, offsets, topics, cluster, self._fetches)
         self._handlers = {request: served.handler(handlers) for request, served in SERVED.items()}

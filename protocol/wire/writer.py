@@ -34,8 +34,11 @@ Path: TypeAlias = tuple[str | tuple[str], ...]
 _FAILURES: Final = (struct.error, AttributeError, KeyError, TypeError, ValueError, Malformed)
 
 
-def compile_writer(model: type[BaseModel], layout: Layout) -> Writer:
-    """A function that writes a message. It raises :class:`~rejoin.protocol.wire.errors.SchemaError`."""
+def compile_writer(model: type, layout: Layout) -> Writer:
+    """A function that writes a message, or the data of a record.
+
+    It raises :class:`~rejoin.protocol.wire.errors.SchemaError`.
+    """
     writer: Writer = _WriterSource(model, layout).compiled("b''.join(parts)")
     return writer
 
@@ -53,7 +56,7 @@ class _WriterSource:
     the list named ``_parts``.
     """
 
-    def __init__(self, model: type[BaseModel], layout: Layout) -> None:
+    def __init__(self, model: type, layout: Layout) -> None:
         self._model = model
         self._layout = layout
         self._source = Source(
@@ -104,12 +107,14 @@ class _WriterSource:
     # --- structs and fields
 
     def _struct(self, model: type, variable: str, path: Path) -> None:
-        fields = self._source.name("f")
-        self._source.line(f"{fields} = {variable}.__dict__", FieldLocation(path, "a struct"))
+        fields = variable
+        if issubclass(model, BaseModel):
+            fields = self._source.name("f")
+            self._source.line(f"{fields} = {variable}.__dict__", FieldLocation(path, "a struct"))
         for spec in self._layout.plain(model):
-            self._field(spec, f"{fields}[{spec.name!r}]", (*path, spec.alias))
+            self._field(spec, _value_of(model, fields, spec), (*path, spec.alias))
         if self._layout.is_flexible:
-            self._tagged_fields(self._layout.tagged(model), fields, path)
+            self._tagged_fields(self._layout.tagged(model), model, fields, path)
 
     def _field(self, spec: FieldSpec, value: str, path: Path) -> None:
         if spec.is_array:
@@ -212,7 +217,7 @@ class _WriterSource:
 
     # --- tagged fields
 
-    def _tagged_fields(self, tagged: list[FieldSpec], fields: str, path: Path) -> None:
+    def _tagged_fields(self, tagged: list[FieldSpec], model: type, fields: str, path: Path) -> None:
         source = self._source
         if not tagged:
             self._fixed("x", "", NO_LOCATION)
@@ -221,7 +226,7 @@ class _WriterSource:
         count, sections = source.name("n"), source.name("tagged")
         source.line(f"{count} = 0; {sections} = []")
         for spec in tagged:
-            self._tagged_field(spec, f"{fields}[{spec.name!r}]", (*path, spec.alias), count, sections)
+            self._tagged_field(spec, _value_of(model, fields, spec), (*path, spec.alias), count, sections)
         source.line(f"{self._parts}.append(small[{count}])")
         source.line(f"if {count}:")
         source.line(f"    {self._parts} += {sections}")
@@ -285,3 +290,8 @@ class _WriterSource:
         field = " or ".join(dict.fromkeys(location.text({}) for location in about))
         expected = " or ".join(dict.fromkeys(location.expected for location in about))
         return SchemaError(field, f"cannot be written in v{self._layout.version}: {problem}", expected)
+
+
+def _value_of(model: type, fields: str, spec: FieldSpec) -> str:
+    """The value of a field: models keep theirs in a dictionary, the data of records has slots."""
+    return f"{fields}[{spec.name!r}]" if issubclass(model, BaseModel) else f"{fields}.{spec.name}"

@@ -42,6 +42,7 @@ from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID, offsets_partition
 from rejoin.protocol.unvalidated import unvalidated
 
 KEY_TYPES: Final = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
@@ -175,6 +176,8 @@ class ClusterRequests:
         topic = self._topics.by_name.get(name)
         if topic is not None:
             return self._show(topic, context, with_operations)
+        if name == OFFSETS_TOPIC:
+            return self._show_offsets_topic(context, with_operations)
         if creates and self._allows(CreateTopicsRequest, context, name):
             error = self._topic_requests.create_automatically(name)
         else:
@@ -207,6 +210,35 @@ class ClusterRequests:
             topic_authorized_operations=operations,
         )
 
+    def _show_offsets_topic(self, context: Context, with_operations: bool) -> MetadataResponseTopic:
+        """``__consumer_offsets``, for those who read it. Differs: lists of all topics do not have it."""
+        operations = NOT_ASKED
+        if with_operations:
+            operations = self._admission.authorized_operations(context, Resource.TOPIC, OFFSETS_TOPIC)
+        partitions = []
+        for index in range(self._topics.partition_count(OFFSETS_TOPIC)):
+            partition = offsets_partition(index)
+            leader = self._cluster.leader_of(partition)
+            shard = self._shards.by_partition.get(partition)
+            replicas = () if leader is None else (leader.node_id,)
+            partitions.append(
+                MetadataResponsePartition(
+                    error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader is None else ErrorCode.NONE,
+                    partition_index=index,
+                    leader_id=NO_NODE if leader is None else leader.node_id,
+                    leader_epoch=-1 if shard is None else shard.epoch,
+                    replica_nodes=replicas,
+                    isr_nodes=replicas,
+                )
+            )
+        return MetadataResponseTopic(
+            name=OFFSETS_TOPIC,
+            topic_id=OFFSETS_TOPIC_ID,
+            is_internal=True,
+            partitions=tuple(partitions),
+            topic_authorized_operations=operations,
+        )
+
     # --- offsets of the topics themselves
 
     def list_offsets(self, token: Token, request: ListOffsetsRequest, context: Context) -> None:
@@ -223,7 +255,7 @@ class ClusterRequests:
         index = wanted.partition_index
         if not self._allows(ListOffsetsRequest, context, topic_name):
             return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        if not self._topics.has_partition(topic_name, index):
+        if topic_name == OFFSETS_TOPIC or not self._topics.has_partition(topic_name, index):
             return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         offset, timestamp = self._topics.by_name[topic_name].look_up(
             index, wanted.timestamp, self._topics.time(self._ctx.now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, TypeAlias
 
+from rejoin.coordinator.core.fetch.offsets_topic import OffsetsTopic
 from rejoin.coordinator.core.fetch.synthetic import BatchCache, SyntheticBatches
 from rejoin.coordinator.core.inputs import Broker, Millis
 from rejoin.coordinator.core.partitions.log import AbortedTxn
@@ -12,6 +13,7 @@ from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.types import LogPartition, TopicIdPartition
 
 SYNTHETIC_LEADER_EPOCH = 0
@@ -65,11 +67,19 @@ Found: TypeAlias = ReadablePartition | ErrorCode
 class ReadableLogs:
     """Finds the log of a partition. Kafka: ReplicaManager.getPartitionOrException."""
 
-    def __init__(self, ctx: StepContext, cluster: ClusterMetadata, topics: Topics, partitions: Partitions) -> None:
+    def __init__(
+        self,
+        ctx: StepContext,
+        cluster: ClusterMetadata,
+        topics: Topics,
+        partitions: Partitions,
+        offsets_topic: OffsetsTopic,
+    ) -> None:
         self._ctx = ctx
         self._cluster = cluster
         self._topics = topics
         self._partitions = partitions
+        self._offsets_topic = offsets_topic
         self._batches = BatchCache()
 
     def named(self, topic_id: str) -> str | None:
@@ -82,9 +92,11 @@ class ReadableLogs:
 
     def find(self, topic: str, topic_id: str | None, partition: int) -> Found:
         """The partition, or why it cannot be read here. With a topic id, it must still be the topic's."""
-        found = self._topics.by_name.get(topic)
-        if found is None or not 0 <= partition < len(found.partitions):
+        if not self.exists(topic, partition):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if topic == OFFSETS_TOPIC:
+            return self._find_offsets(partition)
+        found = self._topics.by_name[topic]
         if topic_id is not None and topic_id != found.topic_id:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         identity = TopicIdPartition(found.topic_id, partition, topic)
@@ -96,8 +108,15 @@ class ReadableLogs:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ReadablePartition(identity, led.epoch, led.log)
 
+    def _find_offsets(self, index: int) -> Found:
+        log = self._offsets_topic.log(index)
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if log is None else ReadablePartition(offsets_partition(index), *log)
+
     def leader_of(self, topic: str, partition: int) -> tuple[Broker | None, int]:
         """The node that leads a partition, or none, and its leader epoch, or -1 where only that node knows it."""
+        if topic == OFFSETS_TOPIC:
+            led = self._offsets_topic.log(partition)
+            return self._cluster.leader_of(offsets_partition(partition)), -1 if led is None else led[0]
         identity = self._partitions.identify(topic, partition)
         return (None, -1) if identity is None else self._partitions.leader_of(identity)
 

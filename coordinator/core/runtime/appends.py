@@ -33,7 +33,7 @@ class AppendInFlight:
     """An append that has not ended."""
 
     append_id: int
-    records: int
+    records: tuple[Record, ...]
     deadline: Millis
     completion: AppendCompletion
     timed_out: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from rejoin.coordinator.core.effects import Append, ReadLog
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, AppendInFlight, ShardLog
@@ -39,6 +39,16 @@ class ShardState(StrEnum):
     ACTIVE = "active"
 
 
+class LogObserver(Protocol):
+    """What follows the logs of shards."""
+
+    def on_stored(self, partition: TopicPartition, records: tuple[Record, ...]) -> None:
+        """Records are durable, behind those before."""
+
+    def on_resigned(self, partition: TopicPartition) -> None:
+        """The log is led elsewhere, or will be read again."""
+
+
 class Shard(Generic[M]):
     """One partition that this node leads, in one epoch, and the state machine on it."""
 
@@ -51,8 +61,15 @@ class Shard(Generic[M]):
         self._next_append_id = 1
         self._elected_at = ctx.now
         self._records_read = 0
+        self._records_stored = 0
         self._append_key = TimerKey(ShardTimer.APPEND, partition)
+        self.observer: LogObserver | None = None
         self.machine = make(ctx, self)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record of the log. Offsets are counted from what was read when it was loaded."""
+        return self._records_read + self._records_stored
 
     # --- loading and resigning
 
@@ -90,6 +107,8 @@ class Shard(Generic[M]):
         """Answer every request that waits; the shard is of no use any more."""
         ctx = self._ctx
         ctx.deadlines.cancel_owner(self.partition)
+        if self.observer is not None:
+            self.observer.on_resigned(self.partition)
         size = self.machine.size()
         self.machine.on_resigned()
         for entry in list(self.in_flight.values()):
@@ -119,7 +138,7 @@ class Shard(Generic[M]):
         self._next_append_id += 1
         if not self.in_flight:
             ctx.deadlines.set(self._append_key, deadline)
-        self.in_flight[append_id] = AppendInFlight(append_id, len(records), deadline, completion)
+        self.in_flight[append_id] = AppendInFlight(append_id, records, deadline, completion)
         ctx.effects.append(Append(append_id, self.partition, self.epoch, records))
 
     def order_appends(self) -> None:
@@ -137,11 +156,15 @@ class Shard(Generic[M]):
         if entry is None:
             return
         self._watch_appends()
+        if error is ErrorCode.NONE:
+            self._records_stored += len(entry.records)
         if not entry.timed_out:
             self._end(entry, error)
         if entry.timed_out or error is ErrorCode.REQUEST_TIMED_OUT:
             # A time-out that the log itself reports is the end of the append as well.
             entry.completion.ended_late(error)
+        if error is ErrorCode.NONE and self.observer is not None:
+            self.observer.on_stored(self.partition, entry.records)
 
     def _end(self, entry: AppendInFlight, error: ErrorCode) -> None:
         if error is not ErrorCode.NONE:
@@ -150,7 +173,7 @@ class Shard(Generic[M]):
                     topic=self.partition.topic,
                     partition=self.partition.partition,
                     epoch=self.epoch,
-                    records=entry.records,
+                    records=len(entry.records),
                     error=error.name,
                 )
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Generic
 
 from rejoin.coordinator.core.inputs import Broker
-from rejoin.coordinator.core.runtime.shard import M, MakeMachine, Shard, ShardState
+from rejoin.coordinator.core.runtime.shard import LogObserver, M, MakeMachine, Shard, ShardState
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.partitioner import partition_for
@@ -38,6 +38,8 @@ class Shards(Generic[M]):
         self._make = make
         self._partitions = tuple(TopicPartition(topic, index) for index in range(partitions))
         self.by_partition: dict[TopicPartition, Shard[M]] = {}
+        self.observer: LogObserver | None = None
+        """What follows the logs of all shards that start from now on."""
 
     # --- looking up
 
@@ -96,6 +98,7 @@ class Shards(Generic[M]):
 
     def _start(self, shard: Shard[M]) -> None:
         self.by_partition[shard.partition] = shard
+        shard.observer = self.observer
         shard.elected()
 
     def fire(self, key: TimerKey) -> None:

@@ -27,7 +27,7 @@ from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicG
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfigs, CreatableTopicResult
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from rejoin.protocol.records.topics import (
     PartitionData,
     PartitionRecord,
@@ -170,14 +170,16 @@ class Topics:
         return max(now, self._newest)
 
     def __contains__(self, name: str) -> bool:
-        return name in self.by_name
+        return name in self.by_name or name == OFFSETS_TOPIC
 
     def named(self, topic_id: str) -> str | None:
         """The name of the topic with this id."""
-        return self._names_by_id.get(topic_id)
+        return OFFSETS_TOPIC if topic_id == OFFSETS_TOPIC_ID else self._names_by_id.get(topic_id)
 
     def partition_count(self, topic: str) -> int:
         """How many partitions a topic has; 0 where there is no such topic."""
+        if topic == OFFSETS_TOPIC:
+            return self._settings.offsets_topic_num_partitions
         found = self.by_name.get(topic)
         return 0 if found is None else len(found.partitions)
 
@@ -186,7 +188,9 @@ class Topics:
 
     def end_offset(self, topic: str, partition: int, now: Millis) -> int | None:
         """The offset that the next record of a partition will get; none where only another node knows it."""
-        found = self.by_name[topic]
+        found = self.by_name.get(topic)
+        if found is None:
+            return None
         if found.is_real:
             return self._partitions.end_offset(topic, partition)
         return found.end_offset(partition, self.time(now))
@@ -367,9 +371,9 @@ class Topics:
 
     def writing(self, written: RecordsWritten) -> TopicsRecords:
         """A partition's end, so many records on; nothing where the partition is gone."""
-        if not self.has_partition(written.topic, written.partition):
+        topic = self.by_name.get(written.topic)
+        if topic is None or not self.has_partition(written.topic, written.partition):
             return ()
-        topic = self.by_name[written.topic]
         partition = topic.partitions[written.partition]
         data = PartitionData(
             topic_id=topic.topic_id,

@@ -1,0 +1,263 @@
+"""``__consumer_offsets`` as consumers read it: which records, at which offsets, in Kafka's binary format."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from rejoin.coordinator.core.fetch.offsets_topic import LEAST_TO_COMPACT
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rejoin.protocol.messages.offsets.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from rejoin.protocol.messages.records.fetch import FetchResponse
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
+from rejoin.protocol.types import ZERO_UUID
+from rejoin.protocol.wire.record_batch import crc_of, parse_header
+from rejoin.protocol.wire.records import read_batch
+from rejoin.transcript.driver import START
+from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode, commit, join
+from tests.coordinator.core.fetch.test_fetch import MEBIBYTE, fetch, only
+from tests.coordinator.core.fetch.test_synthetic import batches
+
+
+class Reader:
+    """Reads the fields of a key or value one by one, as Kafka's definitions have them."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def number(self, code: str) -> int:
+        (value,) = struct.unpack_from(">" + code, self.data)
+        self.data = self.data[struct.calcsize(code) :]
+        return int(value)
+
+    def some(self, code: str) -> bytes | None:
+        length = self.number(code)
+        if length < 0:
+            return None
+        value, self.data = self.data[:length], self.data[length:]
+        return value
+
+    def text(self) -> str | None:
+        value = self.some("h")
+        return None if value is None else value.decode()
+
+
+class Offset(NamedTuple):
+    """An offset commit as it stands in the log."""
+
+    group: str | None
+    topic: str | None
+    partition: int
+    offset: int | None
+
+
+def read_key(data: bytes) -> tuple[int, Any]:
+    reader = Reader(data)
+    version = reader.number("h")
+    if version == 2:
+        return version, reader.text()
+    found = version, (reader.text(), reader.text(), reader.number("i"))
+    assert reader.data == b""
+    return found
+
+
+def read_commit(value: bytes) -> tuple[int, int, int, str | None, int]:
+    """Version, offset, leader epoch, metadata and time of a commit."""
+    reader = Reader(value)
+    found = tuple(reader.number(code) for code in "hqi")
+    text, at = reader.text(), reader.number("q")
+    assert reader.data == b""
+    return (*found, text, at)  # type: ignore[return-value]
+
+
+def read_group(value: bytes) -> dict[str, Any]:
+    reader = Reader(value)
+    assert reader.number("h") == 3
+    group: dict[str, Any] = {"type": reader.text(), "generation": reader.number("i")}
+    group |= {"protocol": reader.text(), "leader": reader.text(), "since": reader.number("q")}
+    group["members"] = [
+        {
+            "member": reader.text(),
+            "instance": reader.text(),
+            "client": reader.text(),
+            "host": reader.text(),
+            "timeouts": (reader.number("i"), reader.number("i")),
+            "subscription": reader.some("i"),
+            "assignment": reader.some("i"),
+        }
+        for _ in range(reader.number("i"))
+    ]
+    assert reader.data == b""
+    return group
+
+
+def log(driven: DrivenNode, offset: int = 0, **given: Any) -> list[bytes]:
+    """The batches of offsets partition 0."""
+    found = only(driven.ask(fetch(offset, name=OFFSETS_TOPIC, max_wait_ms=0, **given), 12))
+    assert found.error_code is ErrorCode.NONE
+    return batches(bytes(found.records or b""))
+
+
+def offsets(data: list[bytes]) -> dict[int, Offset]:
+    """The commits in some batches, by the offsets of their records."""
+    found = {}
+    for batch in data:
+        header = parse_header(batch)
+        assert header.crc == crc_of(batch)
+        for record in () if header.is_control else read_batch(batch):
+            assert record.key is not None
+            version, key = read_key(record.key)
+            if version == 1:
+                at = None if record.value is None else read_commit(record.value)[1]
+                found[header.base_offset + record.offset_delta] = Offset(key[0], key[1], key[2], at)
+    return found
+
+
+def committed(driven: DrivenNode, offset: int, partition: int = 0, group: str = GROUP) -> None:
+    """Commit an offset of ``t``."""
+    wanted = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata="m")
+    topics = (OffsetCommitRequestTopic(name=TOPIC, partitions=(wanted,)),)
+    answer = driven.ask(OffsetCommitRequest(group_id=group, member_id="", topics=topics), 9)
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.NONE
+
+
+def test_commits_are_read_in_kafkas_binary_format() -> None:
+    driven = DrivenNode()
+    committed(driven, 5)
+    (batch,) = log(driven)
+    header = parse_header(batch)
+    assert (header.base_offset, header.records_count, header.producer_id, header.attributes) == (0, 1, -1, 0)
+    (record,) = read_batch(batch)
+    assert record.key is not None
+    assert record.value is not None
+    assert read_key(record.key) == (1, (GROUP, TOPIC, 0))
+    assert read_commit(record.value) == (3, 5, -1, "m", START)
+
+
+def test_a_group_is_read_in_kafkas_binary_format() -> None:
+    driven = DrivenNode()
+    log(driven)
+    member = driven.joins(join(group_instance_id="i-1"))
+    driven.elapse(3_000)
+    (batch, *_) = log(driven)
+    (record,) = read_batch(batch)
+    assert record.key is not None
+    assert record.value is not None
+    assert read_key(record.key) == (2, GROUP)
+    first = read_group(record.value)
+    assert (first["type"], first["generation"], first["members"]) == ("", 0, [])
+    from_state = DrivenNode()
+    from_state.joins(join(group_instance_id="i-1"))
+    from_state.elapse(3_000)
+    ((record,),) = [read_batch(each) for each in log(from_state)]
+    assert record.value is not None
+    found = read_group(record.value)
+    assert (found["type"], found["generation"], found["protocol"], found["leader"]) == ("consumer", 1, "range", member)
+    (only_member,) = found["members"]
+    assert (only_member["member"], only_member["instance"]) == (member, "i-1")
+    assert (only_member["client"], only_member["host"]) == ("client", "/127.0.0.1")
+    assert only_member["timeouts"] == (60_000, 10_000)
+
+
+def test_a_log_that_was_never_read_begins_with_what_is_there() -> None:
+    driven = DrivenNode()
+    for offset in range(1, 6):
+        committed(driven, offset)
+        driven.elapse(10)
+    committed(driven, 9, group="other")
+    assert offsets(log(driven)) == {4: Offset(GROUP, TOPIC, 0, 5), 5: Offset("other", TOPIC, 0, 9)}
+    committed(driven, 6)
+    assert offsets(log(driven, 6)) == {6: Offset(GROUP, TOPIC, 0, 6)}
+    found = only(driven.ask(fetch(7, name=OFFSETS_TOPIC, max_wait_ms=0), 12))
+    assert (found.log_start_offset, found.high_watermark, found.records) == (0, 7, b"")
+    refused = only(driven.ask(fetch(8, name=OFFSETS_TOPIC, max_wait_ms=0), 12))
+    assert refused.error_code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_reader_waits_for_the_next_commit() -> None:
+    driven = DrivenNode()
+    committed(driven, 1)
+    waits = driven.send(fetch(1, name=OFFSETS_TOPIC), 12)
+    driven.logs.holds_appends = True
+    driven.send(commit(), 9)
+    assert waits not in driven.replies
+    driven.logs.end_append()
+    assert offsets(batches(bytes(only(driven.replies[waits]).records or b""))) == {1: Offset(GROUP, TOPIC, 0, 5)}
+
+
+def test_deleted_offsets_are_tombstones() -> None:
+    driven = DrivenNode()
+    committed(driven, 1)
+    log(driven)
+    gone = OffsetDeleteRequestTopic(name=TOPIC, partitions=(OffsetDeleteRequestPartition(partition_index=0),))
+    driven.ask(OffsetDeleteRequest(group_id=GROUP, topics=(gone,)), 0)
+    assert offsets(log(driven)) == {0: Offset(GROUP, TOPIC, 0, 1), 1: Offset(GROUP, TOPIC, 0, None)}
+
+
+def test_what_is_kept_of_a_log_is_compacted() -> None:
+    driven = DrivenNode()
+    log(driven)
+    driven.elapse(1)
+    size = 0
+    for offset in range(2 * LEAST_TO_COMPACT // 120):
+        committed(driven, offset)
+        size = max(size, driven.node._fetches._logs._offsets_topic.log(0)[1].size)  # type: ignore[index]
+    assert size <= 1.01 * LEAST_TO_COMPACT
+    last = log(driven, partition_max_bytes=100 * MEBIBYTE, max_bytes=100 * MEBIBYTE)
+    found = offsets(last)
+    assert len(found) < 2 * LEAST_TO_COMPACT // 120
+    assert all(at == commit.offset for at, commit in found.items()), "records keep their offsets"
+
+
+def test_a_node_that_leads_anew_says_so_by_its_epoch() -> None:
+    driven = DrivenNode()
+    for offset in range(5):
+        committed(driven, offset)
+    waits = driven.send(fetch(5, name=OFFSETS_TOPIC), 12)
+    driven.resign()
+    assert only(driven.replies[waits]).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    driven.elect()
+    (batch,) = log(driven)
+    assert parse_header(batch).partition_leader_epoch == 1
+    diverged = only(driven.ask(fetch(5, name=OFFSETS_TOPIC, last_fetched_epoch=0), 12))
+    assert (diverged.diverging_epoch.epoch, diverged.diverging_epoch.end_offset) == (0, 0)
+
+
+def test_metadata_shows_the_topic_to_those_who_ask_for_it() -> None:
+    driven = DrivenNode()
+    for wanted in (
+        MetadataRequestTopic(name=OFFSETS_TOPIC, topic_id=ZERO_UUID),
+        MetadataRequestTopic(name=None, topic_id=OFFSETS_TOPIC_ID),
+    ):
+        (found,) = driven.ask(
+            MetadataRequest(
+                topics=(wanted,), allow_auto_topic_creation=True, include_topic_authorized_operations=False
+            ),
+            12,
+        ).topics
+        assert (found.name, found.topic_id, found.is_internal) == (OFFSETS_TOPIC, OFFSETS_TOPIC_ID, True)
+        ((index, leader, epoch),) = [(p.partition_index, p.leader_id, p.leader_epoch) for p in found.partitions]
+        assert (index, leader, epoch) == (0, 1, 0)
+    response = driven.ask(fetch(topic_id=OFFSETS_TOPIC_ID, max_wait_ms=0), 17)
+    assert isinstance(response, FetchResponse)
+    assert only(response).error_code is ErrorCode.NONE
+
+
+def test_consumers_of_the_topic_commit_their_own_offsets() -> None:
+    driven = DrivenNode()
+    wanted = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    topics = (OffsetCommitRequestTopic(name=OFFSETS_TOPIC, partitions=(wanted,)),)
+    answer = driven.ask(OffsetCommitRequest(group_id="burrow", member_id="", topics=topics), 9)
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.NONE
+    (view,) = driven.node.describe_offsets("burrow", driven.now)
+    assert (view.topic, view.offset, view.log_end_offset) == (OFFSETS_TOPIC, 1, None)
