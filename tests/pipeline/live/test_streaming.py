@@ -65,7 +65,7 @@ def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path:
     growing, store = tmp_path / "growing", WatchStore(tmp_path / "out")
     growing.mkdir()
     for part in parts[: len(parts) // 2]:
-        shutil.copy(part, growing / part.name)
+        shutil.copy2(part, growing / part.name)
     # This one is still being written; its rows come with the segment, once it is closed.
     being_written = growing / f"{parts[-1].name}.open"
     being_written.write_bytes(parts[-1].read_bytes()[:-20])
@@ -75,7 +75,7 @@ def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path:
 
     being_written.unlink()
     for part in parts[len(parts) // 2 :]:
-        shutil.copy(part, growing / part.name)
+        shutil.copy2(part, growing / part.name)
     text = parts[0].read_bytes().splitlines(keepends=True)
     broken = [b"not JSON\n", text[0], text[1], b"\xff\xfe\n", b'{"schema_version": 99}\n', text[2][:40]]
     (growing / "simulation-node-8-000000000001.jsonl").write_bytes(b"".join(broken))
@@ -106,7 +106,7 @@ def test_a_kill_between_write_and_commit_changes_nothing(spark: SparkSession, tm
     folder, store = tmp_path / "some", WatchStore(tmp_path / "out")
     folder.mkdir()
     for part in parts[: len(parts) // 2]:
-        shutil.copy(part, folder / part.name)
+        shutil.copy2(part, folder / part.name)
     interrupted(folder, store.folder)
     assert store.committed("events") == 0
     assert store.committed("live") == -1
@@ -114,7 +114,7 @@ def test_a_kill_between_write_and_commit_changes_nothing(spark: SparkSession, tm
     orphans = [set(batch.glob("*.parquet")) for batch in written]
     assert all(orphans)
     for part in parts[len(parts) // 2 :]:
-        shutil.copy(part, folder / part.name)
+        shutil.copy2(part, folder / part.name)
     drain(spark, lines_of_journals(spark, [folder], max_files=8), store)
     for batch, before in zip(written, orphans, strict=True):
         again = set(batch.glob("*.parquet"))
