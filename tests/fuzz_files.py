@@ -63,3 +63,14 @@ def mutated(draw: st.DrawFn, files: tuple[bytes, ...]) -> bytes:
             draw(st.sampled_from(TOKENS)),
         )
     return content
+
+
+@st.composite
+def overwritten(draw: st.DrawFn, content: bytes) -> bytes:
+    """A file in a binary format with other bytes in up to four places, or cut off."""
+    for _ in range(draw(st.integers(1, 4))):
+        from_end = draw(st.sampled_from((0.02, 0.4, 1.0))) * draw(st.floats(0, 1, exclude_max=True))
+        at = int((1 - from_end) * len(content))
+        other = draw(st.binary(min_size=1, max_size=6))
+        content = content[:at] + other + content[at + len(other) :]
+    return content[: int(draw(st.floats(0, 1)) * len(content))] if draw(st.integers(0, 9)) == 0 else content

@@ -7,10 +7,11 @@ The files are real ones with mistakes in them. Spark's part of reading has its o
 from __future__ import annotations
 
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -20,13 +21,14 @@ from rejoin.coordinator.commands.log.command import export
 from rejoin.coordinator.commands.log.contents import LogProblem
 from rejoin.coordinator.commands.log.files import TextLog
 from rejoin.pipeline.reading.broker_logs.tables import PARSED, follow, read_file
-from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.text_lines import pieces, read_piece
+from rejoin.pipeline.reading.inputs import find, with_whole_pages
+from rejoin.pipeline.reading.plain_rows import read_plain
+from rejoin.pipeline.reading.text_lines import lines_here, pieces, read_piece
 from rejoin.simulation.scenario.reading import BadScenario, scenario_from
 from rejoin.transcript.commands import play as play_transcript
 from tests.coordinator.commands.log.logs import filled
 from tests.coordinator.storage.helpers import Sqlite
-from tests.fuzz_files import FUZZED, mutated
+from tests.fuzz_files import FUZZED, mutated, overwritten
 from tests.paths import ROOT
 from tests.pipeline.reading.test_broker_log_histories import LIFE_3_9
 from tests.pipeline.reading.test_request_log import TWO
@@ -68,6 +70,32 @@ def test_a_journal(file: Path, content: bytes) -> None:
     path.write_bytes(content)
     numbers = [number for piece in pieces(find([path])) for batch in read_piece(piece) for number in batch["line"]]
     assert [number.as_py() for number in numbers] == list(range(1, len(numbers) + 1))
+
+
+@pytest.fixture(scope="module")
+def table(file: Path) -> bytes:
+    path = file.with_suffix(".jsonl")
+    path.write_bytes(b"".join(JOURNALS))
+    events, _ = read_plain(lines_here(find([path])))
+    assert events.num_rows
+    written = BytesIO()
+    pq.write_table(events, written)
+    return written.getvalue()
+
+
+def test_a_table_of_events(file: Path, table: bytes) -> None:
+    """The schema and places of columns are at the end of the file, so most mistakes are put there."""
+    path = file.with_suffix(".parquet")
+
+    @FUZZED
+    @given(content=overwritten(table))
+    def read(content: bytes) -> None:
+        path.write_bytes(content)
+        [found] = map(with_whole_pages, find([path]))
+        assert found.kind == "parquet"
+        assert "\n" not in (found.problem or "")
+
+    read()
 
 
 @pytest.fixture(scope="module")

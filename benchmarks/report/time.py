@@ -1,9 +1,9 @@
 """What a report on little data costs, beside a Spark session that writes one table and ends, in one run.
 
-    python -m benchmarks.report.time                        # about 1,000 events
-    python -m benchmarks.report.time --events 100000
+    python -m benchmarks.report.time                        # about 1,000 events, and 100,000
+    python -m benchmarks.report.time --events 20000
 
-Both are processes of their own with the same settings, one after the other, several times. CPU is that of Python and
+All are processes of their own with the same settings, one after the other, several times. CPU is that of Python and
 of the JVM together, which other work on the machine changes less than the seconds on the clock.
 """
 
@@ -32,7 +32,7 @@ from rejoin.pipeline.spark.session import session
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 
-EVENTS: Final = 1_000
+SIZES: Final = (1_000, 100_000)
 ROUNDS: Final = 3
 APART: Final = True
 """Whether each is a process of its own, as it must be for the numbers to mean anything."""
@@ -103,38 +103,42 @@ def _cpu() -> float:
 WHAT: Final[dict[str, Callable[..., float]]] = {"empty": empty, "report": report}
 
 
-def bench(*, events: int = EVENTS, rounds: int = ROUNDS) -> None:
-    """Compare the two.
+def bench(*, events: tuple[int, ...] = (), rounds: int = ROUNDS) -> None:
+    """Compare reports with the session.
 
     Parameters
     ----------
     events
-        How many the report reads.
+        How many a report reads, for each report; the default is 1,000 and 100,000.
     rounds
         How often each is measured.
     """
     work = Path(tempfile.mkdtemp(prefix="rejoin-report-time-"))
     try:
-        rows = journals(work / "journals", events)
-        empties, reports = [], []
+        rows = [journals(work / str(size), size) for size in events or SIZES]
+        empties: list[Cost] = []
+        reports: dict[int, list[Cost]] = {size: [] for size in rows}
         for _ in range(rounds):
             empties.append(cost("empty", str(work)))
-            reports.append(cost("report", str(work / "journals"), str(work / "out")))
+            for size, costs in reports.items():
+                costs.append(cost("report", str(work / str(size)), str(work / "out")))
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    table = Table("", "seconds", "CPU seconds", box=SIMPLE_HEAD)
-    for name, costs in (("a session that writes one table", empties), (f"a report on {rows:,} rows", reports)):
-        table.add_row(name, *(f"{median(column):.1f}" for column in zip(*costs, strict=True)))
-    ratios = [
-        median(one[place] / other[place] for one, other in zip(reports, empties, strict=True)) for place in range(2)
-    ]
-    table.add_row("ratio", *(f"{ratio:.2f}" for ratio in ratios))
+    table = Table("", "seconds", "CPU seconds", "ratio", "of CPU", box=SIMPLE_HEAD)
+    table.add_row("a session that writes one table", *_medians(empties))
+    for size, costs in reports.items():
+        ratios = [median(one[part] / other[part] for one, other in zip(costs, empties, strict=True)) for part in (0, 1)]
+        table.add_row(f"a report on {size:,} rows", *_medians(costs), *(f"{ratio:.2f}" for ratio in ratios))
     Console().print(table)
+
+
+def _medians(costs: list[Cost]) -> list[str]:
+    return [f"{median(column):.1f}" for column in zip(*costs, strict=True)]
 
 
 def main(*, quick: bool = False) -> None:
     """For ``python -m benchmarks``. ``quick``: one round."""
-    bench(events=EVENTS, rounds=1 if quick else ROUNDS)
+    bench(events=SIZES, rounds=1 if quick else ROUNDS)
 
 
 if __name__ == "__main__":

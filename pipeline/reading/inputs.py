@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from pyarrow import ArrowException, Schema, types
-from pyarrow.parquet import read_metadata
+from pyarrow.parquet import ParquetFile, read_metadata
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import NullType, StructType
@@ -24,6 +24,8 @@ _OPEN: Final = ".open"
 _OURS: Final = (".jsonl", ".jsonl.gz", ".jsonl.open")
 _PARQUET: Final = ".parquet"
 _NO_INPUT: Final = (".lock", ".crc", ".yaml", ".yml", ".html", ".md")
+_NO_PARQUET: Final = (ArrowException, OSError, ValueError, MemoryError)
+"""What reading Parquet raises where bytes are wrong; names that are not UTF-8 are a ValueError."""
 _PEEK_BYTES: Final = 4096
 _LOOK_BYTES: Final = 2**20
 _GROUP: Final = b"group"
@@ -139,7 +141,8 @@ def must_name_groups(found: Iterable[InputFile]) -> None:
     """
     found = list(found)
     if not any(_names_groups(each) for each in found):
-        raise NoInput(f"{named(found)}: nothing about consumer groups in there. {EXPECTED}")
+        problem = next((f" ({each.problem})" for each in found if each.problem), "")
+        raise NoInput(f"{named(found)}: nothing about consumer groups in there{problem}. {EXPECTED}")
 
 
 def named(found: Sequence[InputFile]) -> str:
@@ -168,10 +171,28 @@ def as_parquet(found: InputFile) -> InputFile:
     try:
         metadata = read_metadata(found.path)
         why = not_of_events(_columns(metadata.schema.to_arrow_schema()))
-    except (ArrowException, OSError) as problem:
-        return found._replace(kind="parquet", problem=f"cannot be read as Parquet: {problem}")
+    except _NO_PARQUET as problem:
+        return _unreadable(found, problem)
     said = f"not a table of events, its {metadata.num_rows:,} rows are left out: {why}"
     return found._replace(kind="parquet", problem=said if why else None)
+
+
+def with_whole_pages(found: InputFile) -> InputFile:
+    """The same file; of Parquet, with what is damaged behind its schema. It is read to its end for that."""
+    if found.kind != "parquet" or found.problem is not None:
+        return found
+    try:
+        with ParquetFile(found.path) as file:
+            for _ in file.iter_batches():
+                pass
+    except _NO_PARQUET as problem:
+        return _unreadable(found, problem)
+    return found
+
+
+def _unreadable(found: InputFile, problem: BaseException) -> InputFile:
+    lines = str(problem).strip().splitlines() or [type(problem).__name__]
+    return found._replace(kind="parquet", problem=f"cannot be read as Parquet: {lines[0]}")
 
 
 def _columns(schema: Schema) -> StructType:
