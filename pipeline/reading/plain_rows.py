@@ -30,13 +30,16 @@ Values = Sequence[Any]
 _SCHEMA: Final = to_arrow_schema(EVENTS)
 _FIELDS: Final = {name: (*ENVELOPE, *event.model_fields) for name, event in EVENT_CLASSES.items()}
 _SAYS_MORE: Final = re.compile(SAYS_MORE)
+_DECODE: Final = json.JSONDecoder().decode
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class _Line(NamedTuple):
     number: int
     """Of the line among all that were read."""
     text: str
-    row: Row
+    values: tuple[Any, ...]
+    """Of the fields of its event."""
 
 
 def read_plain(lines: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -46,16 +49,17 @@ def read_plain(lines: pa.Table) -> tuple[pa.Table, pa.Table]:
     for number, (text, problem) in enumerate(zip(texts, problems, strict=True)):
         row = _row(text) if problem is None else None
         if row is not None:
-            by_event[row["event"]].append(_Line(number, text, row))
+            by_event[row["event"]].append(_Line(number, text, tuple(row.values())))
     files = lines.select(["file", "line"])
     tables = [_SCHEMA.empty_table()]
     usual: set[int] = set()
     for name in sorted(by_event):
-        fitting = _fitting(by_event[name], _FIELDS[name])
-        usual.update(line.number for line in fitting)
-        tables.append(
-            _table(fitting, _FIELDS[name], files.take(pa.array([line.number for line in fitting], pa.int64())))
-        )
+        fitting, values = _fitting(by_event[name], _FIELDS[name])
+        if fitting:
+            numbers = [line.number for line in fitting]
+            usual.update(numbers)
+            texts_of_event = [line.text for line in fitting]
+            tables.append(_table(values, texts_of_event, files.take(pa.array(numbers, pa.int64()))))
     others = [number for number in range(lines.num_rows) if number not in usual]
     return pa.concat_tables(tables), lines.take(pa.array(others, pa.int64()))
 
@@ -63,22 +67,23 @@ def read_plain(lines: pa.Table) -> tuple[pa.Table, pa.Table]:
 def _row(text: str) -> Row | None:
     """The row, if its line is JSON as our writers write it, and has the fields of its event and no others."""
     try:
-        row = json.loads(text)
+        row = _DECODE(text)
         if type(row) is not dict or tuple(row) != _FIELDS.get(row.get("event", "")):
             return None
-        as_written = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+        as_written = _ENCODE(row)
     except (ValueError, TypeError, RecursionError):
         return None
     return row if as_written == text else None
 
 
-def _fitting(lines: list[_Line], names: Iterable[str]) -> list[_Line]:
-    """The lines in which every value is one that its column takes."""
-    for name in names:
-        fits = _fit(name)
-        if not fits([line.row[name] for line in lines]):
-            lines = [line for line in lines if fits([line.row[name]])]
-    return lines
+def _fitting(lines: list[_Line], names: Sequence[str]) -> tuple[list[_Line], dict[str, Values]]:
+    """The lines in which every value is one that its column takes, and the values of each field."""
+    columns: dict[str, Values] = dict(zip(names, zip(*(line.values for line in lines), strict=True), strict=True))
+    doubtful = [(at, fits) for at, name in enumerate(names) if not (fits := _fit(name))(columns[name])]
+    if not doubtful:
+        return lines, columns
+    fitting = [line for line in lines if all(fits([line.values[at]]) for at, fits in doubtful)]
+    return _fitting(fitting, names) if fitting else ([], {})
 
 
 def _fit(name: str) -> Callable[[Values], bool]:
@@ -223,11 +228,10 @@ _LISTED: Final[Mapping[str, Callable[[Any], list[tuple[Any, ...]]]]] = {
 """A field as its column has it."""
 
 
-def _table(lines: Sequence[_Line], names: Iterable[str], files: pa.Table) -> pa.Table:
+def _table(of_fields: Mapping[str, Values], texts: Sequence[str], files: pa.Table) -> pa.Table:
     """Rows of one event."""
     columns: dict[str, Values] = {}
-    for name in names:
-        values = [line.row[name] for line in lines]
+    for name, values in of_fields.items():
         listed = _LISTED.get(FIELDS_AS_JSON.get(name, ""))
         if name == CAUSE:
             columns |= _columns_of_causes(values, columns.get("client_reason"))
@@ -237,15 +241,16 @@ def _table(lines: Sequence[_Line], names: Iterable[str], files: pa.Table) -> pa.
             columns[name] = _first_known(values, columns[name])
         else:
             columns[COLUMN_OF.get(name, name)] = values
-    if "offsets" in names:
+    if "offsets" in of_fields:
         columns["event_json"] = [
-            line.text if line.row["offsets"] is not None and _SAYS_MORE.search(line.text) else None for line in lines
+            text if offsets is not None and _SAYS_MORE.search(text) else None
+            for text, offsets in zip(texts, of_fields["offsets"], strict=True)
         ]
-    count = len(lines)
+    count = len(texts)
     made: dict[str, Any] = {name: files.column(name) for name in files.column_names}
     made["schema_version"] = pa.repeat(pa.scalar(VERSION, _SCHEMA.field("schema_version").type), count)
     made["confidence"] = pa.repeat(SURE, count)
-    made["day"] = pa.array([line.row["at_ms"] // MS_A_DAY for line in lines], pa.int32()).cast(pa.date32())
+    made["day"] = pa.array([at_ms // MS_A_DAY for at_ms in of_fields["at_ms"]], pa.int32()).cast(pa.date32())
     return pa.Table.from_arrays(
         [
             made[field.name]
