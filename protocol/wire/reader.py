@@ -25,6 +25,7 @@ from rejoin.protocol.wire.errors import SchemaError
 from rejoin.protocol.wire.primitives import (
     ARRAY_READERS,
     FORMATS,
+    MAX_TAGGED_FIELDS,
     Malformed,
     read_long_varint,
     skip_tagged_fields,
@@ -276,8 +277,8 @@ class _ReaderSource:
         self, tagged: list[FieldSpec], path: Path, variables: dict[str, str], count: str, what: FieldLocation
     ) -> None:
         source = self._source
-        source.line(f"if {count} > 127:")
-        source.line(f"    {count}, pos = long_varint(data, pos, {count})", what)
+        source.line(f"if {count} > {MAX_TAGGED_FIELDS}:")
+        source.line(f"    raise Malformed('more than {MAX_TAGGED_FIELDS} tagged fields')", what)
         source.line(f"for _ in range({count}):")
         source.indent += 1
         tag, size, stop = self._varint(what), self._varint(what), source.name("stop")
@@ -291,9 +292,8 @@ class _ReaderSource:
             self._flush()
             source.line(f"{variables[spec.name]} = {value}")
             source.line(f"if pos != {stop}:")
-            source.line(
-                "    raise Malformed('another length than its tag says')", FieldLocation((*path, spec.alias), "it")
-            )
+            whole = FieldLocation((*path, spec.alias), "a value that fills it")
+            source.line("    raise Malformed('shorter or longer than its tagged field')", whole)
             source.indent -= 1
         source.line("else:")
         source.line(f"    pos = {stop}")

@@ -138,6 +138,24 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     assert codec(API_VERSIONS, 3).read_response(later, 0) == answer
 
 
+def test_a_tagged_field_has_the_length_that_it_says() -> None:
+    whole = bytes.fromhex("0000 01 00000000 01 01 09 0000000000000007 00")
+    with pytest.raises(SchemaError, match=r"finalizedFeaturesEpoch: shorter or longer than its tagged field"):
+        codec(API_VERSIONS, 3).read_response(whole, 0)
+
+
+@pytest.mark.parametrize("count", ["8001", "ffffffff07"])
+def test_tagged_fields_are_bounded(count: str) -> None:
+    """Each costs a step and may have two bytes, so that a large frame could hold millions."""
+    many = bytes.fromhex(count) + b"\x63\x00" * 200
+    with pytest.raises(SchemaError, match="more than 127 tagged fields"):
+        codec(HEARTBEAT, 4).read_request(codec(HEARTBEAT, 4).write_request(HEARTBEAT_1)[:-1] + many, 0)
+    with pytest.raises(SchemaError, match="more than 127 tagged fields"):
+        codec(API_VERSIONS, 3).read_response(bytes.fromhex("0000 01 00000000") + many, 0)
+    with pytest.raises(SchemaError, match="more than 127 tagged fields"):
+        read_request_header(struct.pack(">hhih", 12, 4, 7, 0) + many)
+
+
 @pytest.mark.parametrize(
     ("api", "version", "response", "field"),
     [
