@@ -96,6 +96,15 @@ class Settings(BaseModel):
     max_incremental_fetch_session_cache_slots: int = Field(
         default=1_000, ge=0, description="Number of fetch sessions that a node keeps."
     )
+    producer_id_expiration_ms: int = Field(
+        default=86_400_000, ge=1, description="How long a partition remembers an idempotent producer that is silent."
+    )
+    producer_id_expiration_check_interval_ms: int = Field(
+        default=600_000, ge=1, description="How often such producers are looked for."
+    )
+    log_retention_check_interval_ms: int = Field(
+        default=300_000, ge=1, description="How often records are deleted that a topic keeps no longer, or compacted."
+    )
     num_partitions: int = Field(
         default=1, ge=1, description="Partitions of a topic that is created without a partition count."
     )

@@ -105,9 +105,9 @@ def register(
     return api
 
 
-PRODUCE: Final = define(0, (3, 13), 9, ProduceRequest, ProduceResponse)
+PRODUCE: Final = register(0, (3, 13), 9, ProduceRequest, ProduceResponse)
 FETCH: Final = register(1, (4, 18), 12, FetchRequest, FetchResponse)
-LIST_OFFSETS: Final = register(2, (0, 10), 6, ListOffsetsRequest, ListOffsetsResponse)
+LIST_OFFSETS: Final = register(2, (0, 11), 6, ListOffsetsRequest, ListOffsetsResponse)
 METADATA: Final = register(3, (0, 13), 9, MetadataRequest, MetadataResponse)
 OFFSET_COMMIT: Final = register(8, (0, 9), 8, OffsetCommitRequest, OffsetCommitResponse)
 OFFSET_FETCH: Final = register(9, (0, 9), 6, OffsetFetchRequest, OffsetFetchResponse)
@@ -121,9 +121,9 @@ LIST_GROUPS: Final = register(16, (0, 5), 3, ListGroupsRequest, ListGroupsRespon
 API_VERSIONS: Final = register(18, (0, 4), 3, ApiVersionsRequest, ApiVersionsResponse)
 CREATE_TOPICS: Final = register(19, (0, 7), 5, CreateTopicsRequest, CreateTopicsResponse)
 DELETE_TOPICS: Final = register(20, (0, 6), 4, DeleteTopicsRequest, DeleteTopicsResponse)
-DELETE_RECORDS: Final = define(21, (0, 2), 2, DeleteRecordsRequest, DeleteRecordsResponse)
-INIT_PRODUCER_ID: Final = define(22, (0, 5), 2, InitProducerIdRequest, InitProducerIdResponse)
-OFFSET_FOR_LEADER_EPOCH: Final = define(23, (2, 4), 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse)
+DELETE_RECORDS: Final = register(21, (0, 2), 2, DeleteRecordsRequest, DeleteRecordsResponse)
+INIT_PRODUCER_ID: Final = register(22, (0, 5), 2, InitProducerIdRequest, InitProducerIdResponse)
+OFFSET_FOR_LEADER_EPOCH: Final = register(23, (2, 4), 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse)
 WRITE_TXN_MARKERS: Final = register(27, (0, 1), 1, WriteTxnMarkersRequest, WriteTxnMarkersResponse)
 TXN_OFFSET_COMMIT: Final = register(28, (0, 5), 3, TxnOffsetCommitRequest, TxnOffsetCommitResponse)
 DESCRIBE_CONFIGS: Final = define(32, (1, 4), 4, DescribeConfigsRequest, DescribeConfigsResponse)
@@ -136,7 +136,7 @@ INCREMENTAL_ALTER_CONFIGS: Final = define(
 )
 OFFSET_DELETE: Final = register(47, (0, 0), None, OffsetDeleteRequest, OffsetDeleteResponse)
 DESCRIBE_CLUSTER: Final = define(60, (0, 2), 0, DescribeClusterRequest, DescribeClusterResponse)
-DESCRIBE_PRODUCERS: Final = define(61, (0, 0), 0, DescribeProducersRequest, DescribeProducersResponse)
+DESCRIBE_PRODUCERS: Final = register(61, (0, 0), 0, DescribeProducersRequest, DescribeProducersResponse)
 DESCRIBE_TOPIC_PARTITIONS: Final = define(
     75, (0, 0), 0, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 )

@@ -92,8 +92,13 @@ MAY_IMPORT = {
     "coordinator.core.groups": (*STEP, "coordinator.core.groups", "coordinator.core.offsets"),
     # The classic protocol knows what any kind of group has, and neither offsets nor another kind.
     "coordinator.core.groups.classic": (*STEP, "coordinator.core.groups"),
-    # Data partitions know neither topics nor groups: who makes and deletes topics says so.
-    "coordinator.core.partitions": (*STEP, "coordinator.core.partitions"),
+    # What a data partition is knows no topics: who makes and deletes them says so. Requests look topics up.
+    "coordinator.core.partitions": (
+        *STEP,
+        "coordinator.core.fetch.logs",
+        "coordinator.core.partitions",
+        "coordinator.core.topics",
+    ),
     "coordinator.core.topics": (
         *STEP,
         "coordinator.core.topics",

@@ -138,6 +138,12 @@ class BrokerDriver(NodeDriver):
         pass
 
 
+def is_served(asked: Exchange) -> bool:
+    """Whether a node has an answer of its own to a recorded request. There is no transaction coordinator."""
+    is_transactional = asked.api == "InitProducerId" and asked.request.get("transactionalId") is not None
+    return asked.api in BY_NAME and not is_transactional
+
+
 class Emulator:
     """As many nodes as the recording had brokers, one log, and a clock that stands still between the lines."""
 
@@ -235,7 +241,7 @@ class Emulator:
     def _ask(self, asked: Exchange) -> None:
         if asked.api == "EndTxn":
             self._end_transaction(asked)
-        if asked.api not in BY_NAME:
+        if not is_served(asked):
             return
         api = BY_NAME[asked.api]
         if not api.supports(asked.version):

@@ -12,6 +12,12 @@ from rejoin.coordinator.core.fetch.requests import FetchRequests
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
+from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
+from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
+from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
+from rejoin.coordinator.core.partitions.produce import ProduceRequests
+from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
+from rejoin.coordinator.core.partitions.producers import ProducerRequests
 from rejoin.coordinator.core.runtime.admission import Admission, Rule
 from rejoin.coordinator.core.runtime.authorizer import Operation
 from rejoin.coordinator.core.step_context import StepContext
@@ -31,15 +37,32 @@ from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
 from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
+from rejoin.protocol.messages.records.delete_records import DeleteRecordsRequest
+from rejoin.protocol.messages.records.describe_producers import DescribeProducersRequest
 from rejoin.protocol.messages.records.fetch import FetchRequest
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest
+from rejoin.protocol.messages.records.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
+from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
 
 Handler: TypeAlias = Callable[[Token, Any, Context], None]
+
+
+@dataclass(frozen=True, slots=True)
+class DataRequests:
+    """The objects of one node that handle requests about data partitions."""
+
+    produces: ProduceRequests
+    producer_ids: ProducerIdRequests
+    producers: ProducerRequests
+    list_offsets: ListOffsetsRequests
+    leader_epochs: LeaderEpochRequests
+    delete_records: DeleteRecordsRequests
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +76,7 @@ class RequestHandlers:
     topics: TopicRequests
     cluster: ClusterRequests
     fetches: FetchRequests
+    data: DataRequests
 
 
 FIRST_TXN_COMMIT_WITH_LOADING: Final = 2
@@ -136,6 +160,16 @@ SERVED: Final[dict[type[Request], ServedApi]] = {
     CreatePartitionsRequest: ServedApi(lambda of: of.topics.create_partitions, Rule(topic=Operation.ALTER)),
     DeleteTopicsRequest: ServedApi(lambda of: of.topics.delete_topics, Rule(topic=_DELETE)),
     FetchRequest: ServedApi(lambda of: of.fetches.fetch, Rule(topic=_READ)),
-    ListOffsetsRequest: ServedApi(lambda of: of.cluster.list_offsets, Rule(topic=_DESCRIBE)),
+    ProduceRequest: ServedApi(lambda of: of.data.produces.produce, Rule(topic=_WRITE, transactional_id=_WRITE)),
+    DeleteRecordsRequest: ServedApi(lambda of: of.data.delete_records.delete_records, Rule(topic=_DELETE)),
+    OffsetForLeaderEpochRequest: ServedApi(
+        lambda of: of.data.leader_epochs.offset_for_leader_epoch, Rule(topic=_DESCRIBE)
+    ),
+    DescribeProducersRequest: ServedApi(lambda of: of.data.producers.describe_producers, Rule(topic=_READ)),
+    InitProducerIdRequest: ServedApi(
+        lambda of: of.data.producer_ids.init_producer_id,
+        Rule(cluster=Operation.IDEMPOTENT_WRITE, transactional_id=_WRITE),
+    ),
+    ListOffsetsRequest: ServedApi(lambda of: of.data.list_offsets.list_offsets, Rule(topic=_DESCRIBE)),
 }
 """Every API that a node serves."""

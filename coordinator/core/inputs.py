@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
-from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+from rejoin.protocol.records.topics import PartitionRecord, ProducerIdsRecord, RemoveTopicRecord, TopicRecord
 from rejoin.protocol.types import LogPartition, TopicPartition
 
 Millis: TypeAlias = int
@@ -20,7 +20,7 @@ Token: TypeAlias = object
 LogEntries: TypeAlias = tuple[Any, ...]
 """Entries of one partition's log: ``Record`` for an internal topic, ``DataEntry`` for a data partition."""
 
-TopicsRecords: TypeAlias = tuple[TopicRecord | PartitionRecord | RemoveTopicRecord, ...]
+TopicsRecords: TypeAlias = tuple[TopicRecord | PartitionRecord | RemoveTopicRecord | ProducerIdsRecord, ...]
 """What one change of the topics consists of; it is stored whole or not at all."""
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core import describe, quiescence, snapshots
-from rejoin.coordinator.core.apis import SERVED, RequestHandlers
+from rejoin.coordinator.core.apis import SERVED, DataRequests, RequestHandlers
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Append, Effect, Reply
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
@@ -38,7 +38,13 @@ from rejoin.coordinator.core.inputs import (
     TopicsStored,
 )
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
+from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
+from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
+from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
 from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.partitions.produce import ProduceRequests, ProduceTimer
+from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
+from rejoin.coordinator.core.partitions.producers import ProducerRequests
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
 from rejoin.coordinator.core.runtime.shard import Shard
@@ -77,17 +83,27 @@ class Node:
         admission = Admission(rules, settings, self._cluster, Authorizer(settings.emulator_deny))
         groups = GroupRequests(self._ctx, self._groups, admission)
         offsets = OffsetRequests(self._ctx, self._groups, self._topics, admission)
+        self._produces = ProduceRequests(self._ctx, self._partitions, self._topics, admission)
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
+        producer_ids = ProducerIdRequests(self._ctx, self._topics, self._changes, admission)
         topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
         self._topic_requests = topics
         cluster = ClusterRequests(self._ctx, self._cluster, self._groups, self._topics, topics, admission)
         offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
         logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
+        data = DataRequests(
+            self._produces,
+            producer_ids,
+            ProducerRequests(self._ctx, self._partitions, admission),
+            ListOffsetsRequests(self._ctx, self._partitions, self._topics, logs, admission),
+            LeaderEpochRequests(self._ctx, self._partitions, self._topics, admission),
+            DeleteRecordsRequests(self._ctx, self._partitions, self._topics, admission),
+        )
         self._fetches = FetchRequests(self._ctx, logs, admission)
         self._partitions.observe(self._fetches)
         offsets_topic.on_progress = self._fetches.on_progress
         self._changes.on_applied = self._fetches.on_topics_changed
-        handlers = RequestHandlers(self._ctx, admission, groups, offsets, topics, cluster, self._fetches)
+        handlers = RequestHandlers(self._ctx, admission, groups, offsets, topics, cluster, self._fetches, data)
         self._handlers = {request: served.handler(handlers) for request, served in SERVED.items()}
 
     # --- the door
@@ -130,6 +146,8 @@ class Node:
             try:
                 if isinstance(key.kind, FetchTimer):
                     self._fetches.fire(key)
+                elif isinstance(key.kind, ProduceTimer):
+                    self._produces.fire(key)
                 elif isinstance(owner, TopicIdPartition):
                     self._partitions.fire(key)
                 else:

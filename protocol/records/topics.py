@@ -1,6 +1,7 @@
 """The records of the topics log: Kafka's metadata records, as far as there is something here for them to say.
 
-Source: Kafka's ``TopicRecord``, ``PartitionRecord`` and ``RemoveTopicRecord``, in the JSON that its log dump prints.
+Source: Kafka's ``TopicRecord``, ``PartitionRecord``, ``RemoveTopicRecord`` and ``ProducerIdsRecord``, in the JSON that
+its log dump prints.
 There are no replicas here, so a partition is the instant from which its synthetic log grows and the records that were
 there then; one record may stand for many partitions in a row. The last record of a partition wins.
 """
@@ -39,6 +40,13 @@ class RemoveTopicData(Struct):
     topic_id: str
 
 
+class ProducerIdsData(Struct):
+    """A node has all producer ids below ``next_producer_id`` that no node had before."""
+
+    broker_id: Int32
+    next_producer_id: Int64
+
+
 class TopicRecord(Struct):
     """A topic is there, still without partitions."""
 
@@ -63,10 +71,20 @@ class RemoveTopicRecord(Struct):
     data: RemoveTopicData
 
 
-TopicsRecord = Annotated[TopicRecord | PartitionRecord | RemoveTopicRecord, Field(discriminator="type")]
+class ProducerIdsRecord(Struct):
+    """A block of producer ids is taken."""
+
+    type: Literal["PRODUCER_IDS_RECORD"] = "PRODUCER_IDS_RECORD"
+    version: Literal[0] = 0
+    data: ProducerIdsData
+
+
+TopicsRecord = Annotated[
+    TopicRecord | PartitionRecord | RemoveTopicRecord | ProducerIdsRecord, Field(discriminator="type")
+]
 """One entry of the topics log."""
 
-TOPICS_RECORDS: Final[TypeAdapter[tuple[TopicRecord | PartitionRecord | RemoveTopicRecord, ...]]] = TypeAdapter(
-    tuple[TopicsRecord, ...], config=ConfigDict(defer_build=True)
-)
+TOPICS_RECORDS: Final[
+    TypeAdapter[tuple[TopicRecord | PartitionRecord | RemoveTopicRecord | ProducerIdsRecord, ...]]
+] = TypeAdapter(tuple[TopicsRecord, ...], config=ConfigDict(defer_build=True))
 """Reads and writes what one change wrote, as a JSON array."""

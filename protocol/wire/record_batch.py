@@ -114,12 +114,12 @@ def increment_sequence(sequence: int, by: int) -> int:
     return by - (MAX_SEQUENCE - sequence) - 1 if sequence > MAX_SEQUENCE - by else sequence + by
 
 
-def crc_of(batch: bytes) -> int:
+def crc_of(batch: bytes | memoryview) -> int:
     """The CRC-32C that the header of a batch should have."""
-    return int(google_crc32c.value(batch[ATTRIBUTES_AT:]))
+    return int(google_crc32c.value(bytes(batch[ATTRIBUTES_AT:])))
 
 
-def stamped(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
+def stamped(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
     """A batch with its offset and leader epoch, which the checksum does not cover."""
     return b"".join(
         (base_offset.to_bytes(8, "big", signed=True), batch[8:LENGTH_END], _EPOCH.pack(leader_epoch), batch[MAGIC_AT:])
@@ -130,7 +130,7 @@ def sealed(header: BatchHeader, records: bytes | memoryview) -> bytes:
     """A batch of these records: length and checksum are computed, all else is as the header says."""
     header = header._replace(batch_length=LEAST_LENGTH + len(records))
     batch = header.pack() + records
-    return batch[: MAGIC_AT + 1] + crc_of(batch).to_bytes(4, "big") + batch[ATTRIBUTES_AT:]
+    return b"".join((batch[: MAGIC_AT + 1], crc_of(batch).to_bytes(4, "big"), batch[ATTRIBUTES_AT:]))
 
 
 def is_intact(batch: bytes) -> bool:

@@ -9,9 +9,9 @@ from typing import Final
 
 from conformance.replay.compare import Answer, Difference, differences
 from conformance.replay.known_differences import known_difference
-from conformance.replay.replay import Emulator, Recording, read
+from conformance.replay.replay import Emulator, Recording, is_served, read
 from rejoin.coordinator.core.node import Node
-from rejoin.protocol.registry import BY_KEY, BY_NAME
+from rejoin.protocol.registry import BY_KEY
 from tests import paths
 
 GOLDEN: Final = paths.RECORDED
@@ -59,7 +59,7 @@ def differing(played: Recording, answers: dict[int, Answer]) -> list[Difference]
     return [
         one
         for asked in played.exchanges
-        if asked.api in BY_NAME
+        if is_served(asked)
         for one in differences(asked, answers.get(asked.number), script=played.script)
     ]
 

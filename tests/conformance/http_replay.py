@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from conformance.replay.compare import REFUSED, Answer, Exchange
-from conformance.replay.replay import Emulator, Ids, Recording, settings_of
+from conformance.replay.replay import Emulator, Ids, Recording, is_served, settings_of
 from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.coordinator.service import app as app_module
@@ -53,7 +53,7 @@ class OverHttp:
         app = App(options)
         self._ids.plan_topics(list(self._recording.topics))
         self._watch(app)
-        asked = [one for one in self._recording.exchanges if one.api in BY_NAME]
+        asked = [one for one in self._recording.exchanges if is_served(one)]
         connector = aiohttp.TCPConnector(limit=0)
         async with app, aiohttp.ClientSession(app.url, connector=connector) as session:
             moments = sorted({one.at for one in asked} | set(self._due.values()))

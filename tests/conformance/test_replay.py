@@ -77,6 +77,10 @@ def headers() -> list[dict[str, Any]]:
     return [json.loads(json.dumps(script_header(each, script))) for each in load_all() for script in each.scripts]
 
 
+NEWEST = {"ListOffsets": 10}
+"""The newest version when the recordings were made, where a newer one is offered now."""
+
+
 def test_every_request_was_sent_in_the_version_that_its_step_means() -> None:
     """A step without a version means the newest one that both sides have."""
     broker = broker_versions()
@@ -85,7 +89,7 @@ def test_every_request_was_sent_in_the_version_that_its_step_means() -> None:
         steps = [step for step in played.steps if not COMMANDS & step.keys()]
         for asked, step in zip(played.exchanges, steps, strict=True):
             if asked.api in BY_NAME:
-                newest = min(BY_NAME[asked.api].max_version, broker[asked.api][-1])
+                newest = NEWEST.get(asked.api, min(BY_NAME[asked.api].max_version, broker[asked.api][-1]))
                 if asked.version != step.get("claims", step.get("version", newest)):
                     outdated.append(f"{played.script}: {asked.number} {asked.api} v{asked.version}")
     assert outdated == []

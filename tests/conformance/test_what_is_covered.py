@@ -9,9 +9,9 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import APIS, BY_NAME, Api
 from tests.conformance import records_replay
 from tests.conformance.golden import broker_versions, named, recordings
+from tests.conformance.recorded_records import SCRIPTS, read_script
 
 NOT_OFFERED: Final = {
-    "ListOffsets": [11],
     "OffsetCommit": [10],
     "OffsetFetch": [10],
     "ApiVersions": [5],
@@ -21,8 +21,15 @@ NOT_OFFERED: Final = {
 }
 """Versions of the recorded broker that are newer than what is offered here."""
 
-NOT_RECORDED: Final = {("Metadata", 13): "version 12 with an error code, which is NONE"}
-"""Versions that both speak and no recording has, and why they may be like the one before."""
+NOT_RECORDED: Final = {
+    ("Metadata", 13): "version 12 with an error code, which is NONE",
+    ("DeleteRecords", 0): "like version 2 but for its encoding",
+    ("DeleteRecords", 1): "the same",
+    ("OffsetForLeaderEpoch", 2): "no script asks for it",
+    ("OffsetForLeaderEpoch", 3): "the same",
+    ("OffsetForLeaderEpoch", 4): "the same",
+}
+"""Versions that both speak and no recording has, and why they may be like what is known."""
 
 CANNOT_BE_BROUGHT: Final = {
     ErrorCode.REQUEST_TIMED_OUT: "internal; seen as COORDINATOR_NOT_AVAILABLE",
@@ -78,6 +85,7 @@ def test_every_version_that_both_speak_was_sent_and_answered() -> None:
         if asked.answer is not None and isinstance(asked.answer.body, dict)
     }
     sent |= {exchange for path in records_replay.recordings() for exchange in records_replay.exchanged(path)}
+    sent |= {(step.api, step.version) for path in SCRIPTS for step in read_script(path).steps}
     wanted = {(api.name, version) for api in APIS for version in offered(api) if version in broker_versions()[api.name]}
     assert wanted - sent == NOT_RECORDED.keys()
 

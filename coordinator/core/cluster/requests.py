@@ -34,13 +34,6 @@ from rejoin.protocol.messages.cluster.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from rejoin.protocol.messages.records.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID, offsets_partition
 from rejoin.protocol.unvalidated import unvalidated
@@ -237,35 +230,6 @@ class ClusterRequests:
             is_internal=True,
             partitions=tuple(partitions),
             topic_authorized_operations=operations,
-        )
-
-    # --- offsets of the topics themselves
-
-    def list_offsets(self, token: Token, request: ListOffsetsRequest, context: Context) -> None:
-        topics = tuple(
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple(self._look_up(topic.name, partition, context) for partition in topic.partitions),
-            )
-            for topic in request.topics
-        )
-        self._ctx.reply(token, ListOffsetsResponse(topics=topics))
-
-    def _look_up(self, topic_name: str, wanted: ListOffsetsPartition, context: Context) -> ListOffsetsPartitionResponse:
-        index = wanted.partition_index
-        if not self._allows(ListOffsetsRequest, context, topic_name):
-            return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        if topic_name == OFFSETS_TOPIC or not self._topics.has_partition(topic_name, index):
-            return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        offset, timestamp = self._topics.by_name[topic_name].look_up(
-            index, wanted.timestamp, self._topics.time(self._ctx.now)
-        )
-        if context.api_version == 0:
-            # Kafka: the oldest version lists segment starts, newest first; a synthetic log is one segment.
-            offsets = tuple(dict.fromkeys((offset, 0)))[: wanted.max_num_offsets] if offset >= 0 else ()
-            return ListOffsetsPartitionResponse(partition_index=index, old_style_offsets=offsets)
-        return ListOffsetsPartitionResponse(
-            partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=LEADER_EPOCH
         )
 
     def _allows(self, api: type[Request], context: Context, topic: str) -> bool:

@@ -5,12 +5,14 @@ At most one append is in flight. What is appended meanwhile goes with the next o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
 from rejoin.coordinator.core.effects import Append, ReadLog
 from rejoin.coordinator.core.partitions.log import PartitionLog
+from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
+from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
@@ -40,7 +42,7 @@ class _Wanted:
 
     entry: DataEntry
     end_offset: int
-    completion: AppendCompletion | None
+    completions: list[AppendCompletion] = field(default_factory=list)
 
 
 class Partition:
@@ -53,14 +55,17 @@ class Partition:
         leased_by: TopicPartition,
         epoch: int,
         observer: PartitionObserver,
+        config: TopicConfig,
     ) -> None:
         self._ctx = ctx
         self._observer = observer
         self.partition = partition
         self.leased_by = leased_by
         self.epoch = epoch
+        self.config = config
         self.is_loading = True
         self.log = PartitionLog()
+        self.producers = ProducerStateManager()
         self._in_flight: list[_Wanted] = []
         self._waiting: list[_Wanted] = []
         self._append_id = 0
@@ -72,6 +77,7 @@ class Partition:
         """Read the log; until that is done, this node does not serve the partition."""
         self.is_loading = True
         self.log = PartitionLog()
+        self.producers = ProducerStateManager()
         self._ctx.effects.append(ReadLog(self.partition, self.epoch))
 
     def log_read(self, entries: tuple[DataEntry, ...], end: bool) -> None:
@@ -81,13 +87,18 @@ class Partition:
         if end:
             self.log.stored_up_to(self.log.end_offset)
             self.log.start_epoch(self.epoch, self.log.end_offset)
+            self.producers.loaded()
+            self.producers.expire(self._ctx.now, self._ctx.settings.producer_id_expiration_ms)
             self.is_loading = False
             self._observer.on_progress(self.partition)
 
     def _replay(self, entry: DataEntry) -> None:
         match entry:
             case BatchEntry():
-                self.log.append(entry.data, parse_header(entry.data))
+                header = parse_header(entry.data)
+                self.log.append(entry.data, header)
+                if header.has_producer_id:
+                    self.producers.append(header)
             case LogStartEntry():
                 self.log.start_at(entry.offset)
             case CompactionEntry():
@@ -113,19 +124,37 @@ class Partition:
         """Whether an append is in flight."""
         return bool(self._in_flight)
 
-    def append(self, data: bytes, header: BatchHeader, completion: AppendCompletion | None = None) -> None:
+    def append(self, data: bytes, header: BatchHeader) -> None:
         """Add a batch with its offset, and have it stored."""
         self.log.append(data, header)
-        self._want(BatchEntry(header.base_offset, data), completion)
+        if header.has_producer_id:
+            self.producers.append(header)
+        self._want(BatchEntry(header.base_offset, data))
 
-    def start_at(self, offset: int, completion: AppendCompletion | None = None) -> None:
+    def when_stored(self, end_offset: int, completion: AppendCompletion) -> None:
+        """Call back when all that was asked for up to an end of the log is stored, or has failed."""
+        for wanted in (*self._in_flight, *self._waiting):
+            if wanted.end_offset >= end_offset:
+                wanted.completions.append(completion)
+                return
+        completion.ended(ErrorCode.NONE)
+
+    def when_all_stored(self, completion: AppendCompletion) -> None:
+        """Call back when all that was asked for is stored, or has failed."""
+        pending = self._waiting or self._in_flight
+        if pending:
+            pending[-1].completions.append(completion)
+        else:
+            completion.ended(ErrorCode.NONE)
+
+    def start_at(self, offset: int) -> None:
         """Let the log begin at an offset, and have that stored."""
         self.log.start_at(offset)
-        self._want(LogStartEntry(offset), completion)
+        self._want(LogStartEntry(offset))
         self._observer.on_progress(self.partition)
 
-    def _want(self, entry: DataEntry, completion: AppendCompletion | None) -> None:
-        self._waiting.append(_Wanted(entry, self.log.end_offset, completion))
+    def _want(self, entry: DataEntry) -> None:
+        self._waiting.append(_Wanted(entry, self.log.end_offset))
         if not self._in_flight:
             self._append_waiting()
 
@@ -146,9 +175,8 @@ class Partition:
         ended = self._in_flight
         has_moved = self.log.stored_up_to(ended[-1].end_offset)
         self._append_waiting()
-        for wanted in ended:
-            if wanted.completion is not None:
-                wanted.completion.ended(ErrorCode.NONE)
+        for completion in [each for wanted in ended for each in wanted.completions]:
+            completion.ended(ErrorCode.NONE)
         if has_moved:
             self._observer.on_progress(self.partition)
 
@@ -170,6 +198,5 @@ class Partition:
     def _fail(self, error: ErrorCode) -> None:
         ended = self._in_flight + self._waiting
         self._in_flight, self._waiting = [], []
-        for wanted in ended:
-            if wanted.completion is not None:
-                wanted.completion.ended(error)
+        for completion in [each for wanted in ended for each in wanted.completions]:
+            completion.ended(error)

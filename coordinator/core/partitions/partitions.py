@@ -9,6 +9,7 @@ from __future__ import annotations
 from rejoin.coordinator.core.effects import DeleteLog
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.core.partitions.partition import Partition, PartitionObserver
+from rejoin.coordinator.core.partitions.topic_config import DEFAULT, TopicConfig
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
@@ -32,6 +33,7 @@ class Partitions:
         self._by_lease: dict[TopicPartition, dict[TopicIdPartition, None]] = {}
         self._by_name: dict[str, list[TopicIdPartition]] = {}
         self._by_id: dict[str, list[TopicIdPartition]] = {}
+        self._configs: dict[str, TopicConfig] = {}
         self._observers: list[PartitionObserver] = []
         self.led: dict[TopicIdPartition, Partition] = {}
 
@@ -58,6 +60,21 @@ class Partitions:
         """A partition that this node leads and has loaded."""
         found = self.led.get(partition)
         return None if found is None or found.is_loading else found
+
+    def find(self, topic: str, partition: int, leader_epoch: int = UNKNOWN_LEADER_EPOCH) -> Partition | ErrorCode:
+        """A partition with a real log that this node serves in this leader epoch, or why it does not."""
+        identity = self.identify(topic, partition)
+        if identity is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        found = self.get(identity)
+        if found is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if leader_epoch in (UNKNOWN_LEADER_EPOCH, found.epoch):
+            return found
+        # Kafka: Partition.checkCurrentLeaderEpoch.
+        if leader_epoch < found.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def end_offset(self, topic: str, partition: int) -> int | None:
         """The high watermark of a partition, or none where this node does not know it."""
@@ -95,6 +112,18 @@ class Partitions:
             if epoch is not None:
                 self._lead(partition, leased_by, epoch)
 
+    def configure(self, topic_id: str, config: TopicConfig) -> None:
+        """A topic has these settings from now on; before it is added, or later."""
+        self._configs[topic_id] = config
+        for partition in self._by_id.get(topic_id, ()):
+            led = self.led.get(partition)
+            if led is not None:
+                led.config = config
+
+    def config_of(self, topic_id: str) -> TopicConfig:
+        """The settings of a topic."""
+        return self._configs.get(topic_id, DEFAULT)
+
     def remove(self, topic: str, topic_id: str) -> None:
         """A topic is deleted, with its logs."""
         for partition in self._by_id.pop(topic_id, ()):
@@ -105,6 +134,7 @@ class Partitions:
             if epoch is not None:
                 self._ctx.effects.append(DeleteLog(partition, epoch, leased_by))
         self._by_name.pop(topic, None)
+        self._configs.pop(topic_id, None)
 
     # --- leading and resigning
 
@@ -124,7 +154,8 @@ class Partitions:
                 self._resign(partition)
 
     def _lead(self, partition: TopicIdPartition, leased_by: TopicPartition, epoch: int) -> None:
-        led = self.led[partition] = Partition(self._ctx, partition, leased_by, epoch, self)
+        config = self.config_of(partition.topic_id)
+        led = self.led[partition] = Partition(self._ctx, partition, leased_by, epoch, self, config)
         led.elected()
 
     def _resign(self, partition: TopicIdPartition) -> None:

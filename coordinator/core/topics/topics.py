@@ -31,6 +31,8 @@ from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPI
 from rejoin.protocol.records.topics import (
     PartitionData,
     PartitionRecord,
+    ProducerIdsData,
+    ProducerIdsRecord,
     RemoveTopicData,
     RemoveTopicRecord,
     TopicData,
@@ -39,6 +41,7 @@ from rejoin.protocol.records.topics import (
 
 RATE_CONFIG: Final = "emulator.records.per.second"
 MAX_PARTITIONS: Final = 100_000
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_group_state"))
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _DYNAMIC_TOPIC_CONFIG: Final = 1
@@ -155,6 +158,8 @@ class Topics:
         self.by_name: dict[str, Topic] = {}
         self._names_by_id: dict[str, str] = {}
         self._newest: Millis = 0
+        self.next_producer_id = 0
+        """The first producer id that no node has had."""
 
     # --- time
 
@@ -230,6 +235,10 @@ class Topics:
                     records_per_second=topic.records_per_second,
                 )
             )
+
+    def take_producer_ids(self, next_producer_id: int) -> None:
+        """All producer ids below one are a node's."""
+        self.next_producer_id = max(self.next_producer_id, next_producer_id)
 
     def delete(self, name: str) -> None:
         """Remove a topic that exists."""
@@ -385,7 +394,10 @@ class Topics:
 
     def records(self) -> TopicsRecords:
         """What it takes for all topics to be as they are."""
-        found: list[TopicRecord | PartitionRecord] = []
+        found: list[TopicRecord | PartitionRecord | ProducerIdsRecord] = []
+        if self.next_producer_id:
+            taken = ProducerIdsData(broker_id=self._settings.broker_id, next_producer_id=self.next_producer_id)
+            found.append(ProducerIdsRecord(data=taken))
         for topic in self.by_name.values():
             topic_id = topic.topic_id
             data = TopicData(name=topic.name, topic_id=topic_id, records_per_second=topic.records_per_second)

@@ -19,7 +19,7 @@ from rejoin.protocol.messages.records.fetch import (
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
 from rejoin.protocol.types import ZERO_UUID
 from tests.coordinator.core.driver import TOPIC, DrivenNode, topic
-from tests.coordinator.core.partitions.test_leading import RealTopic
+from tests.coordinator.core.partitions.test_leading import Appender
 from tests.coordinator.core.topics.test_topics import create
 from tests.protocol.wire.test_record_batch import ONE_RECORD
 
@@ -60,7 +60,7 @@ def only(response: object) -> FetchablePartitionResponse:
     return partition
 
 
-class Broker(RealTopic):
+class Broker(Appender):
     """A node whose topic ``t`` has a real log, with settings."""
 
     def __init__(self, **settings: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.protocol.errors import ErrorCode
@@ -10,7 +9,8 @@ from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRe
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
 from rejoin.protocol.types import TopicIdPartition
 from rejoin.protocol.wire.record_batch import parse_header, stamped
-from tests.coordinator.core.driver import TOPIC, DrivenNode
+from tests.coordinator.core.driver import TOPIC
+from tests.coordinator.core.partitions.real_topic import RealTopic
 from tests.protocol.wire.test_record_batch import ONE_RECORD
 
 
@@ -34,31 +34,23 @@ class Progress:
         self.seen.append(partition.partition)
 
 
-class RealTopic(DrivenNode):
-    """A node whose topic ``t`` has a real log."""
-
-    def __init__(self) -> None:
-        super().__init__(emulator_records_per_second=None)
-
-    def partition(self, index: int = 0) -> Partition:
-        identity = self.node._partitions.identify(TOPIC, index)
-        assert identity is not None
-        found = self.node._partitions.get(identity)
-        assert found is not None, "it is led here"
-        return found
+class Appender(RealTopic):
+    """A node with a real log, to which a test appends without a request."""
 
     def append(self, completion: AppendCompletion | None = None) -> None:
         """Append a batch of one record, behind the end."""
         partition = self.partition()
         data = stamped(ONE_RECORD, partition.log.end_offset, partition.epoch)
-        partition.append(data, parse_header(data), completion)
+        partition.append(data, parse_header(data))
+        if completion is not None:
+            partition.when_stored(partition.log.end_offset, completion)
         effects, self.node._ctx.effects = self.node._ctx.effects, []
         for effect in effects:
             self.carry_out(effect)
 
 
 def test_what_is_stored_is_there_in_the_next_epoch() -> None:
-    driven = RealTopic()
+    driven = Appender()
     driven.append()
     assert driven.partition().log.high_watermark == 1
     driven.elect()
@@ -67,7 +59,7 @@ def test_what_is_stored_is_there_in_the_next_epoch() -> None:
 
 
 def test_a_node_that_resigns_leads_no_data_partitions() -> None:
-    driven = RealTopic()
+    driven = Appender()
     identity = driven.partition().partition
     ends = Ends()
     driven.logs.holds_appends = True
@@ -78,7 +70,7 @@ def test_a_node_that_resigns_leads_no_data_partitions() -> None:
 
 
 def test_what_is_appended_meanwhile_goes_with_the_next_append() -> None:
-    driven = RealTopic()
+    driven = Appender()
     ends = Ends()
     driven.logs.holds_appends = True
     for _ in range(3):
@@ -93,7 +85,7 @@ def test_what_is_appended_meanwhile_goes_with_the_next_append() -> None:
 
 
 def test_a_failed_append_takes_those_behind_it_along() -> None:
-    driven = RealTopic()
+    driven = Appender()
     ends = Ends()
     driven.append(ends)
     driven.logs.holds_appends = True
@@ -106,7 +98,7 @@ def test_a_failed_append_takes_those_behind_it_along() -> None:
 
 
 def test_readers_look_again_when_records_are_stored() -> None:
-    driven = RealTopic()
+    driven = Appender()
     progress = Progress()
     driven.node._partitions.observe(progress)
     driven.append()
@@ -114,7 +106,7 @@ def test_readers_look_again_when_records_are_stored() -> None:
 
 
 def test_new_partitions_are_led_at_once_and_deleted_ones_have_no_log() -> None:
-    driven = RealTopic()
+    driven = Appender()
     more = CreatePartitionsTopic(name=TOPIC, count=3, assignments=None)
     driven.ask(CreatePartitionsRequest(topics=(more,), timeout_ms=1, validate_only=False), 3)
     assert driven.partition(2).epoch == 0
@@ -126,14 +118,14 @@ def test_new_partitions_are_led_at_once_and_deleted_ones_have_no_log() -> None:
 
 
 def test_the_end_of_a_real_log_is_its_high_watermark() -> None:
-    driven = RealTopic()
+    driven = Appender()
     driven.append()
     (view,) = driven.node.describe_topics(driven.now)
     assert (view.records_per_second, view.end_offsets) == (None, [1])
 
 
 def test_a_copy_of_a_node_goes_on_by_itself() -> None:
-    driven = RealTopic()
+    driven = Appender()
     driven.append()
     copied = driven.node.copy(lambda token: token)
     driven.append()

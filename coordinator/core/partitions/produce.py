@@ -1,0 +1,331 @@
+"""Produce: batches go to the ends of their partitions, and the request is answered when they are stored.
+
+A response to a request with acks of 0 is there for the record: a listener of Kafka's protocol sends nothing, and
+closes the connection if a partition failed.
+
+Kafka: KafkaApis.handleProduceRequest, ReplicaManager.appendRecords, DelayedProduce.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from rejoin.coordinator.core.inputs import Context, Millis, Token
+from rejoin.coordinator.core.partitions.partition import Partition
+from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.partitions.validation import ProduceError, find_batch, validate
+from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.appends import AppendCompletion
+from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.leader_hints import UNKNOWN_LEADER, LeaderIdAndEpoch, NodeEndpoint
+from rejoin.protocol.messages.records.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.unvalidated import unvalidated
+from rejoin.protocol.wire.record_batch import BatchHeader, parse_header, stamped
+
+FIRST_WITH_TOPIC_IDS: Final = 13
+FIRST_WITH_LEADERS: Final = 10
+ALL_IN_SYNC: Final = -1
+
+
+class ProduceTimer(IntEnum):
+    """The timer of all requests that wait for their batches to be stored."""
+
+    TIMEOUT = 2_100
+
+
+_TIMEOUT: Final = TimerKey(ProduceTimer.TIMEOUT, TopicPartition("", -1))
+
+
+class _Slot(NamedTuple):
+    """A partition as the request names it."""
+
+    name: str
+    topic_id: str
+    partition: int
+
+
+class _Production:
+    """A Produce request under way: what became of each partition, and what it waits for."""
+
+    def __init__(self, made_by: ProduceRequests, token: Token, request: ProduceRequest, version: int) -> None:
+        self._requests = made_by
+        self.token = token
+        self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
+        self.version = version
+        self.deadline: Millis = 0
+        self.data: dict[_Slot, PartitionProduceData] = {}
+        self.partitions: dict[_Slot, Partition] = {}
+        self._results: dict[_Slot, PartitionProduceResponse] = {}
+        self._pending: set[_Slot] = set()
+        self._endpoints: dict[int, NodeEndpoint] = {}
+        self._is_answered = False
+
+    def refuse(self, slot: _Slot, problem: ProduceError) -> None:
+        """A batch is not appended."""
+        partition = self.partitions.get(slot)
+        self._results[slot] = PartitionProduceResponse(
+            index=slot.partition,
+            error_code=problem.error,
+            base_offset=-1,
+            log_start_offset=partition.log.log_start_offset if problem.by_log and partition is not None else -1,
+            record_errors=tuple(
+                BatchIndexAndErrorMessage(batch_index=error.batch_index, batch_index_error_message=error.message)
+                for error in problem.records
+            ),
+            error_message=problem.message,
+            current_leader=self._leader(slot) if problem.error is ErrorCode.NOT_LEADER_OR_FOLLOWER else UNKNOWN_LEADER,
+        )
+
+    def _leader(self, slot: _Slot) -> LeaderIdAndEpoch:
+        leader, endpoint = self._requests.leader_of(slot)
+        if endpoint is not None:
+            self._endpoints[endpoint.node_id] = endpoint
+        return leader
+
+    def appended(self, slot: _Slot, base_offset: int, end_offset: int, time: Millis) -> None:
+        """A batch is in the log, now or since an earlier request. It counts when it is stored."""
+        partition = self.partitions[slot]
+        self._results[slot] = unvalidated(
+            PartitionProduceResponse,
+            index=slot.partition,
+            error_code=ErrorCode.NONE,
+            base_offset=base_offset,
+            log_append_time_ms=time,
+            log_start_offset=partition.log.log_start_offset,
+            record_errors=(),
+            error_message=None,
+            current_leader=UNKNOWN_LEADER,
+        )
+        if self.acks and partition.log.high_watermark < end_offset:
+            self._pending.add(slot)
+            partition.when_stored(end_offset, _SlotStored(self, slot))
+
+    def begin(self) -> None:
+        """Every partition was looked at: answer, or wait."""
+        if not self._pending:
+            self._answer()
+        elif self.acks == ALL_IN_SYNC:
+            self._requests.wait(self, self.timeout_ms)
+
+    def stored(self, slot: _Slot, error: ErrorCode) -> None:
+        """The append of one batch has ended."""
+        if self._is_answered:
+            return
+        self._pending.discard(slot)
+        if error is not ErrorCode.NONE:
+            self.refuse(slot, ProduceError(error, by_log=False))
+        if not self._pending:
+            self._answer()
+
+    def time_out(self) -> None:
+        """Wait no longer. What is not stored yet is in the log, and may be stored later."""
+        for slot in self._pending:
+            late = {"error_code": ErrorCode.REQUEST_TIMED_OUT}
+            self._results[slot] = self._results[slot].model_copy(update=late)
+        self._answer()
+
+    def _answer(self) -> None:
+        self._is_answered = True
+        self._requests.answer(self)
+
+    def response(self) -> ProduceResponse:
+        """What became of each partition, by topic."""
+        topics: dict[tuple[str, str], list[PartitionProduceResponse]] = {}
+        for slot, result in self._results.items():
+            topics.setdefault((slot.name, slot.topic_id), []).append(result)
+        return ProduceResponse(
+            responses=tuple(
+                TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=tuple(results))
+                for (name, topic_id), results in topics.items()
+            ),
+            node_endpoints=tuple(self._endpoints.values()),
+        )
+
+
+class _SlotStored(AppendCompletion):
+    """Goes on with a request when the batch for one of its partitions is stored."""
+
+    __slots__ = ("_production", "_slot")
+
+    def __init__(self, production: _Production, slot: _Slot) -> None:
+        self._production = production
+        self._slot = slot
+
+    def ended(self, error: ErrorCode) -> None:
+        self._production.stored(self._slot, error)
+
+
+class ProduceRequests:
+    """Appends what clients produce."""
+
+    def __init__(self, ctx: StepContext, partitions: Partitions, topics: Topics, admission: Admission) -> None:
+        self.ctx = ctx
+        self._partitions = partitions
+        self._topics = topics
+        self._admission = admission
+        self._waiting: dict[_Production, None] = {}
+
+    def produce(self, token: Token, request: ProduceRequest, context: Context) -> None:
+        production = _Production(self, token, request, context.api_version)
+        batches = self._find_batches(request, context, production)
+        error = self._error_of_all(request, context, batches)
+        for slot, found in batches.items():
+            if error is not ErrorCode.NONE:
+                production.refuse(slot, ProduceError(error, by_log=False))
+            elif isinstance(found, ProduceError):
+                production.refuse(slot, found)
+            elif request.acks not in (0, 1, ALL_IN_SYNC):
+                production.refuse(slot, ProduceError(ErrorCode.INVALID_REQUIRED_ACKS, by_log=False))
+            else:
+                self._append(production, slot, found)
+        production.begin()
+
+    # --- the request as a whole
+
+    def _find_batches(
+        self, request: ProduceRequest, context: Context, production: _Production
+    ) -> dict[_Slot, BatchHeader | ProduceError]:
+        """The header of the batch for each partition, or why there is none to append."""
+        found: dict[_Slot, BatchHeader | ProduceError] = {}
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                # Kafka: of a partition that is named twice the last batch counts, and the other is lost.
+                slot = _Slot(topic.name, topic.topic_id, data.index)
+                production.data[slot] = data
+                found.pop(slot, None)
+                found[slot] = self._find_batch(topic, data, request, context)
+        return found
+
+    def _find_batch(
+        self, topic: TopicProduceData, data: PartitionProduceData, request: ProduceRequest, context: Context
+    ) -> BatchHeader | ProduceError:
+        try:
+            name: str | None = topic.name
+            if context.api_version >= FIRST_WITH_TOPIC_IDS:
+                name = self._topics.named(topic.topic_id)
+                if name is None:
+                    raise ProduceError(ErrorCode.UNKNOWN_TOPIC_ID, by_log=False)
+            assert name is not None, "a topic without an id is named"
+            if not self._admission.allows(ProduceRequest, context, Resource.TOPIC, name):
+                raise ProduceError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, by_log=False)
+            if not self._topics.has_partition(name, data.index) and name not in INTERNAL_TOPICS:
+                raise ProduceError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, by_log=False)
+            return find_batch(data.records, context.api_version)
+        except ProduceError as problem:
+            return problem
+
+    def _error_of_all(
+        self, request: ProduceRequest, context: Context, batches: dict[_Slot, BatchHeader | ProduceError]
+    ) -> ErrorCode:
+        """The error of every partition, or NONE."""
+        transactional = [
+            header for header in batches.values() if isinstance(header, BatchHeader) and header.is_transactional
+        ]
+        if transactional and not self._may_use(request.transactional_id, context):
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if len({(header.producer_id, header.producer_epoch) for header in transactional}) > 1:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        return ErrorCode.NONE
+
+    def _may_use(self, transactional_id: str | None, context: Context) -> bool:
+        return transactional_id is not None and self._admission.allows(
+            ProduceRequest, context, Resource.TRANSACTIONAL_ID, transactional_id
+        )
+
+    # --- one partition
+
+    def _append(self, production: _Production, slot: _Slot, header: BatchHeader) -> None:
+        try:
+            partition = self._partition(production, slot, header)
+            records = production.data[slot].records
+            assert records is not None, "a batch was found"
+            data, header = validate(records, header, partition.config, self.ctx.now)
+            if header.has_producer_id:
+                before = partition.producers.duplicate_of(header)
+                if before is not None:
+                    production.appended(slot, before.first_offset, before.last_offset + 1, before.timestamp)
+                    return
+                error = partition.producers.check(header)
+                if error is not ErrorCode.NONE:
+                    raise ProduceError(error)
+        except ProduceError as problem:
+            production.refuse(slot, problem)
+            return
+        base_offset = partition.log.end_offset
+        batch = stamped(data, base_offset, partition.epoch)
+        time = header.max_timestamp if partition.config.uses_log_append_time else -1
+        partition.append(batch, parse_header(batch))
+        production.appended(slot, base_offset, partition.log.end_offset, time)
+
+    def _partition(self, production: _Production, slot: _Slot, header: BatchHeader) -> Partition:
+        """The partition to append to. Raises :class:`ProduceError`."""
+        if header.is_transactional and header.has_producer_id:
+            # Differs: there is no transaction coordinator yet, so no transactional id has this producer id.
+            raise ProduceError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, by_log=False)
+        name = self._name(slot)
+        if name in INTERNAL_TOPICS:
+            raise ProduceError(ErrorCode.INVALID_TOPIC_EXCEPTION, by_log=False)
+        identity = self._partitions.identify(name, slot.partition)
+        if identity is None:
+            message = f"the log of {name} is synthetic: it grows by itself, and takes no records"
+            raise ProduceError(ErrorCode.INVALID_TOPIC_EXCEPTION, by_log=False, message=message)
+        partition = self._partitions.get(identity)
+        if partition is None:
+            raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER, by_log=False)
+        production.partitions[slot] = partition
+        if production.acks == ALL_IN_SYNC and partition.config.min_insync_replicas > 1:
+            raise ProduceError(ErrorCode.NOT_ENOUGH_REPLICAS, by_log=False)
+        return partition
+
+    def leader_of(self, slot: _Slot) -> tuple[LeaderIdAndEpoch, NodeEndpoint | None]:
+        """Who leads a partition that is not led here, as far as it is known."""
+        identity = self._partitions.identify(self._name(slot), slot.partition)
+        broker, epoch = (None, -1) if identity is None else self._partitions.leader_of(identity)
+        if broker is None:
+            return UNKNOWN_LEADER, None
+        endpoint = NodeEndpoint(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
+        return LeaderIdAndEpoch(leader_id=broker.node_id, leader_epoch=epoch), endpoint
+
+    def _name(self, slot: _Slot) -> str:
+        return slot.name or self._topics.named(slot.topic_id) or ""
+
+    # --- requests that wait
+
+    def wait(self, production: _Production, timeout_ms: int) -> None:
+        """Keep a request that waits for all replicas, no longer than it allows."""
+        production.deadline = self.ctx.now + max(0, timeout_ms)
+        self._waiting[production] = None
+        due = self.ctx.deadlines.at(_TIMEOUT)
+        if due is None or production.deadline < due:
+            self.ctx.deadlines.set(_TIMEOUT, production.deadline)
+
+    def answer(self, production: _Production) -> None:
+        """All that a request waited for has ended."""
+        self.ctx.reply(production.token, production.response())
+        if production in self._waiting:
+            del self._waiting[production]
+            if not self._waiting:
+                self.ctx.deadlines.cancel(_TIMEOUT)
+
+    def fire(self, _: TimerKey) -> None:
+        """Answer the requests that have waited long enough."""
+        for production in list(self._waiting):
+            if production.deadline <= self.ctx.now:
+                production.time_out()
+        if self._waiting:
+            self.ctx.deadlines.set(_TIMEOUT, min(production.deadline for production in self._waiting))

@@ -1,0 +1,254 @@
+"""What a produced batch must be like, in the order in which Kafka finds that it is not.
+
+A batch stays as it is unless its topic wants another codec or time. Kafka: ProduceRequest.validateRecords,
+UnifiedLog.analyzeAndValidateRecords, LogValidator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.partitions.topic_config import TopicConfig
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.wire.compression import CompressionType, compress
+from rejoin.protocol.wire.errors import CompressionError, RecordsError
+from rejoin.protocol.wire.record_batch import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    LEAST_LENGTH,
+    LENGTH_END,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    MAGIC_AT,
+    NO_TIMESTAMP,
+    BatchHeader,
+    crc_of,
+    parse_header,
+    sealed,
+    size_at,
+)
+from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
+
+FIRST_PRODUCE_WITH_ZSTD: Final = 7
+LEAST_ENTRY: Final = 14
+"""The least length that any format has behind its own field."""
+READ_UP_TO: Final = 16
+"""Records of larger batches are read only where a setting asks what is in them, or their number is hard to believe."""
+LEAST_RECORD: Final = 7
+"""The bytes of a record without key, value and headers."""
+
+_CODECS: Final = {
+    "uncompressed": CompressionType.NONE,
+    "gzip": CompressionType.GZIP,
+    "snappy": CompressionType.SNAPPY,
+    "lz4": CompressionType.LZ4,
+    "zstd": CompressionType.ZSTD,
+}
+
+
+class RecordError(NamedTuple):
+    """A record that the topic does not take, by its number in the batch."""
+
+    batch_index: int
+    message: str
+
+
+@dataclass(slots=True)
+class ProduceError(Exception):
+    """Why a batch is not appended. ``by_log`` says that the log itself refused it, and names where it begins."""
+
+    error: ErrorCode
+    by_log: bool = True
+    message: str | None = None
+    records: tuple[RecordError, ...] = ()
+
+
+def find_batch(data: bytes | memoryview | None, version: int) -> BatchHeader:
+    """The header of the one batch that there must be, which is whole. Raises :class:`ProduceError`."""
+    # Differs: null records make Kafka fail inside and never answer.
+    size = 0 if data is None else _next_size(data, 0)
+    if data is None or size == 0:
+        raise ProduceError(ErrorCode.INVALID_RECORD, by_log=False)
+    if data[MAGIC_AT] != MAGIC:
+        raise ProduceError(ErrorCode.INVALID_RECORD, by_log=False)
+    if size < LENGTH_END + LEAST_LENGTH:
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
+    header = parse_header(data)
+    if _next_size(data, size):
+        raise ProduceError(ErrorCode.INVALID_RECORD, by_log=False)
+    if version < FIRST_PRODUCE_WITH_ZSTD and header.codec == CompressionType.ZSTD:
+        raise ProduceError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, by_log=False)
+    return header
+
+
+def _next_size(data: bytes | memoryview, at: int) -> int:
+    """The size of the entry at a position, or 0 where none is whole. Kafka: ByteBufferLogInputStream."""
+    left = len(data) - at
+    if left < LENGTH_END:
+        return 0
+    size = size_at(data, at)
+    if size < LENGTH_END + LEAST_ENTRY:
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
+    if left <= MAGIC_AT:
+        return 0
+    magic = int.from_bytes(data[at + MAGIC_AT : at + MAGIC_AT + 1], "big", signed=True)
+    if not 0 <= magic <= MAGIC:
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False, message=f"Invalid magic found in record: {magic}")
+    return size if size <= left else 0
+
+
+def validate(
+    data: bytes | memoryview, header: BatchHeader, config: TopicConfig, now: Millis
+) -> tuple[bytes | memoryview, BatchHeader]:
+    """The batch as it is to be appended, still without its offset. Raises :class:`ProduceError`."""
+    batch = data if len(data) == header.size else data[: header.size]
+    _check_header(batch, header, config)
+    times = _Times(header, config, now)
+    codec = _CODECS.get(config.compression_type, header.codec)
+    records: list[DefaultRecord] | None = None
+    # Differs: Kafka reads every record of every batch.
+    if _is_small_or_odd(header) or codec != header.codec or config.is_compacted or times.are_doubtful:
+        records = _read(batch, header)
+    times.check(records)
+    newest = times.newest(records)
+    if codec != header.codec:
+        assert records is not None, "a batch that is packed anew was read"
+        batch, header = _rebuild(records, header, newest, codec, config)
+        if header.size > config.max_message_bytes:
+            raise ProduceError(ErrorCode.MESSAGE_TOO_LARGE, by_log=False)
+    else:
+        batch, header = _with_time(batch, header, newest, config)
+    if header.size > config.segment_bytes:
+        raise ProduceError(ErrorCode.RECORD_LIST_TOO_LARGE, by_log=False)
+    return batch, header
+
+
+def _check_header(batch: bytes | memoryview, header: BatchHeader, config: TopicConfig) -> None:
+    if header.base_offset != 0:
+        raise ProduceError(ErrorCode.INVALID_RECORD)
+    if header.size > config.max_message_bytes:
+        raise ProduceError(ErrorCode.MESSAGE_TOO_LARGE, by_log=False)
+    if crc_of(batch) != header.crc:
+        raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
+    if header.codec > max(CompressionType):
+        # Kafka: an unknown codec is an exception that nobody expects, here and in what cannot be unpacked.
+        raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    count = header.records_count
+    if header.last_offset_delta < 0 or count <= 0 or count != header.last_offset_delta + 1:
+        raise ProduceError(ErrorCode.INVALID_RECORD)
+    if header.is_control or (header.has_producer_id and header.base_sequence < 0):
+        raise ProduceError(ErrorCode.INVALID_RECORD)
+
+
+def _is_small_or_odd(header: BatchHeader) -> bool:
+    least = 1 if header.codec else LEAST_RECORD
+    return header.records_count <= READ_UP_TO or header.records_count * least > header.size - HEADER_SIZE
+
+
+def _read(batch: bytes | memoryview, header: BatchHeader) -> list[DefaultRecord]:
+    try:
+        records = read_batch(batch)
+    except CompressionError:
+        raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+    except RecordsError:
+        raise ProduceError(ErrorCode.INVALID_RECORD) from None
+    if header.codec and [record.offset_delta for record in records] != list(range(len(records))):
+        # Kafka: such a batch is packed anew, which fails. One that is not packed is stored as it is.
+        raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return records
+
+
+class _Times:
+    """The timestamps of a batch, and what its topic makes of them."""
+
+    def __init__(self, header: BatchHeader, config: TopicConfig, now: Millis) -> None:
+        self._header = header
+        self._config = config
+        self._now = now
+        self._earliest = now - config.message_timestamp_before_max_ms
+        self._latest = now + config.message_timestamp_after_max_ms
+
+    @property
+    def are_doubtful(self) -> bool:
+        """Whether a record may have a time that the topic does not take."""
+        header = self._header
+        if header.has_log_append_time:
+            return True
+        return not self._config.uses_log_append_time and (header.max_timestamp > self._latest or self._earliest > 0)
+
+    def check(self, records: list[DefaultRecord] | None) -> None:
+        """Refuse a batch with records that have no key but need one, or a time that is out of bounds."""
+        errors: list[RecordError] = []
+        are_times = False
+        for index, record in enumerate(records or ()):
+            if self._config.is_compacted and record.key is None:
+                errors.append(RecordError(index, "a compacted topic takes no record without a key"))
+            elif problem := self._problem(index, record):
+                errors.append(RecordError(index, problem))
+                are_times = True
+        if are_times:
+            message = "One or more records have been rejected due to invalid timestamp"
+            raise ProduceError(ErrorCode.INVALID_TIMESTAMP, message=message, records=tuple(errors))
+        if errors:
+            shown = "; ".join(f"{error.batch_index}: {error.message}" for error in errors[:3])
+            message = f"One or more records have been rejected: {len(errors)} in total, the first are {shown}"
+            raise ProduceError(ErrorCode.INVALID_RECORD, message=message, records=tuple(errors))
+
+    def _problem(self, index: int, record: DefaultRecord) -> str | None:
+        header = self._header
+        timestamp = header.base_timestamp + record.timestamp_delta
+        if header.has_log_append_time:
+            timestamp = header.max_timestamp
+        if not self._config.uses_log_append_time and timestamp != NO_TIMESTAMP:
+            if not self._earliest <= timestamp <= self._latest:
+                within = f"[{self._earliest}, {self._latest}]"
+                return f"Timestamp {timestamp} of message with offset {index} is out of range: expected {within}"
+        elif header.has_log_append_time:
+            return f"Invalid timestamp type in message {index}: a producer should not set LogAppendTime"
+        return None
+
+    def newest(self, records: list[DefaultRecord] | None) -> Millis:
+        """The largest timestamp of the batch as it will be."""
+        header = self._header
+        if self._config.uses_log_append_time:
+            return self._now
+        if records is None or header.has_log_append_time:
+            return header.max_timestamp
+        return max(header.base_timestamp + record.timestamp_delta for record in records)
+
+
+def _with_time(
+    batch: bytes | memoryview, header: BatchHeader, newest: Millis, config: TopicConfig
+) -> tuple[bytes | memoryview, BatchHeader]:
+    """The batch with its largest timestamp and the kind of its time, which need a new checksum if they change."""
+    attributes = _with_time_bit(header.attributes, config)
+    if attributes == header.attributes and newest == header.max_timestamp:
+        return batch, header
+    changed = sealed(header._replace(attributes=attributes, max_timestamp=newest), batch[HEADER_SIZE:])
+    return changed, parse_header(changed)
+
+
+def _with_time_bit(attributes: int, config: TopicConfig) -> int:
+    if config.uses_log_append_time:
+        return attributes | LOG_APPEND_TIME_BIT
+    return attributes & ~LOG_APPEND_TIME_BIT
+
+
+def _rebuild(
+    records: list[DefaultRecord], header: BatchHeader, newest: Millis, codec: int, config: TopicConfig
+) -> tuple[bytes, BatchHeader]:
+    """The batch packed with another codec; it begins at the time of its first record."""
+    first = records[0].timestamp_delta
+    shifted = (
+        record._replace(timestamp_delta=record.timestamp_delta - first, offset_delta=index)
+        for index, record in enumerate(records)
+    )
+    header = header._replace(
+        attributes=_with_time_bit(header.attributes & ~CODEC_MASK, config) | codec,
+        base_timestamp=header.base_timestamp + first,
+        max_timestamp=newest,
+    )
+    batch = sealed(header, bytes(compress(codec, write_records(shifted))))
+    return batch, parse_header(batch)

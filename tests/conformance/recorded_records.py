@@ -1,0 +1,305 @@
+"""Plays the recordings of produce, fetch and idempotence on a node, and compares every answer, field by field.
+
+One file is one script, as played against Kafka 4.4.0: the first line says which topics there were, each other line is
+a request with its answer. Names stand for what a broker makes up: ``pid-1`` for a producer id, ``id:NAME`` for a
+topic id, ``T+123`` for a time near the recording.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from rejoin.coordinator.core.partitions.topic_config import TopicConfig
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from rejoin.protocol.registry import BY_NAME
+from rejoin.protocol.wire.errors import RecordsError
+from rejoin.protocol.wire.record_batch import HEADER_SIZE, BatchHeader, crc_of, parse_header
+from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
+from tests.coordinator.core.driver import DrivenNode
+from tests.paths import ROOT
+
+SCRIPTS: Final = sorted((ROOT / "tests/golden/transactions").glob("*.jsonl"))
+TOLERANCE_MS: Final = 150
+"""A real broker takes its time; here a request is handled when it was sent."""
+_TIME: Final = re.compile(r"T([+-]\d+)")
+_HEADER: Final = {
+    "baseOffset": "base_offset",
+    "batchLength": "batch_length",
+    "partitionLeaderEpoch": "partition_leader_epoch",
+    "magic": "magic",
+    "attributes": "attributes",
+    "lastOffsetDelta": "last_offset_delta",
+    "baseTimestamp": "base_timestamp",
+    "maxTimestamp": "max_timestamp",
+    "producerId": "producer_id",
+    "producerEpoch": "producer_epoch",
+    "baseSequence": "base_sequence",
+    "recordsCount": "records_count",
+}
+"""The fields of a batch but the checksum, in the recordings and here."""
+
+NOT_COMPARED: Final = {"throttleTimeMs"}
+TEXTS: Final = {"errorMessage", "batchIndexErrorMessage"}
+"""Of these only whether they are null."""
+
+
+@dataclass
+class Step:
+    """A request with its answer."""
+
+    number: int
+    api: str
+    version: int
+    client: str
+    sent: float
+    answered: float
+    request: dict[str, Any]
+    answer: Any
+
+    def __str__(self) -> str:
+        return f"step {self.number}: {self.api} v{self.version}"
+
+
+@dataclass
+class Script:
+    """A recording: the topics that there were, and the steps. Lines that are no requests are left out."""
+
+    topics: dict[str, dict[str, Any]]
+    steps: list[Step] = field(default_factory=list)
+
+
+def read_script(path: Path) -> Script:
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    steps = [
+        Step(
+            line["n"],
+            line["api"],
+            line["version"],
+            line["client"],
+            line["sent"],
+            line.get("answered", line["sent"]),
+            line["request"],
+            line["answer"],
+        )
+        for line in lines[1:]
+        if "api" in line
+    ]
+    return Script(lines[0]["topics"], steps)
+
+
+class RecordedPlay:
+    """A node with the topics of a script, on which its steps are played."""
+
+    def __init__(self, script: Script) -> None:
+        self.driven = DrivenNode(emulator_records_per_second=None)
+        self.start = self.driven.now
+        self._names: dict[Any, str] = {}
+        self._values: dict[str, Any] = {}
+        for name, topic in script.topics.items():
+            creatable = CreatableTopic(
+                name=name, num_partitions=topic["partitions"], replication_factor=-1, assignments=(), configs=()
+            )
+            result = self.driven.ask(CreateTopicsRequest(topics=(creatable,)), 7).topics[0]
+            self._name(result.topic_id, f"id:{name}")
+            self.driven.node._partitions.configure(result.topic_id, config_of(topic["configs"]))
+
+    def _name(self, value: Any, name: str) -> None:
+        self._names[value] = name
+        self._values[name] = value
+
+    def play(self, step: Step) -> list[str]:
+        """Every difference between the recorded answer of a step and the node's."""
+        until = self.start + round(step.sent)
+        self.driven.elapse(max(0, until - self.driven.now))
+        api = BY_NAME[step.api]
+        body = json.dumps(self._to_send(step.request))
+        request = api.request.parse(body, step.version)
+        response = self.driven.ask(request, step.version)
+        if step.answer is None or step.answer == "closed":
+            return []
+        if response is None:
+            return [f"{step}: it is parked"]
+        ours = json.loads(response.to_json(step.version))
+        self._learn(step.answer, ours)
+        return [f"{step}: {each}" for each in self._differences(step.answer, self._named(ours), step, "")]
+
+    def leave_out(self, step: Step) -> None:
+        """Go past a step; a producer id that its answer would have brought is made up."""
+        if isinstance(step.answer, dict):
+            self._learn(step.answer, {"producerId": 500_000 + step.number})
+
+    # --- what is sent
+
+    def _to_send(self, value: Any, key: str = "") -> Any:
+        if key == "records" and (value is None or "batches" in value):
+            return None if value is None else base64.b64encode(self.records(value)).decode()
+        if isinstance(value, dict):
+            return {name: self._to_send(each, name) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self._to_send(each) for each in value]
+        return self._value(value)
+
+    def _value(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        time = _TIME.fullmatch(value)
+        return self.start + int(time[1]) if time else self._values.get(value, value)
+
+    def records(self, value: dict[str, Any]) -> bytes:
+        """The bytes of batches that are described field by field."""
+        batches = b"".join(self._batch(batch) for batch in value["batches"])
+        return batches + base64.b64decode(value.get("rest", ""))
+
+    def _batch(self, described: dict[str, Any]) -> bytes:
+        header = BatchHeader(crc=0, **{ours: self._value(described[name]) for name, ours in _HEADER.items()})
+        if "compressed" in described:
+            payload = base64.b64decode(described["compressed"])
+        elif "raw" in described:
+            payload = base64.b64decode(described["raw"])
+        else:
+            payload = write_records(record_of(record) for record in described["records"])
+        batch = header.pack() + payload
+        crc = crc_of(batch) ^ (described["crc"] != "valid")
+        return header._replace(crc=crc).pack() + payload
+
+    # --- what comes back
+
+    def _learn(self, recorded: Any, ours: Any) -> None:
+        """Take in the producer ids that the node has made up."""
+        name = recorded.get("producerId") if isinstance(recorded, dict) else None
+        if isinstance(name, str) and name not in self._values:
+            self._name(ours["producerId"], name)
+
+    def _named(self, value: Any, key: str = "") -> Any:
+        if key == "records" and isinstance(value, str):
+            return self._described(base64.b64decode(value))
+        if isinstance(value, dict):
+            return {name: self._named(each, name) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self._named(each) for each in value]
+        if key in ("producerId", "topicId"):
+            return self._names.get(value, value)
+        return value
+
+    def _described(self, data: bytes) -> dict[str, Any]:
+        batches, at = [], 0
+        while len(data) - at >= HEADER_SIZE:
+            header = parse_header(data, at)
+            if header.size > len(data) - at:
+                break
+            batch = data[at : at + header.size]
+            described = {name: getattr(header, ours) for name, ours in _HEADER.items()}
+            described["producerId"] = self._names.get(header.producer_id, header.producer_id)
+            described["crc"] = "valid" if crc_of(batch) == header.crc else "invalid"
+            described["records"] = list(described_records(batch, header))
+            if header.codec:
+                described["compressed"] = base64.b64encode(batch[HEADER_SIZE:]).decode()
+            batches.append(described)
+            at += header.size
+        return {"batches": batches} | ({"rest": base64.b64encode(data[at:]).decode()} if at < len(data) else {})
+
+    def _differences(self, recorded: Any, ours: Any, step: Step, at: str) -> Iterator[str]:
+        key = at.rsplit(".", 1)[-1]
+        if key in NOT_COMPARED:
+            return
+        if isinstance(recorded, dict) and isinstance(ours, dict):
+            if not recorded:
+                # A tagged struct that was absent.
+                if any(each not in (-1, "", []) for each in ours.values()):
+                    yield f"{at}: absent in the recording, not {ours}"
+                return
+            for name in {**recorded, **ours}:
+                if name not in recorded or name not in ours:
+                    if not (name == "records" and "compressed" in recorded):
+                        yield f"{at}.{name}: {'not recorded' if name not in recorded else 'missing'}"
+                else:
+                    yield from self._differences(recorded[name], ours[name], step, f"{at}.{name}")
+        elif isinstance(recorded, list) and isinstance(ours, list):
+            if len(recorded) != len(ours):
+                yield f"{at}: {recorded} was recorded, not {ours}"
+            for index, (one, other) in enumerate(zip(in_order(recorded), in_order(ours), strict=False)):
+                yield from self._differences(one, other, step, f"{at}.{index}")
+        elif not self._is_alike(key, recorded, ours, step):
+            yield f"{at}: {recorded!r} was recorded, not {ours!r}"
+
+    def _is_alike(self, key: str, recorded: Any, ours: Any, step: Step) -> bool:
+        if key in TEXTS:
+            return (recorded is None) is (ours is None)
+        if isinstance(recorded, str) and (time := _TIME.fullmatch(recorded)) and isinstance(ours, int):
+            late = max(TOLERANCE_MS, step.answered - step.sent)
+            return abs(ours - self.start - int(time[1])) <= late
+        if key in ("rest", "compressed"):
+            return isinstance(ours, str) and (key == "compressed" or len(recorded) == len(ours))
+        return bool(recorded == ours)
+
+
+def in_order(entries: list[Any]) -> list[Any]:
+    """Topics by name or id, partitions by index: the order of a response means nothing."""
+    for key in ("topicId", "name", "topic", "partitionIndex", "index", "partition"):
+        if entries and all(isinstance(entry, dict) and key in entry for entry in entries):
+            return sorted(entries, key=lambda entry: str(entry[key]))
+    return entries
+
+
+def config_of(configs: dict[str, str]) -> TopicConfig:
+    """Topic settings as a recording gives them."""
+    given: dict[str, Any] = {}
+    for each in fields(TopicConfig):
+        value = configs.get(each.name.replace("_", "."))
+        if value is not None:
+            is_number = isinstance(each.default, int)
+            given[each.name] = int(value) if is_number else value
+            if each.name == "cleanup_policy":
+                given[each.name] = tuple(value.split(","))
+    assert len(given) == len(configs), f"not all of these are known: {configs}"
+    return TopicConfig(**given)
+
+
+def bytes_of(value: Any) -> bytes | None:
+    """The bytes of a key or a value."""
+    if isinstance(value, dict):
+        return base64.b64decode(value["base64"]) if "base64" in value else value["repeat"].encode() * value["times"]
+    return None if value is None else str(value).encode()
+
+
+def record_of(described: dict[str, Any]) -> DefaultRecord:
+    headers = tuple((header["key"], bytes_of(header["value"])) for header in described["headers"])
+    return DefaultRecord(
+        described["offsetDelta"],
+        described["timestampDelta"],
+        bytes_of(described["key"]),
+        bytes_of(described["value"]),
+        headers,
+        described["attributes"],
+    )
+
+
+def described_records(batch: bytes, header: BatchHeader) -> Iterator[dict[str, Any]]:
+    """The records of a batch as the recordings describe them."""
+    try:
+        records = read_batch(batch)
+    except RecordsError:
+        return
+    for record in records:
+        yield {
+            "attributes": record.attributes,
+            "timestampDelta": record.timestamp_delta,
+            "offsetDelta": record.offset_delta,
+            "key": text_of(record.key),
+            "value": text_of(record.value),
+            "headers": [{"key": key, "value": text_of(value)} for key, value in record.headers],
+        }
+
+
+def text_of(value: bytes | None) -> Any:
+    if value is None:
+        return None
+    if len(value) > 256 and len(set(value)) == 1:
+        return {"repeat": chr(value[0]), "times": len(value)}
+    return value.decode()

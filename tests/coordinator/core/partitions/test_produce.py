@@ -1,0 +1,152 @@
+"""Produce: when it is answered, and what is refused that no recording has."""
+
+from __future__ import annotations
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rejoin.protocol.wire.record_batch import crc_of
+from tests.coordinator.core.driver import TOPIC, DrivenNode
+from tests.coordinator.core.partitions.real_topic import PRODUCE_VERSION, RealTopic, batch
+
+
+def test_a_batch_is_answered_when_it_is_stored() -> None:
+    driven = RealTopic()
+    driven.logs.holds_appends = True
+    for acks in (1, -1):
+        number = driven.send_batch(batch("a"), acks=acks)
+        assert number not in driven.replies
+        driven.logs.end_append()
+        assert driven.answer_to(number).error_code is ErrorCode.NONE
+
+
+def test_acks_0_is_answered_at_once() -> None:
+    driven = RealTopic()
+    driven.logs.holds_appends = True
+    assert driven.produce(batch("a"), acks=0).error_code is ErrorCode.NONE
+
+
+def test_what_is_not_stored_in_time_is_in_the_log_all_the_same() -> None:
+    driven = RealTopic()
+    driven.logs.holds_appends = True
+    number = driven.send_batch(batch("a"), timeout_ms=500)
+    driven.elapse(499)
+    assert number not in driven.replies
+    driven.elapse(1)
+    answer = driven.answer_to(number)
+    assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (ErrorCode.REQUEST_TIMED_OUT, 0, 0)
+    driven.logs.end_append()
+    assert driven.partition().log.high_watermark == 1
+
+
+def test_a_timer_is_left_only_while_a_request_waits() -> None:
+    driven = RealTopic()
+    before = driven.node.timers()
+    driven.logs.holds_appends = True
+    driven.send_batch(batch("a"))
+    driven.logs.end_append()
+    assert driven.node.timers() == before
+
+
+def test_a_repeated_batch_waits_for_the_first_to_be_stored() -> None:
+    driven = RealTopic()
+    driven.logs.holds_appends = True
+    data = batch("a", producer_id=7, producer_epoch=0, base_sequence=0)
+    first, second = driven.send_batch(data), driven.send_batch(data)
+    assert second not in driven.replies
+    driven.logs.end_append()
+    assert (driven.answer_to(first).base_offset, driven.answer_to(second).base_offset) == (0, 0)
+    assert driven.partition().log.end_offset == 1
+
+
+def test_what_cannot_be_stored_is_not_in_the_log() -> None:
+    driven = RealTopic()
+    driven.logs.holds_appends = True
+    numbers = [driven.send_batch(batch("a")), driven.send_batch(batch("b"))]
+    driven.logs.end_append(ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert [driven.answer_to(number).error_code for number in numbers] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+    driven.logs.holds_appends = False
+    assert driven.produce(batch("c")).base_offset == 0
+
+
+def test_a_node_that_no_longer_leads_names_the_leader() -> None:
+    driven = RealTopic()
+    driven.logs.holds_appends = True
+    number = driven.send_batch(batch("a"))
+    driven.resign()
+    assert driven.answer_to(number).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    answer = driven.produce(batch("b"))
+    assert (answer.error_code, answer.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1)
+
+
+def test_of_a_partition_that_is_named_twice_the_last_batch_counts() -> None:
+    driven = RealTopic()
+    partitions = (
+        PartitionProduceData(index=0, records=batch("lost", "too")),
+        PartitionProduceData(index=0, records=batch("kept")),
+    )
+    topic = TopicProduceData(name=TOPIC, partition_data=partitions)
+    response = driven.ask(ProduceRequest(acks=1, timeout_ms=1, topic_data=(topic,)), PRODUCE_VERSION)
+    assert len(response.responses[0].partition_responses) == 1
+    assert driven.partition().log.end_offset == 1
+
+
+def test_null_records_are_refused() -> None:
+    answer = RealTopic().produce(None)
+    assert (answer.error_code, answer.log_start_offset) == (ErrorCode.INVALID_RECORD, -1)
+
+
+def test_a_synthetic_log_takes_no_records() -> None:
+    driven = DrivenNode()
+    topic = TopicProduceData(name=TOPIC, partition_data=(PartitionProduceData(index=0, records=batch("a")),))
+    response = driven.ask(ProduceRequest(acks=1, timeout_ms=1, topic_data=(topic,)), PRODUCE_VERSION)
+    assert response.responses[0].partition_responses[0].error_code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_unknown_acks_are_refused() -> None:
+    assert RealTopic().produce(batch("a"), acks=2).error_code is ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def test_more_replicas_than_there_are() -> None:
+    driven = RealTopic()
+    driven.configure(min_insync_replicas=2)
+    assert driven.produce(batch("a"), acks=-1).error_code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert driven.produce(batch("a"), acks=1).error_code is ErrorCode.NONE
+
+
+def test_a_compacted_topic_names_every_record_without_a_key() -> None:
+    driven = RealTopic()
+    driven.configure(cleanup_policy=("compact",))
+    answer = driven.produce(batch("a", "b"))
+    assert answer.error_code is ErrorCode.INVALID_RECORD
+    assert [error.batch_index for error in answer.record_errors] == [0, 1]
+    assert driven.produce(batch("a", keys=("k",))).error_code is ErrorCode.NONE
+
+
+def test_a_wrong_newest_timestamp_is_corrected() -> None:
+    driven = RealTopic()
+    driven.produce(batch("a", "b", max_timestamp=5))
+    (stored,) = driven.stored_headers()
+    assert stored.max_timestamp == 1_700_000_000_001
+    assert stored.crc == crc_of(driven.partition().log.batches[0].data)
+
+
+def test_a_large_batch_is_trusted_and_a_number_that_cannot_be_is_not() -> None:
+    driven = RealTopic()
+    many = batch(*(str(number) for number in range(100)))
+    assert driven.produce(many).error_code is ErrorCode.NONE
+    boastful = batch("a", records_count=2**31 - 1, last_offset_delta=2**31 - 2)
+    assert driven.produce(boastful).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_more_than_one_batch_is_refused_and_a_cut_one_behind_it_is_not() -> None:
+    driven = RealTopic()
+    assert driven.produce(batch("a") + batch("b")).error_code is ErrorCode.INVALID_RECORD
+    assert driven.produce(batch("a") + batch("b")[:30]).error_code is ErrorCode.NONE
+    assert len(driven.partition().log.batches[0].data) == len(batch("a"))
+
+
+def test_a_batch_larger_than_a_segment() -> None:
+    driven = RealTopic()
+    driven.configure(segment_bytes=64)
+    answer = driven.produce(batch("a"))
+    assert (answer.error_code, answer.log_start_offset) == (ErrorCode.RECORD_LIST_TOO_LARGE, -1)
