@@ -1,4 +1,4 @@
-"""The SQL of the logs in PostgreSQL; what each statement is for, ``log.py`` says."""
+"""The SQL of the logs in PostgreSQL; ``writer.py``, ``log.py`` and ``compaction.py`` say what each is for."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from rejoin.coordinator.storage.compaction import (
     doomed_with_transactions_query,
     has_transactions_query,
 )
-from rejoin.coordinator.storage.postgres import log as postgres_log
+from rejoin.coordinator.storage.postgres import compaction
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
 from rejoin.coordinator.storage.postgres.schema import STEPS
@@ -393,12 +393,12 @@ async def test_what_it_removes_is_what_every_node_would(one: Postgres) -> None:
 async def test_a_compaction_counts_what_it_removed_before_a_reader_stopped_it(
     one: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_log, "_SLICE_RECORDS", 30)
+    monkeypatch.setattr(compaction, "_SLICE_RECORDS", 30)
     epoch = await one.elect(0)
     await one.append(0, epoch, *(offset(number) for number in range(100)))
     log = one.log
     assert isinstance(log, PostgresLog)
-    led = log._led[offsets_partition(0)]
+    led = log.writer.leaders[offsets_partition(0)]
     removed: list[int] = []
 
     def read_from_now_on(partition: TopicPartition, count: int) -> None:
@@ -406,8 +406,8 @@ async def test_a_compaction_counts_what_it_removed_before_a_reader_stopped_it(
         led.readers += 1
 
     monkeypatch.setattr(one.watching, "compacted", read_from_now_on)
-    log._compact(offsets_partition(0), led)
-    await one.settled(lambda: not log._compacting)
+    log.compactor.compact(offsets_partition(0), led)
+    await one.settled(lambda: not log.compactor.compacting)
     assert removed == [30]
 
 
@@ -417,7 +417,7 @@ async def test_only_the_leader_removes(one: Postgres, two: Postgres) -> None:
     newer = await two.elect(0)
     log = one.log
     assert isinstance(log, PostgresLog)
-    log._compact(offsets_partition(0), log._led[offsets_partition(0)])
-    await one.settled(lambda: not log._compacting)
+    log.compactor.compact(offsets_partition(0), log.writer.leaders[offsets_partition(0)])
+    await one.settled(lambda: not log.compactor.compacting)
     assert one.watching.removed == 0
     assert len(await two.read(0, newer)) == 900
