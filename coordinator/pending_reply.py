@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from rejoin.protocol.message import Response
 
@@ -15,6 +15,17 @@ class NoReply(Exception):
     """A request that is never answered: its client sees a lost connection."""
 
 
+class Delivery(Protocol):
+    """Writes an answer to its connection in place of the listener."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the connection ends with the answer."""
+
+    async def write(self, answer: bytes, transport: asyncio.WriteTransport) -> bool:
+        """Write it; returns whether the connection goes on. Raises :class:`NoReply` when the node stops meanwhile."""
+
+
 class PendingReply:
     """A reply that comes one day. The future is there only once it is awaited.
 
@@ -22,6 +33,11 @@ class PendingReply:
     """
 
     __slots__ = ("_settled", "failed", "future", "response")
+
+    @property
+    def delivery(self) -> Delivery | None:
+        """How the answer is written, where a fault decides that."""
+        return None
 
     def __init__(self) -> None:
         self.response: Response | None = None

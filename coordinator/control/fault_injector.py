@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from rejoin.coordinator.control.clocks import VirtualClock
+from rejoin.coordinator.control.delivery import FaultyDelivery
 from rejoin.coordinator.control.fault_rules import Fault, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import Context, Millis
-from rejoin.coordinator.pending_reply import NoReply, PendingReply, Settled
+from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply, Settled
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.transcript.recording import Interception, StepRecorder
@@ -27,11 +29,16 @@ class LatencyEnd:
 class HeldReply(PendingReply):
     """A reply that a fault holds up."""
 
-    __slots__ = ("_serve", "_task")
+    __slots__ = ("_delivery", "_serve", "_task")
 
-    def __init__(self, serve: Callable[[], Awaitable[Response | None]]) -> None:
+    def __init__(self, serve: Callable[[], Awaitable[Response | None]], delivery: Delivery | None) -> None:
         super().__init__()
         self._serve = serve
+        self._delivery = delivery
+
+    @property
+    def delivery(self) -> Delivery | None:
+        return self._delivery
 
     async def answer(self) -> Response | None:
         return await self._serve()
@@ -68,7 +75,8 @@ class FaultInjector:
             return self._runtime.submit(request, context)
         rule = fault.rule
         latency_ms = fault.latency_ms()
-        if rule.effective_when == "before" and not latency_ms and not self._waits(fault):
+        delivery = FaultyDelivery(rule, partial(self._pace, fault)) if rule.is_delivered_faultily else None
+        if rule.effective_when == "before" and not latency_ms and not self._waits(fault) and delivery is None:
             pending = PendingReply()
             pending.response = self._refused(fault, request, context)
             return pending
@@ -76,7 +84,7 @@ class FaultInjector:
         if rule.effective_when in {"after", "drop_response"}:
             # At once, even if the client goes away: a lost answer means that the request was applied.
             applied = self._runtime.submit(request, context)
-        return HeldReply(lambda: self._serve(fault, request, context, latency_ms, applied))
+        return HeldReply(lambda: self._serve(fault, request, context, latency_ms, applied), delivery)
 
     def stop(self) -> None:
         """Hold nothing any more; what is held gets no answer."""
@@ -88,6 +96,11 @@ class FaultInjector:
         for future in self._holding:
             if not future.done():
                 future.set_exception(NoReply())
+
+    @property
+    def has_applied_rules(self) -> bool:
+        """Whether a rule was ever applied."""
+        return any(fault.hits for fault in self._faults.all())
 
     @property
     def is_holding_latencies(self) -> bool:
@@ -106,11 +119,13 @@ class FaultInjector:
         await self._hold(fault, latency_ms)
         if when == "delay":
             self._clock.catch_up()
-            return await self._runtime.submit(request, context).answer()
+            response = await self._runtime.submit(request, context).answer()
         if when in {"drop_request", "drop_response"}:
             self._note(fault, request, context, None)
             raise NoReply
         if fault.rule.error is None:
+            if fault.rule.cut_after_bytes is not None:
+                self._note(fault, request, context, None)
             return response
         return self._refused(fault, request, context)
 
@@ -121,9 +136,10 @@ class FaultInjector:
         return request.error_response(context.api_version, error)
 
     def _note(self, fault: Fault, request: Request, context: Context, error: ErrorCode | None) -> None:
-        when = fault.rule.effective_when.replace("_", " ")
+        rule = fault.rule
         name = error.name if error is not None else ""
-        text = f"{when}, {name}" if name else when
+        cut = "" if rule.cut_after_bytes is None else f"cut after {rule.cut_after_bytes} bytes"
+        text = ", ".join(filter(None, (rule.effective_when.replace("_", " "), name, cut)))
         self._recorder.add(self._clock.now(), Interception(request, context, name, f"fault {fault.id}: {text}"), [])
 
     async def _hold(self, fault: Fault, latency_ms: Millis) -> None:
@@ -135,6 +151,16 @@ class FaultInjector:
                 await self._until(fault.at_barrier())
             if latency_ms:
                 await self._sleep(fault, latency_ms)
+        finally:
+            fault.held -= 1
+
+    async def _pace(self, fault: Fault, wait_ms: Millis) -> None:
+        """Wait between two pieces of an answer."""
+        if self._stopped:
+            raise NoReply
+        fault.held += 1
+        try:
+            await self._sleep(fault, wait_ms)
         finally:
             fault.held -= 1
 

@@ -138,7 +138,8 @@ class FaultRule(Body):
     when: When | None = Field(
         default=None,
         description="before: not applied; after: applied, then failed; drop_request: not applied, no answer; "
-        "drop_response: applied, no answer; delay: applied later. Default: before with an error, else delay",
+        "drop_response: applied, no answer; delay: applied later. Default: before with an error, "
+        "after with cut_after_bytes or bytes_per_second alone, else delay",
     )
     error: Annotated[ErrorCode | None, BeforeValidator(_error)] = Field(
         default=None, description="answer with this error, by name or number"
@@ -146,6 +147,13 @@ class FaultRule(Body):
     latency_ms: LatencyOrDistribution | None = Field(default=None, description="how long, on the node's clock")
     pause: bool = Field(default=False, description="hold every request that matches until the rule is released")
     seed: int = Field(default=0, description="of the latencies that are drawn")
+    cut_after_bytes: int | None = Field(
+        default=None, ge=0, description="close the connection when so many bytes of the answer are written"
+    )
+    reset: bool = Field(default=False, description="with cut_after_bytes: a reset (RST) instead of a close (FIN)")
+    bytes_per_second: int | None = Field(
+        default=None, ge=1, description="write the answer at this pace, on the node's clock"
+    )
 
     @model_validator(mode="after")
     def _sense(self) -> Self:
@@ -155,10 +163,18 @@ class FaultRule(Body):
             raise ValueError("error: NONE is none; leave it out")
         if when == "before" and self.error is None:
             raise ValueError("when before needs an error to answer with")
-        if when == "after" and self.error is None and not held:
-            raise ValueError("when after needs an error to answer with, or a latency_ms or pause to hold the answer")
+        faulty = self.is_delivered_faultily
+        if when == "after" and self.error is None and not held and not faulty:
+            raise ValueError(
+                "when after needs an error to answer with, a latency_ms or pause to hold the answer, "
+                "or cut_after_bytes or bytes_per_second to deliver it"
+            )
         if when == "delay" and not held:
             raise ValueError("when delay needs latency_ms or pause; nothing would come of this rule")
+        if when in ("drop_request", "drop_response") and faulty:
+            raise ValueError(f"when {when} answers nothing; leave out cut_after_bytes and bytes_per_second")
+        if self.reset and self.cut_after_bytes is None:
+            raise ValueError("reset needs cut_after_bytes; 0 resets the connection before the answer")
         if when in ("drop_request", "drop_response", "delay") and self.error is not None:
             raise ValueError(f"when {when} answers with no error; leave error out, or say before or after")
         return self
@@ -168,7 +184,14 @@ class FaultRule(Body):
         """``when``, or what its absence means."""
         if self.when is not None:
             return self.when
-        return "before" if self.error is not None else "delay"
+        if self.error is not None:
+            return "before"
+        return "after" if self.is_delivered_faultily and self.latency_ms is None and not self.pause else "delay"
+
+    @property
+    def is_delivered_faultily(self) -> bool:
+        """Whether answers are slow, or cut."""
+        return self.cut_after_bytes is not None or self.bytes_per_second is not None
 
     @property
     def limit(self) -> int | None:

@@ -66,6 +66,9 @@ class ClockDriver:
         """Go on; returns which timers fired, and the events that came of it."""
         async with self._one_at_a_time:
             self._clock.catch_up()
+            if self._injector.has_applied_rules:
+                # A hit is counted before its task begins to wait.
+                await self._let_tasks_run()
             return await self._advance(how)
 
     async def _advance(self, how: Advance) -> dict[str, Any]:
@@ -130,8 +133,12 @@ class ClockDriver:
             await asyncio.sleep(settle_ms / 1_000)
         elif self._injector.ended_latencies:
             # What a latency held is handed in by a task of its own; let it, at this very instant.
-            for _ in range(_LOOP_PASSES):
-                await asyncio.sleep(0)
+            await self._let_tasks_run()
+
+    @staticmethod
+    async def _let_tasks_run() -> None:
+        for _ in range(_LOOP_PASSES):
+            await asyncio.sleep(0)
 
 
 def _fired(timer: TimerView, began: Millis) -> dict[str, Any]:

@@ -189,6 +189,9 @@ class BlockingGroupCoordinator:
         latency_ms: float | Mapping[str, Any] | None = None,
         pause: bool = False,
         seed: int = 0,
+        cut_after_bytes: int | None = None,
+        reset: bool = False,
+        bytes_per_second: int | None = None,
     ) -> BlockingFault:
         """Make a rule, behind those that are there; the fields are those of the control API. Raises ValueError."""
         given = {name: value for name, value in locals().items() if name != "self"}

@@ -156,7 +156,10 @@ class GroupCoordinator:
 
         async def ask(control: Control) -> Response:
             try:
-                answer = await control.submit(request, Context(wanted, client_id)).answer()
+                pending = control.submit(request, Context(wanted, client_id))
+                answer = await pending.answer()
+                if pending.delivery is not None and pending.delivery.is_cut:
+                    raise NoReply
             except NoReply:
                 raise NoAnswer(f"{api.name} of {client_id!r} got no answer") from None
             if answer is None:
@@ -245,6 +248,9 @@ class GroupCoordinator:
         latency_ms: float | Mapping[str, Any] | None = None,
         pause: bool = False,
         seed: int = 0,
+        cut_after_bytes: int | None = None,
+        reset: bool = False,
+        bytes_per_second: int | None = None,
     ) -> FaultHandle:
         """Make a rule, behind those that are there; the fields are those of the control API. Raises ValueError."""
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}

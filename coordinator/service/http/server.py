@@ -180,11 +180,11 @@ class Service:
         )
         echo = correlation(headers)
         pending = self._submit(variant.parse(body), request_context)
-        response = pending.response
+        response, delivery = pending.response, None
         took = route.metrics.took
         if response is None:
             took = route.metrics.parked
-            response = await pending.answer()
+            response, delivery = await pending.answer(), pending.delivery
             if response is None:
                 response = variant.failure()
                 if response is None:
@@ -197,7 +197,11 @@ class Service:
         if self._log_requests:
             variant.log(self._log, request_context.client_id, error, millis)
         if request.keep_alive and request.version == (1, 1):
-            return Answer(request, head + echo + self._dates.line() + body)
+            answer = head + echo + self._dates.line() + body
+            if delivery is not None and request.transport is not None:
+                await delivery.write(answer, request.transport)
+                return Answer(request, b"")
+            return Answer(request, answer)
         return _plain(error, echo, body)
 
     async def read(self, request: web.BaseRequest) -> bytes:

@@ -12,7 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, cast
 
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.pending_reply import PendingReply
+from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply
 from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
@@ -181,11 +181,34 @@ class KafkaConnection(asyncio.Protocol):
             self.transport.abort()
             return
         self._answer(request, response, written)
+        if pending is not None and pending.delivery is not None:
+            self._parked = request
+            self._listener.deliver(self._deliver(pending.delivery, b"".join(written)))
+            return
         if self.transport is not None and written:
             self.transport.writelines(written)
+        self._serve_next()
+
+    def _serve_next(self) -> None:
         if self._buffer and self.transport is not None:
             # Not from within: this may be called by the step that answers.
             self._loop.call_soon(self._serve_buffered)
+
+    async def _deliver(self, delivery: Delivery, answer: bytes) -> None:
+        """Let a fault write the answer; the next request waits for that."""
+        transport = self.transport
+        if transport is None:
+            return
+        try:
+            goes_on = await delivery.write(answer, transport)
+        except NoReply:
+            transport.abort()
+            goes_on = False
+        self._parked = None
+        if goes_on:
+            self._serve_next()
+        else:
+            self.transport = None
 
     def _answer(self, request: KafkaRequest, response: Response | None, written: list[bytes]) -> None:
         if response is None:

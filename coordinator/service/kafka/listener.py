@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Protocol
 
 import structlog
@@ -54,6 +54,7 @@ class KafkaListener:
         self._idle_seconds = settings.connections_max_idle_ms / 1_000
         self._servers: list[asyncio.Server] = []
         self._look: asyncio.TimerHandle | None = None
+        self._deliveries: set[asyncio.Task[None]] = set()
         self._logged: Counter[str] = Counter()
         self._log: Any = structlog.get_logger("coordinator").bind()
 
@@ -107,6 +108,12 @@ class KafkaListener:
         # Without connections there is nothing to look for; the next one starts it again.
         again = self.connections or None
         self._look = again and self.loop.call_later(self._idle_seconds / _LOOKS, self._look_again)
+
+    def deliver(self, delivery: Coroutine[None, None, None]) -> None:
+        """Run the delivery of an answer by a fault."""
+        task = self.loop.create_task(delivery)
+        self._deliveries.add(task)
+        task.add_done_callback(self._deliveries.discard)
 
     # --- what is refused
 
