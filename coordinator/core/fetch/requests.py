@@ -33,6 +33,7 @@ from rejoin.protocol.messages.records.fetch import (
     failed_partition,
 )
 from rejoin.protocol.types import ZERO_UUID, LogPartition
+from rejoin.protocol.unvalidated import unvalidated
 
 _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -129,13 +130,21 @@ class FetchRequests:
         if read.context.api_version >= FIRST_FETCH_WITH_ENDPOINTS:
             partitions = self._with_leaders(read, partitions, endpoints)
         topics = tuple(
-            FetchableTopicResponse(
-                topic=key.topic or "", topic_id=key.topic_id, partitions=tuple(each for _, each in of_topic)
+            unvalidated(
+                FetchableTopicResponse,
+                topic=topic or "",
+                topic_id=topic_id,
+                partitions=tuple([each for _, each in of_topic]),
             )
-            for key, of_topic in groupby(partitions.items(), lambda item: item[0]._replace(partition=0))
+            for (topic, topic_id), of_topic in groupby(partitions.items(), lambda item: item[0][:2])
         )
-        response = FetchResponse(
-            error_code=error, session_id=session_id, responses=topics, node_endpoints=tuple(endpoints.values())
+        response = unvalidated(
+            FetchResponse,
+            throttle_time_ms=0,
+            error_code=error,
+            session_id=session_id,
+            responses=topics,
+            node_endpoints=tuple(endpoints.values()),
         )
         self._ctx.reply(read.token, response)
 
