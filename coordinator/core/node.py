@@ -95,8 +95,8 @@ class Node:
             self._produces,
             producer_ids,
             ProducerRequests(self._ctx, self._partitions, admission),
-            ListOffsetsRequests(self._ctx, self._partitions, self._topics, logs, admission),
-            LeaderEpochRequests(self._ctx, self._partitions, self._topics, admission),
+            ListOffsetsRequests(self._ctx, self._topics, logs, admission),
+            LeaderEpochRequests(self._ctx, logs, admission),
             DeleteRecordsRequests(self._ctx, self._partitions, self._topics, admission),
         )
         self._fetches = FetchRequests(self._ctx, logs, admission)

@@ -11,8 +11,9 @@ from enum import IntEnum
 from typing import Final
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
-from rejoin.coordinator.core.fetch.reading import READ_COMMITTED, FetchRead, PartitionRead
+from rejoin.coordinator.core.fetch.reading import FetchRead, PartitionRead
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.partitions.log import READ_COMMITTED
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode

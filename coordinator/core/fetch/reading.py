@@ -13,7 +13,8 @@ from typing import Final
 from rejoin.coordinator.core.fetch.logs import ReadableLog, ReadableLogs
 from rejoin.coordinator.core.fetch.sessions import Answered, FetchContext, FetchKey
 from rejoin.coordinator.core.inputs import Context, Millis, Token
-from rejoin.coordinator.core.partitions.log import UNKNOWN_EPOCH, UNKNOWN_OFFSET
+from rejoin.coordinator.core.partitions.log import READ_COMMITTED, UNKNOWN_EPOCH, UNKNOWN_OFFSET
+from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.leader_hints import UNKNOWN_LEADER
 from rejoin.protocol.messages.records.fetch import (
@@ -27,11 +28,7 @@ from rejoin.protocol.messages.records.fetch import (
 )
 from rejoin.protocol.unvalidated import unvalidated
 
-READ_UNCOMMITTED: Final = 0
-READ_COMMITTED: Final = 1
-
 FIRST_FETCH_WITH_ENDPOINTS: Final = 16
-NOT_CHECKED: Final = -1
 
 
 @dataclass(slots=True)
@@ -49,10 +46,7 @@ class PartitionRead:
 
     def leader_epoch_error(self, leader_epoch: int) -> ErrorCode:
         """The error of a consumer that knows another leader epoch than the leader."""
-        known = self.asked.current_leader_epoch
-        if known in (NOT_CHECKED, leader_epoch):
-            return ErrorCode.NONE
-        return ErrorCode.FENCED_LEADER_EPOCH if known < leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return leader_epoch_error(self.asked.current_leader_epoch, leader_epoch)
 
 
 @dataclass(slots=True)

@@ -11,14 +11,13 @@ from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.fetch.purgatory import FetchPurgatory
 from rejoin.coordinator.core.fetch.reading import (
     FIRST_FETCH_WITH_ENDPOINTS,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
     FetchRead,
     PartitionRead,
     read_partitions,
 )
 from rejoin.coordinator.core.fetch.sessions import Answered, FetchKey, FetchSessions, WantedPartition
 from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.timers import TimerKey

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
-from rejoin.coordinator.core.fetch.logs import ReadableLogs
+from rejoin.coordinator.core.fetch.logs import SYNTHETIC_LEADER_EPOCH, ReadableLogs
 from rejoin.coordinator.core.inputs import Context, Millis, Token
-from rejoin.coordinator.core.partitions.log import LogBatch, PartitionLog
-from rejoin.coordinator.core.partitions.partition import Partition
-from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED, LogBatch, PartitionLog
+from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
@@ -25,7 +24,6 @@ from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.wire.errors import RecordsError
 from rejoin.protocol.wire.records import read_batch
 
@@ -46,10 +44,6 @@ SINCE: Final = {
 }
 """The first version that knows a timestamp which is none."""
 
-READ_UNCOMMITTED: Final = 0
-READ_COMMITTED: Final = 1
-SYNTHETIC_LEADER_EPOCH: Final = 0
-
 
 class OffsetAndTime(NamedTuple):
     """Where a look-up led: timestamp, offset and leader epoch, or -1 in all of them."""
@@ -65,12 +59,9 @@ NOT_FOUND: Final = OffsetAndTime(-1, -1, -1)
 class ListOffsetsRequests:
     """Looks up offsets, in real logs and in synthetic ones."""
 
-    def __init__(
-        self, ctx: StepContext, partitions: Partitions, topics: Topics, logs: ReadableLogs, admission: Admission
-    ) -> None:
+    def __init__(self, ctx: StepContext, topics: Topics, logs: ReadableLogs, admission: Admission) -> None:
         self._ctx = ctx
         self._logs = logs
-        self._partitions = partitions
         self._topics = topics
         self._admission = admission
 
@@ -110,8 +101,8 @@ class ListOffsetsRequests:
         return ListOffsetsPartitionResponse(partition_index=index, **found._asdict())
 
     def _start(self, topic: str, index: int) -> int:
-        partition = self._partitions.find(topic, index)
-        return partition.log.log_start_offset if isinstance(partition, Partition) else 0
+        partition = self._logs.find(topic, None, index)
+        return 0 if isinstance(partition, ErrorCode) else partition.log.log_start_offset
 
     def _find(
         self, name: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, context: Context
@@ -123,31 +114,22 @@ class ListOffsetsRequests:
             return ErrorCode.UNSUPPORTED_VERSION
         if not self._topics.has_partition(name, index):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if name == OFFSETS_TOPIC:
-            return self._find_in_offsets_topic(index, timestamp)
-        topic = self._topics.by_name[name]
-        if not topic.is_real:
+        topic = self._topics.by_name.get(name)
+        if topic is not None and not topic.is_real:
             offset, time = topic.look_up(index, timestamp, self._topics.time(self._ctx.now))
             return OffsetAndTime(time, offset, SYNTHETIC_LEADER_EPOCH)
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        partition = self._partitions.find(name, index, wanted.current_leader_epoch)
+        partition = self._logs.find(name, None, index)
         if isinstance(partition, ErrorCode):
             return partition
+        error = leader_epoch_error(wanted.current_leader_epoch, partition.leader_epoch)
+        if error is not ErrorCode.NONE:
+            return error
         log = partition.log
+        assert isinstance(log, PartitionLog), "all but synthetic logs have batches"
         end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
-        return look_up(log, timestamp, end, partition.epoch)
-
-    def _find_in_offsets_topic(self, index: int, timestamp: Millis) -> OffsetAndTime | ErrorCode:
-        """The ends of ``__consumer_offsets``. Differs: nothing is found there by time."""
-        found = self._logs.find(OFFSETS_TOPIC, None, index)
-        if isinstance(found, ErrorCode):
-            return found
-        if timestamp == LATEST:
-            return OffsetAndTime(-1, found.log.high_watermark, found.leader_epoch)
-        if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            return OffsetAndTime(-1, found.log.log_start_offset, found.leader_epoch)
-        return NOT_FOUND
+        return look_up(log, timestamp, end, partition.leader_epoch)
 
 
 def look_up(log: PartitionLog, timestamp: Millis, end: int, leader_epoch: int) -> OffsetAndTime:

@@ -19,6 +19,10 @@ from rejoin.protocol.wire.record_batch import BatchHeader, parse_header
 UNKNOWN_EPOCH: Final = -1
 UNKNOWN_OFFSET: Final = -1
 
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+"""Isolation levels: records up to the high watermark, or up to the last stable offset."""
+
 _base_offset = attrgetter("base_offset")
 
 

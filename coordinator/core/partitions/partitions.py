@@ -69,12 +69,8 @@ class Partitions:
         found = self.get(identity)
         if found is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if leader_epoch in (UNKNOWN_LEADER_EPOCH, found.epoch):
-            return found
-        # Kafka: Partition.checkCurrentLeaderEpoch.
-        if leader_epoch < found.epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
+        error = leader_epoch_error(leader_epoch, found.epoch)
+        return found if error is ErrorCode.NONE else error
 
     def end_offset(self, topic: str, partition: int) -> int | None:
         """The high watermark of a partition, or none where this node does not know it."""
@@ -185,6 +181,14 @@ class Partitions:
 
     def fire(self, key: TimerKey) -> None:
         """A timer of a data partition is due."""
+
+
+def leader_epoch_error(known: int, leader_epoch: int) -> ErrorCode:
+    """The error of a client that knows another leader epoch than the leader; -1 is not checked."""
+    # Kafka: Partition.checkCurrentLeaderEpoch.
+    if known in (UNKNOWN_LEADER_EPOCH, leader_epoch):
+        return ErrorCode.NONE
+    return ErrorCode.FENCED_LEADER_EPOCH if known < leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 def _at(partitions: list[TopicIdPartition] | None, index: int) -> TopicIdPartition | None:

@@ -19,6 +19,12 @@ from rejoin.protocol.messages.offsets.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from rejoin.protocol.messages.records.fetch import FetchResponse
+from rejoin.protocol.messages.records.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from rejoin.protocol.messages.records.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from rejoin.protocol.types import ZERO_UUID
 from rejoin.protocol.wire.record_batch import crc_of, parse_header
@@ -261,3 +267,27 @@ def test_consumers_of_the_topic_commit_their_own_offsets() -> None:
     assert answer.topics[0].partitions[0].error_code is ErrorCode.NONE
     (view,) = driven.node.describe_offsets("burrow", driven.now)
     assert (view.topic, view.offset, view.log_end_offset) == (OFFSETS_TOPIC, 1, None)
+
+
+def test_the_ends_of_the_topic_are_looked_up_like_others() -> None:
+    driven = DrivenNode()
+    committed(driven, 1)
+    driven.elapse(1_000)
+    committed(driven, 2)
+
+    def look_up(timestamp: int) -> tuple[int, int, int]:
+        wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        topics = (ListOffsetsTopic(name=OFFSETS_TOPIC, partitions=(wanted,)),)
+        ((found,),) = (
+            each.partitions for each in driven.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 1).topics
+        )
+        assert found.error_code is ErrorCode.NONE
+        return found.offset, found.timestamp, found.leader_epoch
+
+    assert look_up(-1)[0] == 2
+    assert look_up(-2)[0] == 0
+    assert look_up(START + 1) == (1, START + 1_000, 0)
+    assert look_up(START + 1_001)[0] == -1
+    epoch = OffsetForLeaderPartition(partition=0, leader_epoch=0)
+    asked = OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic=OFFSETS_TOPIC, partitions=(epoch,)),))
+    assert driven.ask(asked, 4).topics[0].partitions[0].end_offset == 2
