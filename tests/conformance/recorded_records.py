@@ -15,7 +15,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from rejoin.coordinator.core.fetch.sessions import NO_SESSION
+from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
+from rejoin.protocol.message import Response
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.wire.errors import RecordsError
@@ -27,6 +30,11 @@ from tests.paths import ROOT
 SCRIPTS: Final = sorted((ROOT / "tests/golden/transactions").glob("*.jsonl"))
 TOLERANCE_MS: Final = 150
 """A real broker takes its time; here a request is handled when it was sent."""
+EARLY_MS: Final = 30
+LATE_MS: Final = 300
+"""How much earlier and later than here a broker may answer a request that waits."""
+MADE_UP: Final = ("producerId", "sessionId")
+"""Numbers that a broker makes up, and that have names in the recordings."""
 _TIME: Final = re.compile(r"T([+-]\d+)")
 _HEADER: Final = {
     "baseOffset": "base_offset",
@@ -93,12 +101,26 @@ def read_script(path: Path) -> Script:
     return Script(lines[0]["topics"], steps)
 
 
+class TimedNode(DrivenNode):
+    """Remembers when each request was answered."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.answered_at: dict[Token, Millis] = {}
+        super().__init__(**settings)
+
+    def on_reply(self, token: Token, response: Response) -> None:
+        super().on_reply(token, response)
+        self.answered_at[token] = self.now
+
+
 class RecordedPlay:
     """A node with the topics of a script, on which its steps are played."""
 
     def __init__(self, script: Script) -> None:
-        self.driven = DrivenNode(emulator_records_per_second=None)
+        self.driven = TimedNode(emulator_records_per_second=None)
         self.start = self.driven.now
+        self._waiting: dict[int, Step] = {}
+        """Steps that were not answered at once, by the number of their request."""
         self._names: dict[Any, str] = {}
         self._values: dict[str, Any] = {}
         for name, topic in script.topics.items():
@@ -114,18 +136,37 @@ class RecordedPlay:
         self._values[name] = value
 
     def play(self, step: Step) -> list[str]:
-        """Every difference between the recorded answer of a step and the node's."""
+        """Every difference between the recorded answer of a step and the node's, if it has answered already."""
         until = self.start + round(step.sent)
         self.driven.elapse(max(0, until - self.driven.now))
         api = BY_NAME[step.api]
         body = json.dumps(self._to_send(step.request))
         request = api.request.parse(body, step.version)
-        response = self.driven.ask(request, step.version)
+        number = self.driven.send(request, step.version)
         if step.answer is None or step.answer == "closed":
             return []
-        if response is None:
-            return [f"{step}: it is parked"]
-        ours = json.loads(response.to_json(step.version))
+        if number not in self.driven.replies:
+            self._waiting[number] = step
+            return []
+        return self._compare(step, number)
+
+    def finish(self) -> list[str]:
+        """The same for the steps that had to wait. They wait as long as they did in Kafka."""
+        last = max((step.answered for step in self._waiting.values()), default=0)
+        self.driven.elapse(max(0, self.start + round(last) + LATE_MS - self.driven.now))
+        found = []
+        for number, step in self._waiting.items():
+            if number not in self.driven.replies:
+                found.append(f"{step}: it is parked")
+                continue
+            early = self.driven.answered_at[number] - self.start - step.answered
+            if not -LATE_MS <= early <= EARLY_MS:
+                found.append(f"{step}: answered {early:+} ms beside Kafka")
+            found += self._compare(step, number)
+        return found
+
+    def _compare(self, step: Step, number: int) -> list[str]:
+        ours = json.loads(self.driven.replies[number].to_json(step.version))
         self._learn(step.answer, ours)
         return [f"{step}: {each}" for each in self._differences(step.answer, self._named(ours), step, "")]
 
@@ -171,10 +212,11 @@ class RecordedPlay:
     # --- what comes back
 
     def _learn(self, recorded: Any, ours: Any) -> None:
-        """Take in the producer ids that the node has made up."""
-        name = recorded.get("producerId") if isinstance(recorded, dict) else None
-        if isinstance(name, str) and name not in self._values:
-            self._name(ours["producerId"], name)
+        """Take in the ids of producers and sessions that the node has made up."""
+        for key in MADE_UP:
+            name = recorded.get(key) if isinstance(recorded, dict) else None
+            if isinstance(name, str) and name not in self._values:
+                self._name(ours[key], name)
 
     def _named(self, value: Any, key: str = "") -> Any:
         if key == "records" and isinstance(value, str):
@@ -183,8 +225,9 @@ class RecordedPlay:
             return {name: self._named(each, name) for name, each in value.items()}
         if isinstance(value, list):
             return [self._named(each) for each in value]
-        if key in ("producerId", "topicId"):
-            return self._names.get(value, value)
+        if key in (*MADE_UP, "topicId"):
+            is_named = key != "sessionId" or value != NO_SESSION
+            return self._names.get(value, value) if is_named else value
         return value
 
     def _described(self, data: bytes) -> dict[str, Any]:
