@@ -41,6 +41,7 @@ from rejoin.coordinator.core.offsets.requests import OffsetRequests
 from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
 from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
 from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
+from rejoin.coordinator.core.partitions.partition import Partition, PartitionTimer
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.partitions.produce import ProduceRequests, ProduceTimer
 from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
@@ -148,13 +149,13 @@ class Node:
                     self._fetches.fire(key)
                 elif isinstance(key.kind, ProduceTimer):
                     self._produces.fire(key)
-                elif isinstance(owner, TopicIdPartition):
+                elif isinstance(key.kind, PartitionTimer):
                     self._partitions.fire(key)
                 else:
                     self._shards[owner.topic].fire(key)
             except Exception as problem:
-                led = None if isinstance(key.kind, FetchTimer) else owner
-                self._reload(led, f"timer {key.kind.name.lower()}", problem)
+                is_of_shard = owner.topic in self._shards
+                self._reload(owner if is_of_shard else None, f"timer {key.kind.name.lower()}", problem)
 
     def _recover(self, what: Received, problem: Exception) -> None:
         """A request whose handler failed is answered all the same."""
@@ -221,7 +222,11 @@ class Node:
             case SessionLost():
                 self._groups.lose_session(what.group_id, what.member_id)
             case RecordsWritten():
-                self._topic_requests.write(what)
+                led = self._partitions.find(what.topic, what.partition)
+                if isinstance(led, Partition):
+                    led.append_numbered(what.records)
+                else:
+                    self._topic_requests.write(what)
             case TopicsStored():
                 self._changes.stored(what)
             case TopicsChanged():

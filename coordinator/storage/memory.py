@@ -101,7 +101,7 @@ class MemoryLog:
 
 
 def trimmed(entries: list[DataEntry]) -> list[DataEntry]:
-    """What a data log needs of its entries: the last beginning first, then the batches that still count."""
+    """What a data log needs of its entries: the batches that still count, then the last beginning."""
     start = LogStartEntry(0)
     batches: list[BatchEntry] = []
     for entry in entries:
@@ -113,4 +113,4 @@ def trimmed(entries: list[DataEntry]) -> list[DataEntry]:
             case CompactionEntry():
                 batches = [*entry.batches, *(batch for batch in batches if batch.base_offset >= entry.end_offset)]
     kept: list[DataEntry] = [batch for batch in batches if batch.next_offset > start.offset]
-    return [start, *kept]
+    return [*kept, start]

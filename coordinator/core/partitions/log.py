@@ -89,8 +89,8 @@ class PartitionLog:
     # --- writing
 
     def append(self, data: bytes, header: BatchHeader) -> LogBatch:
-        """Add a batch, which begins at or behind the end."""
-        assert header.base_offset >= self.end_offset, "offsets grow"
+        """Add a batch, which ends behind the end."""
+        assert header.last_offset >= self.end_offset, "offsets grow"
         batch = LogBatch(data, header)
         self.batches.append(batch)
         self.size += len(data)

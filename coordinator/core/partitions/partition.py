@@ -7,26 +7,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from rejoin.coordinator.core.effects import Append, ReadLog
+from rejoin.coordinator.core.partitions.cleaning import compaction, retained_from
 from rejoin.coordinator.core.partitions.log import PartitionLog
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
-from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
-from rejoin.protocol.wire.record_batch import BatchHeader, parse_header
+from rejoin.protocol.wire.record_batch import (
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    BatchHeader,
+    parse_header,
+    sealed,
+)
+from rejoin.protocol.wire.records import DefaultRecord, write_records
+
+NUMBERED_BATCH: Final = 10_000
+"""The most records of one batch that a test has appended."""
 
 
 class PartitionTimer(IntEnum):
-    """The timers of a data partition."""
+    """The timers of all data partitions that are led here."""
 
-    RETENTION = 2_000
+    CLEANING = 2_000
+    PRODUCER_EXPIRY = 2_001
 
 
 class PartitionObserver(Protocol):
@@ -69,7 +83,6 @@ class Partition:
         self._in_flight: list[_Wanted] = []
         self._waiting: list[_Wanted] = []
         self._append_id = 0
-        self._retention_key = TimerKey(PartitionTimer.RETENTION, partition)
 
     # --- leading
 
@@ -88,7 +101,7 @@ class Partition:
             self.log.stored_up_to(self.log.end_offset)
             self.log.start_epoch(self.epoch, self.log.end_offset)
             self.producers.loaded()
-            self.producers.expire(self._ctx.now, self._ctx.settings.producer_id_expiration_ms)
+            self.expire_producers()
             self.is_loading = False
             self._observer.on_progress(self.partition)
 
@@ -106,16 +119,31 @@ class Partition:
 
     def reload(self) -> None:
         """End all appends, and read the log again."""
-        self._ctx.deadlines.cancel_owner(self.partition)
         self._fail(ErrorCode.KAFKA_STORAGE_ERROR)
         self.elected()
         self._observer.on_progress(self.partition)
 
     def resigned(self) -> None:
         """End all appends; the partition is led elsewhere, or gone."""
-        self._ctx.deadlines.cancel_owner(self.partition)
         self._fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._observer.on_progress(self.partition)
+
+    # --- cleaning
+
+    def clean(self) -> None:
+        """Delete and compact what the topic keeps no longer."""
+        now, log = self._ctx.now, self.log
+        start = retained_from(log, self.config, now)
+        if start > log.log_start_offset:
+            self.start_at(start)
+        compacted = compaction(log, self.config, now) if self.config.is_compacted else None
+        if compacted is not None:
+            log.replace(compacted.end_offset, compacted.batches)
+            self._want(compacted)
+
+    def expire_producers(self) -> None:
+        """Forget producers that are silent."""
+        self.producers.expire(self._ctx.now, self._ctx.settings.producer_id_expiration_ms)
 
     # --- appending
 
@@ -130,6 +158,20 @@ class Partition:
         if header.has_producer_id:
             self.producers.append(header)
         self._want(BatchEntry(header.base_offset, data))
+
+    def append_numbered(self, count: int) -> None:
+        """Append so many records, whose keys and values are their offsets."""
+        end = self.log.end_offset + count
+        while self.log.end_offset < end:
+            first = self.log.end_offset
+            numbers = [str(offset).encode() for offset in range(first, min(end, first + NUMBERED_BATCH))]
+            records = write_records(DefaultRecord(index, 0, text, text) for index, text in enumerate(numbers))
+            last, now = len(numbers) - 1, self._ctx.now
+            attributes = LOG_APPEND_TIME_BIT if self.config.uses_log_append_time else 0
+            unknown = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+            header = BatchHeader(first, 0, self.epoch, MAGIC, 0, attributes, last, now, now, *unknown, last + 1)
+            data = sealed(header, records)
+            self.append(data, parse_header(data))
 
     def when_stored(self, end_offset: int, completion: AppendCompletion) -> None:
         """Call back when all that was asked for up to an end of the log is stored, or has failed."""

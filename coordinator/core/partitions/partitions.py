@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rejoin.coordinator.core.effects import DeleteLog
 from rejoin.coordinator.core.inputs import Broker
-from rejoin.coordinator.core.partitions.partition import Partition, PartitionObserver
+from rejoin.coordinator.core.partitions.partition import Partition, PartitionObserver, PartitionTimer
 from rejoin.coordinator.core.partitions.topic_config import DEFAULT, TopicConfig
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.runtime.timers import TimerKey
@@ -20,6 +20,9 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 
 UNKNOWN_LEADER_EPOCH = -1
+
+_CLEANING = TimerKey(PartitionTimer.CLEANING, TopicPartition("", -1))
+_PRODUCER_EXPIRY = TimerKey(PartitionTimer.PRODUCER_EXPIRY, TopicPartition("", -1))
 
 
 class Partitions:
@@ -43,6 +46,9 @@ class Partitions:
 
     def on_progress(self, partition: TopicIdPartition) -> None:
         """Pass on what happened to one partition."""
+        led = self.led.get(partition)
+        if led is not None:
+            self._watch(led)
         for observer in self._observers:
             observer.on_progress(partition)
 
@@ -179,8 +185,26 @@ class Partitions:
         if led is not None:
             led.reload()
 
+    # --- timers
+
+    def _watch(self, led: Partition) -> None:
+        """See to it that a log is cleaned, and its producers are forgotten, while there are any."""
+        ctx = self._ctx
+        if led.log.batches and ctx.deadlines.at(_CLEANING) is None:
+            ctx.deadlines.set(_CLEANING, ctx.now + ctx.settings.log_retention_check_interval_ms)
+        if led.producers.entries and ctx.deadlines.at(_PRODUCER_EXPIRY) is None:
+            ctx.deadlines.set(_PRODUCER_EXPIRY, ctx.now + ctx.settings.producer_id_expiration_check_interval_ms)
+
     def fire(self, key: TimerKey) -> None:
-        """A timer of a data partition is due."""
+        """A timer of the data partitions is due."""
+        loaded = [led for led in self.led.values() if not led.is_loading]
+        for led in loaded:
+            if key == _CLEANING:
+                led.clean()
+            else:
+                led.expire_producers()
+        for led in loaded:
+            self._watch(led)
 
 
 def leader_epoch_error(known: int, leader_epoch: int) -> ErrorCode:

@@ -379,9 +379,9 @@ class Topics:
         return (RemoveTopicRecord(data=RemoveTopicData(topic_id=topic.topic_id)),)
 
     def writing(self, written: RecordsWritten) -> TopicsRecords:
-        """A partition's end, so many records on; nothing where the partition is gone."""
+        """The end of a synthetic log, so many records on; nothing where there is none."""
         topic = self.by_name.get(written.topic)
-        if topic is None or not self.has_partition(written.topic, written.partition):
+        if topic is None or topic.is_real or not self.has_partition(written.topic, written.partition):
             return ()
         partition = topic.partitions[written.partition]
         data = PartitionData(
