@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.replay.compare import Difference, differences
-from conformance.replay.replay import Emulator, Recording, read
-from rejoin.protocol.registry import BY_NAME
+from conformance.replay.replay import Emulator, Recording, is_served, read
 
 SET: Final = "plain"
 _GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden" / "kafka-4.x"
@@ -63,7 +62,7 @@ def play_here() -> Tally:
         found = [
             one
             for asked in recording.exchanges
-            if asked.api in BY_NAME
+            if is_served(asked)
             for one in differences(asked, answers.get(asked.number))
         ]
         tally.count(name, found)

@@ -23,6 +23,22 @@ MARKER = {
 }
 
 
+ABOUT_RECORDS: dict[str, Any] = {
+    "Produce": {
+        "acks": -1,
+        "timeoutMs": 1_000,
+        "topicData": [{"topicId": "A" * 22, "partitionData": [{"index": 0, "records": ""}]}],
+    },
+    "DeleteRecords": {
+        "topics": [{"name": "orders", "partitions": [{"partitionIndex": 0, "offset": -1}]}],
+        "timeoutMs": 1_000,
+    },
+    "InitProducerId": {"transactionalId": None, "transactionTimeoutMs": 1_000},
+    "OffsetForLeaderEpoch": {"topics": [{"topic": "orders", "partitions": [{"partition": 0, "leaderEpoch": 0}]}]},
+    "DescribeProducers": {"topics": [{"name": "orders", "partitionIndexes": [0]}]},
+}
+
+
 def sample(api: str, member_id: str) -> Request:
     """A request of the newest version."""
     topic = {"name": "orders", "partitions": [{"partitionIndex": 0, "committedOffset": 5, "committedMetadata": None}]}
@@ -73,6 +89,7 @@ def sample(api: str, member_id: str) -> Request:
             "topics": [],
             "forgottenTopicsData": [],
         },
+        **ABOUT_RECORDS,
         "CreatePartitions": {
             "topics": [{"name": "orders", "count": 5, "assignments": None}],
             "timeoutMs": 1_000,
