@@ -97,6 +97,20 @@ async def test_until_idle_goes_on_until_only_the_look_at_old_offsets_is_left(nod
     assert (await node.control("POST", "/clock", until="idle"))["advanced_ms"] == 0
 
 
+async def test_a_consumer_that_waits_for_records_does_not_keep_the_clock_going(node: ControlledNode) -> None:
+    partition = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 1}
+    topics = [{"topic": "orders", "partitions": [partition]}]
+    body = {"maxWaitMs": 500, "minBytes": 1, "maxBytes": 1, "isolationLevel": 0, "topics": topics, "replicaId": -1}
+    waiting = asyncio.ensure_future(node.call("Fetch", body, version=4))
+    async with asyncio.timeout(5):
+        while not node.app.runtime.node.waiting():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    assert (await node.control("POST", "/clock", until="idle"))["advanced_ms"] == 0
+    answer = await node.control("POST", "/clock", until="next", at_most_ms=1_000)
+    assert (answer["reached"], answer["fired"]) == (False, [])
+    assert (await waiting)["responses"][0]["partitions"][0]["errorCode"] == 0
+
+
 async def test_clients_can_be_given_time_to_react_on_the_way(node: ControlledNode) -> None:
     async def client() -> None:
         member_id = (await node.call("JoinGroup", join("g")))["memberId"]
