@@ -137,9 +137,10 @@ class Settings(BaseModel):
         description="With several nodes: how long a node keeps its partitions without renewing its leases.",
     )
     emulator_records_per_second: float | None = Field(
-        default=0.0,
+        default=None,
         ge=0.0,
-        description="Records per second written to each partition of a new topic, unless the topic sets its own rate.",
+        description="Make new topics synthetic: so many records a second in each partition, unless the topic sets "
+        "its own rate. Without either, a topic has a real log.",
     )
     emulator_member_order: Literal["join", "hashmap"] = Field(
         default="join",

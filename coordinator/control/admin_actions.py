@@ -24,6 +24,12 @@ from rejoin.coordinator.storage.memory import LogSnapshot, MemoryLog
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from rejoin.protocol.messages.records.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from rejoin.protocol.messages.topics.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -39,11 +45,16 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.wire.record_batch import MAGIC, BatchHeader, sealed
+from rejoin.protocol.wire.records import DefaultRecord, write_records
 from rejoin.transcript.recording import RecordingSnapshot, StepRecorder
 from rejoin.transcript.sizes import size_of
 
 ADMIN: Final = "admin"
 _RATE: Final = "emulator.records.per.second"
+_PRODUCE_BY_NAME: Final = 12
+"""The newest Produce that names topics."""
+_BATCH_RECORDS: Final = 10_000
 
 KEPT_SNAPSHOT_BYTES: Final = 512 * 2**20
 _COLLECTED_BYTES: Final = 8 * 2**20
@@ -254,7 +265,7 @@ class AdminActions:
         return self._topics()[wanted.topic].model_dump(mode="json")
 
     async def produce(self, produced: NewRecords) -> dict[str, Any]:
-        """Move end offsets on, as if so many records had been written."""
+        """Write so many records to a topic; where its logs are synthetic, move their ends on as if they were."""
         self._clock.catch_up()
         topic = self._topics().get(produced.topic)
         if topic is None:
@@ -264,11 +275,32 @@ class AdminActions:
                 f"topic {produced.topic!r} has no partition {produced.partition}; expected 0 to {topic.partitions - 1}"
             )
             raise NotFound("unknown-partition", detail)
-        everywhere = range(topic.partitions)
-        for partition in everywhere if produced.partition is None else (produced.partition,):
-            self._runtime.hand_in(RecordsWritten(produced.topic, partition, produced.records))
-        await self._runtime.topics_settled()
+        partitions = tuple(range(topic.partitions)) if produced.partition is None else (produced.partition,)
+        if topic.records_per_second is None:
+            await self._append(produced.topic, partitions, produced.records)
+        else:
+            for partition in partitions:
+                self._runtime.hand_in(RecordsWritten(produced.topic, partition, produced.records))
+            await self._runtime.topics_settled()
         return self._topics()[produced.topic].model_dump(mode="json")
+
+    async def _append(self, topic: str, partitions: tuple[int, ...], count: int) -> None:
+        """Produce records whose values are their numbers to partitions of a real log."""
+        now = self._clock.now()
+        for first in range(0, count, _BATCH_RECORDS):
+            some = range(first, min(first + _BATCH_RECORDS, count))
+            records = write_records(DefaultRecord(index - first, 0, None, str(index).encode()) for index in some)
+            header = BatchHeader(0, 0, -1, MAGIC, 0, 0, len(some) - 1, now, now, -1, -1, -1, len(some))
+            batch = sealed(header, records)
+            data = tuple(PartitionProduceData(index=partition, records=batch) for partition in partitions)
+            request = ProduceRequest(
+                acks=-1, timeout_ms=1_000, topic_data=(TopicProduceData(name=topic, partition_data=data),)
+            )
+            answer = cast(ProduceResponse, await self._ask(request, _PRODUCE_BY_NAME))
+            for result in answer.responses[0].partition_responses:
+                if result.error_code is not ErrorCode.NONE:
+                    detail = f"partition {result.index} of {topic!r}: {result.error_code.name}"
+                    raise NotPossible("records-refused", detail)
 
     def _topics(self) -> dict[str, TopicView]:
         return {topic.topic: topic for topic in self._runtime.node.describe_topics(self._clock.now())}

@@ -24,14 +24,14 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.snapshots import GroupSnapshot, ShardSnapshot
-from rejoin.coordinator.core.topics.topics import SyntheticLog
+from rejoin.coordinator.core.topics.topics import RATE_CONFIG, SyntheticLog
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.keyed import Record
@@ -335,7 +335,11 @@ class Cluster:
             self._ask(node, request, 3)
 
     def _send_topic(self, node: NodeActor, name: str, partitions: int) -> None:
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=())
+        # What a simulation reads and writes is its own; nodes need the partitions.
+        synthetic = (CreatableTopicConfig(name=RATE_CONFIG, value="0"),)
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=synthetic
+        )
         self._ask(node, CreateTopicsRequest(topics=(topic,)), 7)
 
     def _ask(self, node: NodeActor, request: Request, version: int) -> None:

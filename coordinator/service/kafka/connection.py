@@ -213,7 +213,11 @@ class KafkaConnection(asyncio.Protocol):
     def _answer(self, request: KafkaRequest, response: Response | None, written: list[bytes]) -> None:
         if response is None:
             response = request.request.error_response(request.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
-        self._listener.requests.write(request, response, written)
+        try:
+            self._listener.requests.write(request, response, written)
+        except NotServed as problem:
+            self._listener.refuse(self, problem)
+            self._close(written)
 
     # --- the end
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 
@@ -19,6 +19,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
 from rejoin.protocol.messages.records.fetch import FetchResponse
+from rejoin.protocol.messages.records.produce import ProduceRequest, ProduceResponse
 from rejoin.protocol.registry import API_VERSIONS, DEFINED
 from rejoin.protocol.wire.codec import (
     Codec,
@@ -146,9 +147,15 @@ class RequestReader:
         return WireVersion(codec, self._metrics.api(api.name))
 
     def write(self, call: KafkaRequest, response: Response, written: list[bytes]) -> None:
-        """Put a call's response behind others, and count it."""
+        """Put a request's response behind others, and count it.
+
+        Raises :class:`NotServed` where all that the client can be shown is the end of its connection.
+        """
         served = call.served
-        served.write(call.correlation_id, response, written)
+        if type(call.request) is ProduceRequest and call.request.acks == 0:
+            _check_unanswered(cast(ProduceResponse, response))
+        else:
+            served.write(call.correlation_id, response, written)
         error = served.error_of(response)
         millis = (perf_counter() - call.began) * 1_000
         metrics = served.metrics
@@ -156,6 +163,15 @@ class RequestReader:
         (metrics.parked if call.waited else metrics.took).observe(millis)
         if self._log_requests:
             served.log(self._log, call.context.client_id, error, millis)
+
+
+def _check_unanswered(response: ProduceResponse) -> None:
+    """Kafka: with acks of 0 nothing is answered, and an error ends the connection."""
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code is not ErrorCode.NONE:
+                reason = f"acks of 0, and {topic.name}-{partition.index} refused it: {partition.error_code.name}"
+                raise NotServed("Produce", reason)
 
 
 def _context(header: RequestHeader, connection: KafkaConnection) -> Context:

@@ -98,7 +98,7 @@ def test_a_fetch_waits_until_the_log_has_grown() -> None:
 
 
 def test_a_log_that_does_not_grow_is_waited_for_as_long_as_the_fetch_says() -> None:
-    driven = DrivenNode()
+    driven = DrivenNode(emulator_records_per_second=0.0)
     waits = driven.send(fetch(), 12)
     driven.elapse(499)
     assert waits not in driven.replies
@@ -107,7 +107,7 @@ def test_a_log_that_does_not_grow_is_waited_for_as_long_as_the_fetch_says() -> N
 
 
 def test_records_that_a_test_writes_wake_a_fetch() -> None:
-    driven = DrivenNode()
+    driven = DrivenNode(emulator_records_per_second=0.0)
     waits = driven.send(fetch(), 12)
     driven.step(RecordsWritten("t", 0, 3))
     (batch,) = batches(bytes(only(driven.replies[waits]).records or b""))
@@ -115,7 +115,7 @@ def test_records_that_a_test_writes_wake_a_fetch() -> None:
 
 
 def test_a_fetch_ends_when_its_topic_is_deleted() -> None:
-    driven = DrivenNode()
+    driven = DrivenNode(emulator_records_per_second=0.0)
     waits = driven.send(fetch(), 12)
     driven.ask(DeleteTopicsRequest(topic_names=("t",), timeout_ms=1), 5)
     assert only(driven.replies[waits]).error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -76,7 +76,7 @@ def test_what_is_refused() -> None:
     assert delete(driven, 0, "__consumer_offsets").error_code is ErrorCode.INVALID_TOPIC_EXCEPTION
     driven.configure(cleanup_policy=("compact",))
     assert delete(driven, 1).error_code is ErrorCode.POLICY_VIOLATION
-    assert delete(DrivenNode(), 0).error_code is ErrorCode.POLICY_VIOLATION
+    assert delete(DrivenNode(emulator_records_per_second=0.0), 0).error_code is ErrorCode.POLICY_VIOLATION
 
 
 def test_producers_go_on_as_if_nothing_were_deleted() -> None:

@@ -96,7 +96,7 @@ def test_null_records_are_refused() -> None:
 
 
 def test_a_synthetic_log_takes_no_records() -> None:
-    driven = DrivenNode()
+    driven = DrivenNode(emulator_records_per_second=0.0)
     topic = TopicProduceData(name=TOPIC, partition_data=(PartitionProduceData(index=0, records=batch("a")),))
     response = driven.ask(ProduceRequest(acks=1, timeout_ms=1, topic_data=(topic,)), PRODUCE_VERSION)
     assert response.responses[0].partition_responses[0].error_code is ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -11,7 +11,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.app import InitialTopic
 from rejoin.protocol.brokers.offer import ADVERTISED_FROM, offered
+from rejoin.protocol.wire.record_batch import BatchHeader, sealed
+from rejoin.protocol.wire.records import DefaultRecord, write_records
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness
 from tests.coordinator.service.kafka.frames import (
@@ -179,3 +182,23 @@ async def test_requests_are_counted_with_those_of_http(kafka: Harness) -> None:
     async with connect(kafka) as peer:
         await peer.ask(heartbeat("g", "m"))
     assert 'requests_total{error="UNKNOWN_MEMBER_ID",request="Heartbeat"} 1' in await metrics(kafka)
+
+
+def produce(acks: int, topic: str, records: bytes, correlation: int) -> bytes:
+    """Produce 3 of one partition."""
+    data = struct.pack(">i", 1) + string(topic) + struct.pack(">iii", 1, 0, len(records)) + records
+    return request(0, 3, correlation, struct.pack(">hhi", -1, acks, 1_000) + data)
+
+
+async def test_a_produce_with_acks_of_0_is_not_answered(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0, "topics": (InitialTopic("orders", 1),)})
+    batch = sealed(
+        BatchHeader(0, 0, -1, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1), write_records([DefaultRecord(0, 0, None, b"a")])
+    )
+    async with connect(node) as peer:
+        peer.send(produce(0, "orders", batch, 1), produce(1, "orders", batch, 2), api_versions(0, 3))
+        correlation, body = await peer.receive()
+        assert (correlation, struct.unpack(">hq", body[20:30])) == (2, (0, 1)), "behind the one without an answer"
+        assert (await peer.receive())[0] == 3
+        peer.send(produce(0, "nowhere", batch, 4), api_versions(0, 5))
+        assert await peer.rest() == b"", "an error cannot be said but by closing"
