@@ -19,10 +19,11 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.core.partitions.log import AbortedTxn, LogBatch, PartitionLog
+from rejoin.coordinator.core.partitions.cleaning import compaction
+from rejoin.coordinator.core.partitions.log import AbortedTxn, PartitionLog
+from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.protocol.records.batches import BatchEntry
 from rejoin.protocol.records.consumer_offsets import group_record, offset_record, offsets_partition
 from rejoin.protocol.records.keyed import KeyedRecord, Record, TransactionMarker
 from rejoin.protocol.types import TopicPartition
@@ -42,14 +43,12 @@ from rejoin.protocol.wire.records import (
     ControlRecordType,
     DefaultRecord,
     EndTransactionMarker,
-    read_batch,
     write_records,
 )
 
 SNAPSHOT_BATCH: Final = 100
 LEAST_TO_COMPACT: Final = 1 << 20
-DELETE_RETENTION_MS: Final = 86_400_000
-"""How long tombstones can be read: ``delete.retention.ms``."""
+COMPACTED: Final = TopicConfig(cleanup_policy=("compact",))
 
 Timed: TypeAlias = tuple[Millis, KeyedRecord]  # type: ignore[type-arg]
 
@@ -132,37 +131,10 @@ class _OffsetsLog:
 
     def _compact(self, now: Millis) -> None:
         """Remove what newer records of the same keys replace, and old tombstones."""
-        newest: dict[bytes | None, int] = {}
-        for batch in self.log.batches:
-            if not batch.header.is_transactional:
-                newest.update(
-                    (record.key, batch.base_offset + record.offset_delta) for record in read_batch(batch.data)
-                )
-        kept = [
-            BatchEntry(batch.base_offset, data)
-            for batch in self.log.batches
-            if (data := _compacted(batch, newest, now - DELETE_RETENTION_MS))
-        ]
-        self.log.replace(self.log.end_offset, tuple(kept))
+        compacted = compaction(self.log, COMPACTED, now)
+        if compacted is not None:
+            self.log.replace(compacted.end_offset, compacted.batches)
         self.compact_at = max(LEAST_TO_COMPACT, 2 * self.log.size)
-
-
-def _compacted(batch: LogBatch, newest: dict[bytes | None, int], tombstones_since: Millis) -> bytes | None:
-    """What is left of a batch, or none."""
-    header = batch.header
-    if header.is_control:
-        return batch.data
-    records = read_batch(batch.data)
-    left = [
-        record
-        for record in records
-        # A record that a later one of a transaction replaces stays: the transaction may have been aborted.
-        if newest.get(record.key, -1) <= batch.base_offset + record.offset_delta
-        and (record.value is not None or batch.max_timestamp >= tombstones_since)
-    ]
-    if len(left) == len(records):
-        return batch.data
-    return sealed(header.with_fields(records_count=len(left)), write_records(left)) if left else None
 
 
 def _producer(record: Record) -> tuple[int, bool]:
