@@ -156,7 +156,7 @@ class SessionLost(ControlInput):
 
 @dataclass(slots=True)
 class RecordsWritten(ControlInput):
-    """Records were produced: a partition's end offset moves on by so many at once."""
+    """Records were produced: the end offset of a synthetic log moves on by so many at once."""
 
     topic: str
     partition: int

@@ -41,7 +41,7 @@ from rejoin.coordinator.core.offsets.requests import OffsetRequests
 from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
 from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
 from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
-from rejoin.coordinator.core.partitions.partition import Partition, PartitionTimer
+from rejoin.coordinator.core.partitions.partition import PartitionTimer
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.partitions.produce import ProduceRequests, ProduceTimer
 from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
@@ -222,11 +222,7 @@ class Node:
             case SessionLost():
                 self._groups.lose_session(what.group_id, what.member_id)
             case RecordsWritten():
-                led = self._partitions.find(what.topic, what.partition)
-                if isinstance(led, Partition):
-                    led.append_numbered(what.records)
-                else:
-                    self._topic_requests.write(what)
+                self._topic_requests.write(what)
             case TopicsStored():
                 self._changes.stored(what)
             case TopicsChanged():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, Protocol
+from typing import Protocol
 
 from rejoin.coordinator.core.effects import Append, ReadLog
 from rejoin.coordinator.core.partitions.cleaning import compaction, retained_from
@@ -20,20 +20,7 @@ from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
-from rejoin.protocol.wire.record_batch import (
-    LOG_APPEND_TIME_BIT,
-    MAGIC,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    BatchHeader,
-    parse_header,
-    sealed,
-)
-from rejoin.protocol.wire.records import DefaultRecord, write_records
-
-NUMBERED_BATCH: Final = 10_000
-"""The most records of one batch that a test has appended."""
+from rejoin.protocol.wire.record_batch import BatchHeader, parse_header
 
 
 class PartitionTimer(IntEnum):
@@ -158,20 +145,6 @@ class Partition:
         if header.has_producer_id:
             self.producers.append(header)
         self._want(BatchEntry(header.base_offset, data))
-
-    def append_numbered(self, count: int) -> None:
-        """Append so many records, whose keys and values are their offsets."""
-        end = self.log.end_offset + count
-        while self.log.end_offset < end:
-            first = self.log.end_offset
-            numbers = [str(offset).encode() for offset in range(first, min(end, first + NUMBERED_BATCH))]
-            records = write_records(DefaultRecord(index, 0, text, text) for index, text in enumerate(numbers))
-            last, now = len(numbers) - 1, self._ctx.now
-            attributes = LOG_APPEND_TIME_BIT if self.config.uses_log_append_time else 0
-            unknown = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
-            header = BatchHeader(first, 0, self.epoch, MAGIC, 0, attributes, last, now, now, *unknown, last + 1)
-            data = sealed(header, records)
-            self.append(data, parse_header(data))
 
     def when_stored(self, end_offset: int, completion: AppendCompletion) -> None:
         """Call back when all that was asked for up to an end of the log is stored, or has failed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rejoin.coordinator.core.inputs import RecordsWritten
 from rejoin.protocol.wire.records import read_batch
 from tests.coordinator.core.partitions.real_topic import RealTopic, batch
 
@@ -115,11 +114,3 @@ def test_nothing_is_looked_for_where_there_is_nothing() -> None:
     driven = RealTopic()
     timers = {view.timer for view in driven.node.timers()}
     assert not timers & {"cleaning", "producer_expiry"}
-
-
-def test_records_that_a_test_writes_are_real() -> None:
-    driven = RealTopic()
-    driven.step(RecordsWritten("t", 0, 10_001))
-    log = driven.partition().log
-    assert (log.high_watermark, len(log.batches)) == (10_001, 2)
-    assert kept(driven)[-1] == (10_000, "10000", "10000")

@@ -53,5 +53,5 @@ def test_the_first_record_is_of_the_epoch_that_wrote_it() -> None:
 
 
 def test_a_synthetic_log_has_one_epoch() -> None:
-    driven = DrivenNode()
+    driven = DrivenNode(emulator_records_per_second=0)
     assert (ended(driven, 0).leader_epoch, ended(driven, 3).leader_epoch) == (0, -1)
