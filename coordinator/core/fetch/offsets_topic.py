@@ -47,7 +47,7 @@ from rejoin.protocol.wire.records import (
 )
 
 SNAPSHOT_BATCH: Final = 100
-LEAST_TO_COMPACT: Final = 1 << 20
+LEAST_TO_COMPACT: Final = 1 << 18
 COMPACTED: Final = TopicConfig(cleanup_policy=("compact",))
 
 Timed: TypeAlias = tuple[Millis, KeyedRecord]  # type: ignore[type-arg]

@@ -129,7 +129,7 @@ class FetchPurgatory:
             return True
         limit = log.last_stable_offset if read.isolation_level == READ_COMMITTED else log.high_watermark
         # Kafka: more bytes than one partition may give do not count.
-        bound = min(wanted.asked.partition_max_bytes, read.min_bytes)
+        bound = max(0, min(wanted.asked.partition_max_bytes, read.min_bytes))
         available = log.bytes_between(offset, limit, bound) if offset < limit else 0
         parked.available += available - watched.available
         watched.available = available

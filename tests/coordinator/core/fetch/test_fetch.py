@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rejoin.coordinator.core.partitions.log import PartitionLog
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
+from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.fetch import (
     FetchablePartitionResponse,
@@ -17,10 +20,11 @@ from rejoin.protocol.messages.records.fetch import (
     FetchTopic,
 )
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import ZERO_UUID
 from tests.coordinator.core.driver import TOPIC, DrivenNode, topic
 from tests.coordinator.core.partitions.test_leading import Appender
-from tests.coordinator.core.topics.test_topics import create
+from tests.coordinator.core.topics.test_topics import create, rated
 from tests.protocol.wire.test_record_batch import ONE_RECORD
 
 MEBIBYTE = 1 << 20
@@ -273,6 +277,48 @@ def test_the_node_gives_no_more_than_its_own_limit() -> None:
     for _ in range(20):
         driven.append()
     assert len(only(driven.ask(fetch(), 12)).records or b"") == 1_024
+
+
+ODD = st.sampled_from([-(2**31), -2, -1, 0, 1, 2, 70, 139, 2**31 - 1])
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "offset": st.sampled_from([-(2**63), -1, 0, 1, 2, 5, 2**63 - 1]),
+                "partition": st.sampled_from([-1, 0, 1, 2**31 - 1]),
+                "partition_max_bytes": ODD,
+                "current_leader_epoch": st.sampled_from([-2, -1, 0, 1]),
+                "last_fetched_epoch": st.sampled_from([-2, -1, 0, 1]),
+                "max_wait_ms": st.sampled_from([-1, 0, 1, 500]),
+                "min_bytes": ODD,
+                "max_bytes": ODD,
+                "isolation_level": st.sampled_from([0, 1]),
+                "session_id": st.sampled_from([-1, 0, 1, 2, 3]),
+                "session_epoch": st.sampled_from([-2, -1, 0, 1, 2]),
+                "name": st.sampled_from([TOPIC, "synthetic", "unknown", OFFSETS_TOPIC, ""]),
+            }
+        ),
+        max_size=8,
+    ),
+    st.lists(st.integers(0, 8), max_size=4),
+)
+@settings(max_examples=40, deadline=None)
+def test_whatever_is_asked_is_answered_once(requests: list[dict[str, Any]], appends: list[int]) -> None:
+    driven = Broker()
+    create(driven, topic("synthetic", 1, **rated("5")))
+    sent = []
+    for number, request in enumerate(requests):
+        sent.append(driven.send(fetch(**request), 12))
+        if number in appends:
+            driven.append()
+        driven.elapse(100)
+    driven.append()
+    driven.elapse(500)
+    assert all(number in driven.replies for number in sent)
+    assert driven.node.waiting() == []
+    assert driven.emitted(CoreFailed) == []
 
 
 def test_a_copy_of_a_node_answers_the_fetches_that_wait_there() -> None:
