@@ -72,7 +72,10 @@ class GroupView(View):
 
 
 class TimerView(NamedTuple):
-    """A timer: what it is for (``session``, ``join``, ``sync``, ``append``, ``expiry``), whose, and when it fires."""
+    """A timer: what it is for (``session``, ``join``, ``sync``, ``append``, ``expiry``), whose, and when it fires.
+
+    Others belong to no group: the ``fetch`` of a consumer that waits, say.
+    """
 
     timer: str
     partition: int
