@@ -19,7 +19,7 @@ T = TypeVar("T")
 class AioKafka(Client):
     name = "aiokafka"
     version = aiokafka.__version__
-    without = frozenset({"delete the group"})
+    without = frozenset({"delete a group"})
 
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__(bootstrap_servers)
@@ -36,8 +36,7 @@ class AioKafka(Client):
         return made
 
     def close(self) -> None:
-        for member in list(self._members):
-            self.leave(member)
+        self.leave_all()
         self._run(self._admin.close())
         self._loop.close()
 
@@ -123,7 +122,7 @@ class AioKafka(Client):
             consumer = await self._started(AIOKafkaConsumer)
             try:
                 asked = {TopicPartition(topic, index): timestamp for index in range(partitions)}
-                return await consumer.offsets_for_times(asked)
+                return dict(await consumer.offsets_for_times(asked))
             finally:
                 await consumer.stop()
 

@@ -66,6 +66,11 @@ class Client(ABC):
     @abstractmethod
     def leave(self, member: str) -> None: ...
 
+    def leave_all(self) -> None:
+        """Leave the group without members."""
+        for member in list(self.assignments()):
+            self.leave(member)
+
     @abstractmethod
     def poll(self) -> None:
         """Poll each member once, for a moment, and add the values to ``seen``."""

@@ -21,7 +21,7 @@ from tests.real_clients.client import PATIENCE_SECONDS, Client
 
 class Confluent(Client):
     name = "confluent-kafka"
-    version = confluent_kafka.__version__
+    version = str(confluent_kafka.version())
 
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__(bootstrap_servers)

@@ -75,8 +75,7 @@ class KafkaPython(Client):
         self._members: dict[str, Member] = {}
 
     def close(self) -> None:
-        for member in list(self._members):
-            self.leave(member)
+        self.leave_all()
         self._admin.close()
 
     def create_topic(self, topic: str, partitions: int) -> None:
@@ -92,8 +91,9 @@ class KafkaPython(Client):
         self._admin.create_partitions({topic: NewPartitions(partitions)})
 
     def topic_config(self, topic: str) -> dict[str, str | None]:
-        found = self._admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)], config_filter="all")
-        return found
+        asked = [ConfigResource(ConfigResourceType.TOPIC, topic)]
+        found: Any = self._admin.describe_configs(asked, config_filter="all")
+        return {name: entry["value"] for name, entry in found["topic"][topic].items()}
 
     def delete_topic(self, topic: str) -> None:
         self._admin.delete_topics([topic])

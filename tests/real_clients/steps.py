@@ -20,18 +20,18 @@ def create_a_topic(client: Client) -> None:
     assert client.partitions_of(TOPIC) == 3
 
 
-def produce_plain(client: Client) -> None:
+def produce(client: Client) -> None:
     written = client.produce(TOPIC, PLAIN, idempotent=False)
     assert len(set(written)) == len(PLAIN)
     assert {partition for partition, _ in written} == {0, 1, 2}
 
 
-def produce_idempotent(client: Client) -> None:
+def produce_idempotently(client: Client) -> None:
     written = client.produce(TOPIC, IDEMPOTENT, idempotent=True)
     assert len(set(written)) == len(IDEMPOTENT)
 
 
-def share_the_topic_in_a_group_of_two(client: Client) -> None:
+def consume_in_a_group_of_two(client: Client) -> None:
     client.join("one", GROUP, TOPIC)
     client.join("two", GROUP, TOPIC)
     client.poll_until_shared(members=2, partitions=3)
@@ -42,49 +42,40 @@ def commit(client: Client) -> None:
     client.commit()
 
 
-def read_committed_offsets(client: Client) -> None:
-    committed = client.committed(GROUP, TOPIC)
-    assert sum(committed.values()) == len(PLAIN) + len(IDEMPOTENT)
-
-
-def let_a_third_join(client: Client) -> None:
+def a_third_joins(client: Client) -> None:
     client.join("three", GROUP, TOPIC)
     client.poll_until_shared(members=3, partitions=3)
 
 
-def describe_the_group(client: Client) -> None:
-    state, members = client.describe_group(GROUP)
-    assert (state.upper(), members) == ("STABLE", 3)
-
-
-def list_the_groups(client: Client) -> None:
-    assert GROUP in client.list_groups()
-
-
-def let_one_leave(client: Client) -> None:
+def one_leaves(client: Client) -> None:
     client.leave("three")
     client.poll_until_shared(members=2, partitions=3)
-
-
-def consume_on_from_the_commits(client: Client) -> None:
     client.seen.clear()
     client.produce(TOPIC, ["more"], idempotent=False)
     client.poll_until(lambda: bool(client.seen))
-    assert client.seen == ["more"]
+    assert client.seen == ["more"], "they go on from what was committed"
 
 
-def find_offsets_by_time(client: Client) -> None:
+def committed_offsets(client: Client) -> None:
+    assert sum(client.committed(GROUP, TOPIC).values()) == len(PLAIN) + len(IDEMPOTENT)
+
+
+def offsets_by_time(client: Client) -> None:
     assert client.offsets_at(TOPIC, SECONDS_1970, 3) == {0: 0, 1: 0, 2: 0}
     assert client.offsets_at(TOPIC, FAR_FUTURE, 3) == {0: None, 1: None, 2: None}
 
 
-def describe_the_configs(client: Client) -> None:
+def describe_a_group(client: Client) -> None:
+    state, members = client.describe_group(GROUP)
+    assert (state.upper(), members) == ("STABLE", 2)
+
+
+def list_groups(client: Client) -> None:
+    assert GROUP in client.list_groups()
+
+
+def describe_configs(client: Client) -> None:
     assert client.topic_config(TOPIC)["cleanup.policy"] == "delete"
-
-
-def delete_records(client: Client) -> None:
-    assert client.delete_records(TOPIC, 0, 5) == 5
-    assert client.offsets_at(TOPIC, SECONDS_1970, 1) == {0: 5}
 
 
 def add_partitions(client: Client) -> None:
@@ -92,18 +83,19 @@ def add_partitions(client: Client) -> None:
     assert client.partitions_of(TOPIC) == 4
 
 
-def leave_the_group_empty(client: Client) -> None:
-    client.leave("one")
-    client.leave("two")
-    assert GROUP in client.list_groups()
+def delete_records(client: Client) -> None:
+    assert client.delete_records(TOPIC, 0, 5) == 5
+    assert client.offsets_at(TOPIC, SECONDS_1970, 1) == {0: 5}
 
 
-def delete_the_group(client: Client) -> None:
+def delete_a_group(client: Client) -> None:
+    client.leave_all()
     client.delete_group(GROUP)
     assert GROUP not in client.list_groups()
 
 
-def delete_the_topic(client: Client) -> None:
+def delete_a_topic(client: Client) -> None:
+    client.leave_all()
     client.delete_topic(TOPIC)
     assert client.partitions_of(TOPIC) == 0
 
@@ -112,22 +104,19 @@ STEPS: Final[dict[str, Callable[[Client], None]]] = {
     step.__name__.replace("_", " "): step
     for step in (
         create_a_topic,
-        produce_plain,
-        produce_idempotent,
-        share_the_topic_in_a_group_of_two,
+        produce,
+        produce_idempotently,
+        consume_in_a_group_of_two,
         commit,
-        read_committed_offsets,
-        let_a_third_join,
-        describe_the_group,
-        list_the_groups,
-        let_one_leave,
-        consume_on_from_the_commits,
-        find_offsets_by_time,
-        # describe_the_configs,
-        delete_records,
+        a_third_joins,
+        one_leaves,
+        committed_offsets,
+        offsets_by_time,
+        describe_a_group,
+        list_groups,
         add_partitions,
-        leave_the_group_empty,
-        delete_the_group,
-        delete_the_topic,
+        delete_records,
+        delete_a_group,
+        delete_a_topic,
     )
 }

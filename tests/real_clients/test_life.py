@@ -1,4 +1,4 @@
-"""Real Kafka clients live their whole life with the emulator. ``docs/clients.md`` has the table of these tests."""
+"""Real Kafka clients live their whole life with the emulator."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.real_clients.client import Client
 from tests.real_clients.libraries import LIBRARIES
 from tests.real_clients.steps import STEPS
 
-SETTINGS = {"group.initial.rebalance.delay.ms": 0, "emulator.records.per.second": None}
+SETTINGS = {"group.initial.rebalance.delay.ms": 0}
 EACH_STEP = [
-    pytest.param(library, step, id=f"{library.name}-{step.replace(' ', '-')}", marks=pytest.mark.xdist_group(library.name))
+    pytest.param(library, step, id=f"{library.name}-{step}", marks=pytest.mark.xdist_group(library.name))
     for library in LIBRARIES
     for step in STEPS
     if step not in library.without
