@@ -65,6 +65,17 @@ class AbortedTxn(NamedTuple):
 class PartitionLog:
     """One log, from ``log_start_offset`` to ``end_offset``. Readers see it up to ``high_watermark``."""
 
+    __slots__ = (
+        "aborted",
+        "batches",
+        "end_offset",
+        "epochs",
+        "first_unstable_offset",
+        "high_watermark",
+        "log_start_offset",
+        "size",
+    )
+
     def __init__(self) -> None:
         self.batches: list[LogBatch] = []
         self.log_start_offset = 0

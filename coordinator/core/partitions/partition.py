@@ -49,6 +49,21 @@ class _Wanted:
 class Partition:
     """One data partition in one leader epoch. ``leased_by`` is the offsets partition whose leader leads this one."""
 
+    __slots__ = (
+        "_append_id",
+        "_ctx",
+        "_in_flight",
+        "_observer",
+        "_waiting",
+        "config",
+        "epoch",
+        "is_loading",
+        "leased_by",
+        "log",
+        "partition",
+        "producers",
+    )
+
     def __init__(
         self,
         ctx: StepContext,

@@ -61,12 +61,12 @@ class _Slot(NamedTuple):
 class _Production:
     """A Produce request under way: what became of each partition, and what it waits for."""
 
-    def __init__(self, made_by: ProduceRequests, token: Token, request: ProduceRequest, version: int) -> None:
+    def __init__(self, made_by: ProduceRequests, token: Token, request: ProduceRequest, context: Context) -> None:
         self._requests = made_by
         self.token = token
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
-        self.version = version
+        self._context = context
         self.deadline: Millis = 0
         self.data: dict[_Slot, PartitionProduceData] = {}
         self.partitions: dict[_Slot, Partition] = {}
@@ -92,7 +92,7 @@ class _Production:
         )
 
     def _leader(self, slot: _Slot) -> LeaderIdAndEpoch:
-        leader, endpoint = self._requests.leader_of(slot)
+        leader, endpoint = self._requests.leader_of(slot, self._context.listener)
         if endpoint is not None:
             self._endpoints[endpoint.node_id] = endpoint
         return leader
@@ -148,13 +148,12 @@ class _Production:
         topics: dict[tuple[str, str], list[PartitionProduceResponse]] = {}
         for slot, result in self._results.items():
             topics.setdefault((slot.name, slot.topic_id), []).append(result)
-        return ProduceResponse(
-            responses=tuple(
-                TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=tuple(results))
-                for (name, topic_id), results in topics.items()
-            ),
-            node_endpoints=tuple(self._endpoints.values()),
+        responses = tuple(
+            unvalidated(TopicProduceResponse, name=name, topic_id=topic_id, partition_responses=tuple(results))
+            for (name, topic_id), results in topics.items()
         )
+        endpoints = tuple(self._endpoints.values())
+        return unvalidated(ProduceResponse, responses=responses, throttle_time_ms=0, node_endpoints=endpoints)
 
 
 class _SlotStored(AppendCompletion):
@@ -181,7 +180,7 @@ class ProduceRequests:
         self._waiting: dict[_Production, None] = {}
 
     def produce(self, token: Token, request: ProduceRequest, context: Context) -> None:
-        production = _Production(self, token, request, context.api_version)
+        production = _Production(self, token, request, context)
         batches = self._find_batches(request, context, production)
         error = self._error_of_all(request, context, batches)
         for slot, found in batches.items():
@@ -292,13 +291,14 @@ class ProduceRequests:
             raise ProduceError(ErrorCode.NOT_ENOUGH_REPLICAS, by_log=False)
         return partition
 
-    def leader_of(self, slot: _Slot) -> tuple[LeaderIdAndEpoch, NodeEndpoint | None]:
+    def leader_of(self, slot: _Slot, listener: str) -> tuple[LeaderIdAndEpoch, NodeEndpoint | None]:
         """Who leads a partition that is not led here, as far as it is known."""
         identity = self._partitions.identify(self._name(slot), slot.partition)
         broker, epoch = (None, -1) if identity is None else self._partitions.leader_of(identity)
         if broker is None:
             return UNKNOWN_LEADER, None
-        endpoint = NodeEndpoint(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)
+        _, host, port = broker.endpoint(listener)
+        endpoint = NodeEndpoint(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
         return LeaderIdAndEpoch(leader_id=broker.node_id, leader_epoch=epoch), endpoint
 
     def _name(self, slot: _Slot) -> str:

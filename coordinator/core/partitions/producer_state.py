@@ -53,6 +53,8 @@ class ProducerStateEntry:
 class ProducerStateManager:
     """The producers of a partition, by producer id."""
 
+    __slots__ = ("entries",)
+
     def __init__(self) -> None:
         self.entries: dict[int, ProducerStateEntry] = {}
 

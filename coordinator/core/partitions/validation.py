@@ -34,7 +34,7 @@ from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_record
 FIRST_PRODUCE_WITH_ZSTD: Final = 7
 LEAST_ENTRY: Final = 14
 """The least length that any format has behind its own field."""
-READ_UP_TO: Final = 16
+READ_UP_TO: Final = 10
 """Records of larger batches are read only where a setting asks what is in them, or their number is hard to believe."""
 LEAST_RECORD: Final = 7
 """The bytes of a record without key, value and headers."""
