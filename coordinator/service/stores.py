@@ -65,7 +65,7 @@ def open_store(log: SoleLogs, data: Path | None, url: str | None, settings: Sett
     """
     if url is not None:
         check_url(url)
-        return PostgresStore(url, log, settings, metrics)
+        return PostgresStore(url, settings, metrics)
     partitions = _offsets_partitions(settings)
     if data is not None:
         from rejoin.coordinator.storage.sqlite.data_logs import SqliteDataLogs  # noqa: PLC0415
@@ -101,9 +101,10 @@ def check_url(url: str) -> None:
 class PostgresStore(Store):
     """One database for all nodes of a cluster."""
 
-    def __init__(self, url: str, data_logs: DataLogs, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, url: str, settings: Settings, metrics: Metrics) -> None:
         from rejoin.coordinator.leadership.lease_driver import LeaseDriver  # noqa: PLC0415
         from rejoin.coordinator.leadership.lease_store import LeaseStore  # noqa: PLC0415
+        from rejoin.coordinator.storage.postgres.data_logs import PostgresDataLogs  # noqa: PLC0415
         from rejoin.coordinator.storage.postgres.database import Database  # noqa: PLC0415
         from rejoin.coordinator.storage.postgres.log import PostgresLog  # noqa: PLC0415
         from rejoin.coordinator.storage.topics.postgres import PostgresTopicsLog  # noqa: PLC0415
@@ -116,13 +117,14 @@ class PostgresStore(Store):
             self._leases, settings.broker_id, incarnation, partitions, lease_ms, self._catch_up_with_topics
         )
         self._runtime: Runtime | None = None
+        log = PostgresLog(self._database, settings.broker_id, metrics.store)
         self._throttle = LogThrottle(structlog.get_logger("coordinator").bind())
         super().__init__(
-            PostgresLog(self._database, settings.broker_id, metrics.store),
+            log,
             self._lease_driver,
             self._database.shown,
             PostgresTopicsLog(self._database, lambda: self._leases.channel),
-            data_logs=data_logs,
+            data_logs=PostgresDataLogs(log),
         )
 
     def attach(self, runtime: Runtime) -> None:

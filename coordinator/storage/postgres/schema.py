@@ -89,5 +89,26 @@ _LISTENERS: Final = """
 ALTER TABLE nodes ADD COLUMN listeners text NOT NULL DEFAULT '';
 """
 
-STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _LOADS, _TOPIC_PARTITIONS, _LISTENERS)
+_DATA: Final = """
+-- The logs of data partitions, by the id of their topic: where each begins, and how many batches it has. A batch is
+-- kept as its bytes, which have a checksum of their own and are compressed by those who produce them.
+CREATE TABLE data_logs (
+    topic_id text COLLATE "C" NOT NULL,
+    partition integer NOT NULL,
+    log_start bigint NOT NULL DEFAULT 0,
+    batches bigint NOT NULL,
+    PRIMARY KEY (topic_id, partition)
+) WITH (fillfactor = 50);
+CREATE TABLE batches (
+    topic_id text COLLATE "C" NOT NULL,
+    partition integer NOT NULL,
+    base_offset bigint NOT NULL,
+    next_offset bigint NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (topic_id, partition, base_offset)
+);
+ALTER TABLE batches ALTER COLUMN data SET STORAGE EXTERNAL;
+"""
+
+STEPS: Final[tuple[str, ...]] = (_FIRST, _TOPICS, _LOADS, _TOPIC_PARTITIONS, _LISTENERS, _DATA)
 """What makes the schema of version ``n`` out of that of version ``n - 1``, for each ``n`` from 1 on."""

@@ -15,7 +15,7 @@ import asyncio
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -26,6 +26,7 @@ from rejoin.coordinator.storage.base import Observer, Stored, Together, one_by_o
 from rejoin.coordinator.storage.codec import Entry, checksum
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.postgres import statements
+from rejoin.coordinator.storage.postgres.data_entries import DataEntries, batch_columns, rewrite
 from rejoin.coordinator.storage.postgres.database import LOST, Connection, Database, PostgresError
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import TopicPartition
@@ -36,9 +37,11 @@ COMPACT_FROM: Final = 1_000
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 _BATCH_RECORDS: Final = 5_000
+_BATCH_BYTES: Final = 8 * 2**20
 _AGAIN: Final = ("40", "55P03", "57014")
 """Prefixes of SQLSTATE: nothing was written, and a retry may succeed."""
 _READ_ONLY: Final = "25006"
+_RECORD_COLUMNS: Final = 8
 
 _Leases: TypeAlias = dict[TopicPartition, tuple[int, int]]
 """Epoch and node of each partition's lease."""
@@ -46,7 +49,7 @@ _Leases: TypeAlias = dict[TopicPartition, tuple[int, int]]
 
 @dataclass(slots=True)
 class PendingAppend:
-    """An append that waits or is in flight."""
+    """An append that waits or is in flight. ``data`` is for a data partition that is leased by ``partition``."""
 
     partition: TopicPartition
     epoch: int
@@ -54,6 +57,12 @@ class PendingAppend:
     stored: Stored
     began: float
     is_bad: bool = False
+    data: DataEntries | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        return len(self.entries if self.data is None else self.data.entries)
 
 
 @dataclass(slots=True)
@@ -63,6 +72,11 @@ class _Batch:
     number: int
     appends: list[PendingAppend]
     sent: float = 0.0
+
+    @property
+    def of_records(self) -> Iterator[PendingAppend]:
+        """The appends of records, which have positions."""
+        return (each for each in self.appends if each.data is None)
 
 
 @dataclass(slots=True)
@@ -149,10 +163,11 @@ class Writer:
     def _take(self) -> list[PendingAppend]:
         """The next appends in order, up to the size of a batch."""
         taken: list[PendingAppend] = []
-        records = 0
-        while self._waiting and records < _BATCH_RECORDS:
+        records = size = 0
+        while self._waiting and records < _BATCH_RECORDS and size < _BATCH_BYTES:
             each = self._waiting.popleft()
-            records += len(each.entries)
+            records += each.count
+            size += 0 if each.data is None else each.data.size
             taken.append(each)
         return taken
 
@@ -224,7 +239,7 @@ class Writer:
         unknown = sorted(
             {
                 each.partition
-                for each in batch.appends
+                for each in batch.of_records
                 if (led := self.leaders.get(each.partition)) is None or led.epoch < each.epoch or not led.next_position
             }
         )
@@ -232,7 +247,7 @@ class Writer:
             return
         found = await self._line.connection.fetch(statements.ENDS, *columns(unknown), timeout=APPEND_SECONDS)
         ends = {TopicPartition(topic, partition): end for topic, partition, end in found}
-        for each in batch.appends:
+        for each in batch.of_records:
             if each.partition in unknown:
                 self._lead(each.partition, each.epoch, ends.get(each.partition, 0) + 1)
 
@@ -247,9 +262,44 @@ class Writer:
         """Send a batch. Returns the lease of each partition, or none if the session has been replaced."""
         line = self._line
         assert line is not None, "there is a connection"
+        rewrites = [
+            (each, each.data.partition, entry)
+            for each in batch.appends
+            if each.data is not None
+            for entry in each.data.rewrites()
+        ]
+        if not rewrites:
+            return await self._write(line, batch)
+        # One transaction, in which the leases stay locked, and the number of the batch counts for all of it.
+        async with line.connection.transaction():
+            held = await self._write(line, batch)
+            for each, partition, entry in rewrites:
+                if held is not None and self._is_held(each, held):
+                    await rewrite(line.connection, partition, entry)
+        return held
+
+    async def _write(self, line: _Line, batch: _Batch) -> _Leases | None:
+        """Write records and batches, those of data partitions too."""
+        data = [(each.data, each.partition, each.epoch) for each in batch.appends if each.data is not None]
+        found = await line.connection.fetch(
+            statements.APPEND_WITH_DATA if data else statements.APPEND,
+            self._writer,
+            line.session,
+            batch.number,
+            *columns(sorted({each.partition for each in batch.appends})),
+            self._node_id,
+            *self._record_columns(batch),
+            *(batch_columns(data) if data else ()),
+            timeout=APPEND_SECONDS,
+        )
+        held = {TopicPartition(topic, partition): (epoch, node_id) for topic, partition, epoch, node_id in found}
+        return held if held.pop(TopicPartition("", -1))[0] else None
+
+    def _record_columns(self, batch: _Batch) -> list[Sequence[Any]]:
+        """The values of ``APPEND`` for records, with their positions."""
         rows: list[tuple[str, int, int, int, int, int, str | None, str | None]] = []
         ends: dict[TopicPartition, int] = {}
-        for each in batch.appends:
+        for each in batch.of_records:
             led = self.leaders[each.partition]
             if each.epoch != led.epoch:
                 continue  # an older epoch: the lease refuses it at any position
@@ -259,20 +309,11 @@ class Writer:
                 rows.append((*each.partition, position, each.epoch, entry.producer_id, crc, entry.key, entry.value))
                 position += 1
             ends[each.partition] = position
-        partitions = sorted({each.partition for each in batch.appends})
-        values = list(zip(*rows, strict=True)) if rows else [()] * 8
-        found = await line.connection.fetch(
-            statements.APPEND,
-            self._writer,
-            line.session,
-            batch.number,
-            *columns(partitions),
-            self._node_id,
-            *values,
-            timeout=APPEND_SECONDS,
-        )
-        held = {TopicPartition(topic, partition): (epoch, node_id) for topic, partition, epoch, node_id in found}
-        return held if held.pop(TopicPartition("", -1))[0] else None
+        return list(zip(*rows, strict=True)) if rows else [()] * _RECORD_COLUMNS
+
+    def _is_held(self, append: PendingAppend, held: _Leases) -> bool:
+        """Whether the lease of an append still had its node and epoch."""
+        return held.get(append.partition) == (append.epoch, self._node_id)
 
     async def _leases(self, batch: _Batch) -> _Leases:
         """The current leases. A lease that still has the epoch of an append had it all the time."""
@@ -293,28 +334,38 @@ class Writer:
             if each.is_bad:
                 self._observer.failed(ErrorCode.UNKNOWN_SERVER_ERROR)
                 self._complete(each, ErrorCode.UNKNOWN_SERVER_ERROR)
-            elif held.get(each.partition) != (each.epoch, self._node_id):
+            elif not self._is_held(each, held):
                 self._observer.fenced(each.partition)
                 self._complete(each, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             else:
-                led = self.leaders[each.partition]
-                led.next_position += len(each.entries)
-                led.records += len(each.entries)
-                if each.entries:
+                if each.count:
                     together += 1
-                    self._observer.appended(len(each.entries), (now - each.began) * 1_000)
-                self._complete(each, ErrorCode.NONE)
-                if led.records >= led.compact_at:
-                    self._grown(each.partition, led)
+                    self._observer.appended(each.count, (now - each.began) * 1_000)
+                self._written(each)
         if together:
             self._observer.batch(together, (now - batch.sent) * 1_000)
+
+    def _written(self, append: PendingAppend) -> None:
+        """Complete an append that is durable."""
+        if append.data is not None:
+            self._complete(append, ErrorCode.NONE)
+            return
+        led = self.leaders[append.partition]
+        led.next_position += len(append.entries)
+        led.records += len(append.entries)
+        self._complete(append, ErrorCode.NONE)
+        if led.records >= led.compact_at:
+            self._grown(append.partition, led)
 
     def _fail(self, batch: _Batch, error: ErrorCode) -> None:
         """Complete the appends of a batch that was not written."""
         for each in batch.appends:
-            if each.entries:
+            if each.count:
                 self._observer.failed(error)
-            self.leaders[each.partition].next_position = 0
+            # There is none yet where not even the end of the log could be read.
+            led = self.leaders.get(each.partition)
+            if led is not None:
+                led.next_position = 0
             self._complete(each, error)
 
     def _complete(self, append: PendingAppend, error: ErrorCode) -> None:

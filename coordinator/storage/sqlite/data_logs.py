@@ -17,13 +17,13 @@ import structlog
 
 from rejoin.coordinator.storage.base import DataPiece, Observer, Stored
 from rejoin.coordinator.storage.codec import Unreadable
+from rejoin.coordinator.storage.data_batches import check_count, read_batch
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.sqlite.database import Bulk, SqliteDatabase
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
-from rejoin.protocol.wire.record_batch import is_intact, parse_header
 
 PIECE_BATCHES: Final = 32
 """Batches that are read at a time: each may have a mebibyte."""
@@ -105,13 +105,16 @@ class SqliteDataLogs:
 
     def _written(self, appends: list[_Append], outcome: Any) -> None:
         """Report how each ended, in order."""
-        now = time.perf_counter()
         if isinstance(outcome, BaseException):
             self._throttle.failed("append_failed", outcome, appends=len(appends))
             outcome = [ErrorCode.KAFKA_STORAGE_ERROR] * len(appends)
         else:
             self._throttle.recovered("append_failed", "appends_stored_again")
-        for (_, leased_by, _, entries, stored, began), error in zip(appends, outcome, strict=True):
+        self._offsets.report_together(partial(self._report, appends, outcome))
+
+    def _report(self, appends: list[_Append], ends: list[ErrorCode]) -> None:
+        now = time.perf_counter()
+        for (_, leased_by, _, entries, stored, began), error in zip(appends, ends, strict=True):
             if error is ErrorCode.NONE:
                 self._observer.appended(len(entries), (now - began) * 1_000)
             elif error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
@@ -229,16 +232,13 @@ def _read_piece(reading: _Reading, connection: sqlite3.Connection) -> tuple[tupl
     number = row[0]
     log_start, batches = connection.execute(_STATE, (number,)).fetchone()
     entries: list[DataEntry] = []
-    if reading.last < 0 and log_start:
-        entries.append(LogStartEntry(log_start))
     rows = connection.execute(_READ, (number, reading.last, PIECE_BATCHES)).fetchall()
     for base_offset, data in rows:
-        if not is_intact(data) or parse_header(data).base_offset != base_offset:
-            raise Unreadable(f"{partition}: the batch at offset {base_offset} is not the one that was written")
-        entries.append(BatchEntry(base_offset, data))
+        entries.append(read_batch(partition, base_offset, data))
         reading.last = base_offset
     reading.batches += len(rows)
     end = len(rows) < PIECE_BATCHES
-    if end and reading.batches != batches:
-        raise Unreadable(f"{partition}: there are {reading.batches} batches, expected {batches}")
+    if end:
+        check_count(partition, reading.batches, batches)
+        entries += [LogStartEntry(log_start)] if log_start else []
     return tuple(entries), end

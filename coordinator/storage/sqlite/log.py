@@ -57,10 +57,10 @@ class SqliteLog:
         database.on_batch = self._transaction_ended
         self._together = 0
         self._transaction_ms = 0.0
-        self._report_together: Together = one_by_one
+        self.report_together: Together = one_by_one
 
     async def start(self, together: Together = one_by_one) -> None:
-        self._report_together = together
+        self.report_together = together
         await self.database.start()
         self._epochs = {partition: stats.epoch for partition, stats in self.index.durable.items()}
 
@@ -153,7 +153,7 @@ class SqliteLog:
             outcome = [ErrorCode.KAFKA_STORAGE_ERROR] * len(appends)
         else:
             self._throttle.recovered("append_failed", "appends_stored_again")
-        self._report_together(partial(self._report, appends, outcome))
+        self.report_together(partial(self._report, appends, outcome))
         while self.index.removed:
             for number, removed in self.index.removed.popleft().items():
                 self.observer.compacted(self.index.by_id[number], removed)

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from rejoin.coordinator.storage.base import DataLogs, Observer, OffsetsLog
 from rejoin.coordinator.storage.memory import MemoryLog
+from rejoin.coordinator.storage.postgres.data_logs import PostgresDataLogs
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
 from rejoin.coordinator.storage.sqlite.data_logs import SqliteDataLogs
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.batches import DataEntry
+from rejoin.protocol.records.batches import BatchEntry, DataEntry
 from rejoin.protocol.records.consumer_offsets import (
     OFFSETS_TOPIC,
     GroupMetadataValue,
@@ -28,6 +29,7 @@ from rejoin.protocol.records.consumer_offsets import (
 )
 from rejoin.protocol.records.keyed import Record, TransactionMarker
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
+from rejoin.protocol.wire.record_batch import BatchHeader, sealed
 
 PATIENCE = 120.0
 
@@ -68,6 +70,12 @@ def group(generation: int = 1, group_id: str = "g", members: int = 1) -> GroupRe
         members=each,
     )
     return group_record(group_id, value)
+
+
+def batch(base_offset: int, count: int = 1, size: int = 100) -> BatchEntry:
+    """A batch of so many records and bytes."""
+    header = BatchHeader(base_offset, 0, 0, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
+    return BatchEntry(base_offset, sealed(header, bytes(size - 61)))
 
 
 class Watching(Observer):
@@ -185,16 +193,23 @@ class Store:
 
     async def append_data(self, partition: TopicIdPartition, epoch: int, *entries: DataEntry) -> ErrorCode:
         """Append to a data partition, which is leased by partition 0."""
+        return await asyncio.wait_for(self.begin_data(partition, epoch, *entries), PATIENCE)
+
+    def begin_data(self, partition: TopicIdPartition, epoch: int, *entries: DataEntry) -> asyncio.Future[ErrorCode]:
+        """Begin to append to a data partition; awaiting gives how it ended."""
         end: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
         self.data_logs.append_data(partition, epoch, offsets_partition(0), entries, end.set_result)
-        return await asyncio.wait_for(end, PATIENCE)
+        return end
 
     async def read_data(self, partition: TopicIdPartition, epoch: int) -> list[DataEntry]:
-        found: list[DataEntry] = []
+        return [entry for piece in await self.data_pieces(partition, epoch) for entry in piece]
+
+    async def data_pieces(self, partition: TopicIdPartition, epoch: int) -> list[tuple[DataEntry, ...]]:
+        found: list[tuple[DataEntry, ...]] = []
         end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def piece(entries: tuple[DataEntry, ...], is_last: bool) -> None:
-            found.extend(entries)
+            found.append(entries)
             if is_last:
                 end.set_result(None)
 
@@ -260,6 +275,10 @@ class Postgres(Store):
 
     def make(self) -> OffsetsLog:
         return PostgresLog(self.database, self.node_id, self.watching)
+
+    def make_data_logs(self) -> DataLogs:
+        assert isinstance(self.log, PostgresLog)
+        return PostgresDataLogs(self.log)
 
     async def close(self) -> None:
         await super().close()

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, LogStartEntry
+from rejoin.protocol.records.batches import CompactionEntry, LogStartEntry
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicIdPartition
-from rejoin.protocol.wire.record_batch import BatchHeader, sealed
-from tests.coordinator.storage.conftest import made
-from tests.coordinator.storage.helpers import Sqlite, Store
+from tests.coordinator.storage.helpers import PATIENCE, Sqlite, Store, batch, offset
 
 ORDERS = TopicIdPartition("o" * 22, 0, "orders")
 OTHER = TopicIdPartition("o" * 22, 1, "orders")
 AGAIN = TopicIdPartition("p" * 22, 0, "orders")
 NONE, FENCED = ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-WITH_DATA = ("memory", "sqlite")
-
-
-@pytest.fixture(params=WITH_DATA)
-async def store(request: pytest.FixtureRequest) -> Store:
-    """A store of each kind, started."""
-    kept = made(request.param, request)
-    await kept.start()
-    return kept
-
-
-def batch(base_offset: int, count: int = 1, size: int = 100) -> BatchEntry:
-    header = BatchHeader(base_offset, 0, 0, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
-    return BatchEntry(base_offset, sealed(header, bytes(size - 61)))
-
-
-def batches_of(entries: list[object]) -> list[object]:
-    return [entry for entry in entries if not (isinstance(entry, LogStartEntry) and entry.offset == 0)]
-
 
 async def contents(store: Store, partition: TopicIdPartition) -> list[object]:
-    return batches_of(list(await store.read_data(partition, await store.elect(0))))
+    """What a log has: its batches in order, then its beginning, wherever that stands among them."""
+    found = await store.read_data(partition, await store.elect(0))
+    starts: list[object] = [entry for entry in found if isinstance(entry, LogStartEntry) and entry.offset]
+    return [entry for entry in found if not isinstance(entry, LogStartEntry)] + starts[-1:]
 
 
 async def test_batches_come_back_as_the_same_bytes_in_order(store: Store) -> None:
@@ -52,7 +36,6 @@ async def test_batches_come_back_as_the_same_bytes_in_order(store: Store) -> Non
     assert await contents(store, ORDERS) == [batch(0, 3), batch(3), batch(4, 100)]
     assert await contents(store, OTHER) == [batch(0, size=70_000)]
     assert await contents(store, AGAIN) == [], "a topic that is made again under its name has another log"
-    await store.close()
 
 
 async def test_more_batches_than_one_read_takes(store: Store) -> None:
@@ -60,18 +43,16 @@ async def test_more_batches_than_one_read_takes(store: Store) -> None:
     written = [batch(offset) for offset in range(100)]
     assert await store.append_data(ORDERS, epoch, *written) is NONE
     assert await contents(store, ORDERS) == written
-    await store.close()
 
 
 async def test_a_log_that_begins_later_has_no_batch_that_ends_before(store: Store) -> None:
     epoch = await store.elect(0)
     await store.append_data(ORDERS, epoch, batch(0, 3), batch(3, 3), batch(6), LogStartEntry(4))
-    assert await contents(store, ORDERS) == [LogStartEntry(4), batch(3, 3), batch(6)]
+    assert await contents(store, ORDERS) == [batch(3, 3), batch(6), LogStartEntry(4)]
     await store.append_data(ORDERS, await store.elect(0), LogStartEntry(7))
     assert await contents(store, ORDERS) == [LogStartEntry(7)]
     await store.append_data(ORDERS, await store.elect(0), batch(7))
-    assert await contents(store, ORDERS) == [LogStartEntry(7), batch(7)]
-    await store.close()
+    assert await contents(store, ORDERS) == [batch(7), LogStartEntry(7)]
 
 
 async def test_compaction_replaces_what_lies_below_an_offset(store: Store) -> None:
@@ -79,7 +60,6 @@ async def test_compaction_replaces_what_lies_below_an_offset(store: Store) -> No
     await store.append_data(ORDERS, epoch, batch(0, 3), batch(3, 3), batch(6), batch(7))
     await store.append_data(ORDERS, epoch, CompactionEntry(7, (batch(2), batch(6))))
     assert await contents(store, ORDERS) == [batch(2), batch(6), batch(7)]
-    await store.close()
 
 
 async def test_the_epoch_of_the_lease_fences(store: Store) -> None:
@@ -89,7 +69,6 @@ async def test_the_epoch_of_the_lease_fences(store: Store) -> None:
     assert await store.append_data(ORDERS, old, batch(1)) is FENCED
     assert await store.append_data(ORDERS, new, batch(1, 2)) is NONE
     assert await contents(store, ORDERS) == [batch(0), batch(1, 2)]
-    await store.close()
 
 
 async def test_a_deleted_log_is_empty(store: Store) -> None:
@@ -97,19 +76,56 @@ async def test_a_deleted_log_is_empty(store: Store) -> None:
     for partition in (ORDERS, OTHER, AGAIN):
         await store.append_data(partition, epoch, batch(0))
     store.data_logs.delete_data(ORDERS, epoch, offsets_partition(0))
-    assert [await contents(store, each) for each in (ORDERS, OTHER, AGAIN)] == [[], [batch(0)], [batch(0)]]
+    await emptied(store, ORDERS)
+    assert [await contents(store, each) for each in (OTHER, AGAIN)] == [[batch(0)], [batch(0)]]
     store.data_logs.keep_only([AGAIN.topic_id])
-    assert [await contents(store, each) for each in (ORDERS, OTHER, AGAIN)] == [[], [], [batch(0)]]
-    await store.close()
+    await emptied(store, OTHER)
+    assert await contents(store, AGAIN) == [batch(0)]
 
 
-async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
-    store = Sqlite(tmp_path / "data")
-    await store.start()
-    await store.append_data(ORDERS, await store.elect(0), batch(0, 3), batch(3), LogStartEntry(3))
-    await store.restart()
-    assert await contents(store, ORDERS) == [LogStartEntry(3), batch(3)]
-    await store.close()
+async def emptied(store: Store, partition: TopicIdPartition) -> None:
+    """Wait until a log is deleted."""
+    async with asyncio.timeout(PATIENCE):
+        while await contents(store, partition):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_everything_is_there_after_a_restart(durable: Store) -> None:
+    await durable.append_data(ORDERS, await durable.elect(0), batch(0, 3), batch(3), LogStartEntry(3))
+    await durable.restart()
+    assert await contents(durable, ORDERS) == [batch(3), LogStartEntry(3)]
+
+
+async def test_ends_of_appends_that_were_written_together_are_reported_together(durable: Store) -> None:
+    epoch = await durable.elect(0)
+    reported = durable.watching.reported
+    reported.clear()
+    last: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    partitions = [TopicIdPartition("o" * 22, number, "orders") for number in range(10)]
+
+    def ended(number: int, error: ErrorCode) -> None:
+        assert error is NONE
+        reported[-1].append(number)
+        if number == 9:
+            last.set_result(None)
+
+    for partition in partitions:
+        stored = partial(ended, partition.partition)
+        durable.data_logs.append_data(partition, epoch, offsets_partition(0), (batch(0),), stored)
+    await asyncio.wait_for(last, PATIENCE)
+    assert reported == [list(range(10))]
+
+
+async def test_appends_of_data_and_of_offsets_end_in_order(store: Store) -> None:
+    epoch = await store.elect(0)
+    ends = [
+        end
+        for number in range(50)
+        for end in (store.begin(0, epoch, offset(number)), store.begin_data(ORDERS, epoch, batch(number)))
+    ]
+    assert set(await asyncio.gather(*ends)) == {NONE}
+    assert await contents(store, ORDERS) == [batch(number) for number in range(50)]
+    assert await store.read(0) == [offset(number) for number in range(50)]
 
 
 @pytest.mark.parametrize(
