@@ -87,9 +87,16 @@ class PostgresLog:
         def begin(error: ErrorCode) -> None:
             if error is ErrorCode.NONE:
                 self.spawn(self._read(partition, piece, began))
+            elif error is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                # The store does not work now. The partition is loading until it is read, so this goes on.
+                self.spawn(self._read_later(partition, epoch, piece))
 
         # After all earlier appends, so that each is either read or refused.
         self.append(partition, epoch, (), begin)
+
+    async def _read_later(self, partition: TopicPartition, epoch: int, piece: Piece) -> None:
+        await asyncio.sleep(LONGEST_PAUSE)
+        self.read(partition, epoch, piece)
 
     async def _read(self, partition: TopicPartition, piece: Piece, began: float) -> None:
         led = self.writer.leaders[partition]

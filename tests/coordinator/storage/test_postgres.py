@@ -18,7 +18,7 @@ from rejoin.coordinator.storage.compaction import (
     doomed_with_transactions_query,
     has_transactions_query,
 )
-from rejoin.coordinator.storage.postgres import compaction
+from rejoin.coordinator.storage.postgres import compaction, statements
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
 from rejoin.coordinator.storage.postgres.schema import STEPS
@@ -281,6 +281,20 @@ async def test_a_server_that_takes_no_writes_fails_appends_until_it_does(one: Po
         await connection.execute("ALTER TABLE log DROP CONSTRAINT full_disk")
     assert await one.append(0, epoch, offset(3)) is NONE
     assert await one.read(0) == [offset(1), offset(3)]
+
+
+async def test_a_partition_that_cannot_be_read_at_first_is_read_when_it_can(
+    one: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the first append after a start nor what waits behind it may hang for that."""
+    epoch = await one.elect(0)
+    with monkeypatch.context() as broken:
+        broken.setattr(statements, "ENDS", "SELECT 1/0 FROM unnest($1::text[], $2::integer[])")
+        assert await one.append(0, epoch, offset(1)) is BROKEN
+        reading = asyncio.ensure_future(one.read(0, epoch))
+        assert await one.append(0, epoch) is BROKEN
+    assert await one.append(0, epoch, offset(2)) is NONE
+    assert await reading == [offset(2)]
 
 
 # --- the tables
