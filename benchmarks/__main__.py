@@ -16,6 +16,7 @@ SHORT: Final = (
     "simulation",
     "heartbeats.http",
     "heartbeats.kafka",
+    "kafka.batches",
     "parked_joins",
     "commits",
     "report.page",

@@ -51,9 +51,10 @@ class ServerProcess:
 
     def cpu_seconds(self) -> float:
         """The processor time it has used."""
-        schedstat = Path(f"/proc/{self.pid}/schedstat")
-        if schedstat.exists():
-            return int(schedstat.read_text().split()[0]) / 1e9
+        # Of each thread: a store writes in one of its own.
+        threads = [each / "schedstat" for each in Path(f"/proc/{self.pid}/task").iterdir()]
+        if threads and all(each.exists() for each in threads):
+            return sum(int(each.read_text().split()[0]) for each in threads) / 1e9
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -29,7 +29,7 @@ from rejoin.protocol.wire.record_batch import (
     sealed,
     size_at,
 )
-from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
+from rejoin.protocol.wire.records import DefaultRecord, read_batch, scan_records, write_records
 
 FIRST_PRODUCE_WITH_ZSTD: Final = 7
 LEAST_ENTRY: Final = 14
@@ -109,10 +109,12 @@ def validate(
     codec = _CODECS.get(config.compression_type, header.codec)
     records: list[DefaultRecord] | None = None
     # Differs: Kafka reads every record of every batch.
-    if _is_small_or_odd(header) or codec != header.codec or config.is_compacted or times.are_doubtful:
+    is_read = _is_small_or_odd(header)
+    if codec != header.codec or config.is_compacted or times.are_doubtful or (is_read and codec):
         records = _read(batch, header)
-    times.check(records)
-    newest = times.newest(records)
+        times.check(records)
+    largest = _scan(batch, header) if is_read and records is None else None
+    newest = times.newest(records, largest)
     if codec != header.codec:
         assert records is not None, "a batch that is packed anew was read"
         batch, header = _rebuild(records, header, newest, codec, config)
@@ -160,6 +162,14 @@ def _read(batch: bytes | memoryview, header: BatchHeader) -> list[DefaultRecord]
     return records
 
 
+def _scan(batch: bytes | memoryview, header: BatchHeader) -> Millis:
+    """The largest timestamp of a batch that is not packed, whose records are checked on the way."""
+    try:
+        return header.base_timestamp + scan_records(batch[HEADER_SIZE:], header.records_count)
+    except RecordsError:
+        raise ProduceError(ErrorCode.INVALID_RECORD) from None
+
+
 class _Times:
     """The timestamps of a batch, and what its topic makes of them."""
 
@@ -178,11 +188,11 @@ class _Times:
             return True
         return not self._config.uses_log_append_time and (header.max_timestamp > self._latest or self._earliest > 0)
 
-    def check(self, records: list[DefaultRecord] | None) -> None:
+    def check(self, records: list[DefaultRecord]) -> None:
         """Refuse a batch with records that have no key but need one, or a time that is out of bounds."""
         errors: list[RecordError] = []
         are_times = False
-        for index, record in enumerate(records or ()):
+        for index, record in enumerate(records):
             if self._config.is_compacted and record.key is None:
                 errors.append(RecordError(index, "a compacted topic takes no record without a key"))
             elif problem := self._problem(index, record):
@@ -209,13 +219,15 @@ class _Times:
             return f"Invalid timestamp type in message {index}: a producer should not set LogAppendTime"
         return None
 
-    def newest(self, records: list[DefaultRecord] | None) -> Millis:
-        """The largest timestamp of the batch as it will be."""
+    def newest(self, records: list[DefaultRecord] | None, largest: Millis | None) -> Millis:
+        """The largest timestamp of the batch as it will be; ``largest`` is that of its records, if it is known."""
         header = self._header
         if self._config.uses_log_append_time:
             return self._now
-        if records is None or header.has_log_append_time:
+        if header.has_log_append_time:
             return header.max_timestamp
+        if records is None:
+            return header.max_timestamp if largest is None else largest
         return max(header.base_timestamp + record.timestamp_delta for record in records)
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.listener import KafkaListener
 
 _SIZE_BYTES: Final = 4
+_LARGE: Final = 65_536
+_PRODUCE: Final = b"\0\0"
+"""The key that begins a Produce. All its bytes are batches, which are copied when they get their offsets."""
 _READ_AHEAD: Final = 262_144
 """How much of what follows a parked request is read. A client that sends more is not read until its turn."""
 
@@ -138,6 +141,9 @@ class KafkaConnection(asyncio.Protocol):
             start = at + _SIZE_BYTES
             if end - start < size:
                 break
+            if at == 0 and end == start + size >= _LARGE and buffer.startswith(_PRODUCE, start):
+                buffer = self._hand_over_buffer(start, written)
+                break
             at = start + size
             self._serve(bytes(buffer[start:at]), written)
         if self.transport is None:
@@ -146,6 +152,13 @@ class KafkaConnection(asyncio.Protocol):
         if written:
             self.transport.writelines(written)
         self._read_or_not()
+
+    def _hand_over_buffer(self, start: int, written: list[bytes]) -> bytearray:
+        """Serve a large Produce, which is all that the buffer has, without copying it; the next buffer is empty."""
+        frame, self._buffer = self._buffer, bytearray()
+        del frame[:start]
+        self._serve(cast(bytes, frame), written)  # nothing changes it any more
+        return self._buffer
 
     def _serve(self, frame: bytes, written: list[bytes]) -> None:
         """Hand in one request; its response goes to ``written`` if it is there at once."""

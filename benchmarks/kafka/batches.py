@@ -1,0 +1,268 @@
+"""Produce and Fetch of large and small batches, beside a server that only copies the bytes and computes the CRC.
+
+One process each, four connections, one request at a time on each. Rounds alternate; what counts is the processor time
+of the server for each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import google_crc32c
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.heartbeats.kafka import kafka_port
+from benchmarks.server_load import ServerProcess, loop_factory, on_last_core, served
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.app import App, Options, calm_collector
+from rejoin.protocol.message import Request
+from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
+from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
+from rejoin.protocol.registry import CREATE_TOPICS, DELETE_TOPICS, FETCH, PRODUCE, Api
+from rejoin.protocol.wire.codec import codec_of
+from rejoin.protocol.wire.record_batch import BatchHeader, sealed
+from rejoin.protocol.wire.records import DefaultRecord, write_records
+
+ROUNDS: Final = 5
+CONNECTIONS: Final = 4
+SIZES: Final = {"1 MiB": (2**20, 200), "16 kB": (16_384, 2_000)}
+"""Bytes of a batch, and how many requests make a round."""
+AT_LEAST: Final = 0.5
+TOPIC: Final = "bench"
+PRODUCE_VERSION: Final = 9
+FETCH_VERSION: Final = 12
+_TRIES: Final = 100
+
+
+class _Copying(asyncio.Protocol):
+    """Takes frames, copies what a batch has, computes its CRC; or sends as many bytes as the frame asks for."""
+
+    kept = b""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+
+    def data_received(self, data: bytes) -> None:
+        buffer = self._buffer
+        buffer += data
+        while len(buffer) >= 4:
+            end = 4 + int.from_bytes(buffer[:4], "big")
+            if len(buffer) < end:
+                return
+            if end > 100:
+                _Copying.kept = bytes(buffer[4:end])
+                google_crc32c.value(_Copying.kept)
+                self._transport.write(b"\0\0\0\4good")
+            else:
+                self._transport.write(struct.pack(">i", len(_Copying.kept)))
+                self._transport.write(bytes(_Copying.kept))
+            del buffer[:end]
+
+
+async def start_copying(listener: socket.socket) -> Any:
+    """The server that knows no Kafka."""
+    calm_collector()
+    return await asyncio.get_running_loop().create_server(_Copying, sock=listener)
+
+
+async def start_service(listener: socket.socket, data: Path | None = None) -> Any:
+    """The whole service, in memory or on disk."""
+    logs.configure("warning")
+    port = listener.getsockname()[1]
+    listener.close()
+    app = App(Options(settings=Settings(), port=port, kafka_port=0, data=data))
+    await app.start()
+    calm_collector()
+    return app
+
+
+def framed(api: Api, version: int, request: Request) -> bytes:
+    """A request as it travels."""
+    codec = codec_of(api.key, version)
+    assert codec is not None, "the version is known"
+    return codec.request_frame(1, "bench", request)
+
+
+@dataclass(slots=True)
+class Cost:
+    """What one round found."""
+
+    micros: float
+    per_second: float
+
+
+class _Client(asyncio.Protocol):
+    """Sends a request until enough are answered."""
+
+    def __init__(self, request: bytes, left: list[int], done: asyncio.Event) -> None:
+        self._request = request
+        self._left = left
+        self._done = done
+        self._missing = 0
+        self._head = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport: Any = transport
+
+    def send(self) -> None:
+        if self._left[0] > 0:
+            self._left[0] -= 1
+            self.transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._missing:
+            self._head += data
+            if len(self._head) < 4:
+                return
+            data, self._head = self._head, b""
+            self._missing = 4 + int.from_bytes(data[:4], "big")
+        self._missing -= len(data)
+        if not self._missing:
+            self._left[1] -= 1
+            if self._left[1] == 0:
+                self._done.set()
+            self.send()
+
+
+async def _round(server: ServerProcess, port: int, request: bytes, count: int) -> Cost:
+    loop = asyncio.get_running_loop()
+    left, done = [count, count], asyncio.Event()
+    clients = [
+        (await loop.create_connection(lambda: _Client(request, left, done), "127.0.0.1", port))[1]
+        for _ in range(CONNECTIONS)
+    ]
+    cpu, began = server.cpu_seconds(), loop.time()
+    for client in clients:
+        client.send()
+    await done.wait()
+    took, used = loop.time() - began, server.cpu_seconds() - cpu
+    for client in clients:
+        client.transport.abort()
+    return Cost(used / count * 1e6, count / took)
+
+
+def batch_of(size: int) -> bytes:
+    """A batch of this size, of records with 1,000 bytes each."""
+    records = write_records(DefaultRecord(index, 0, None, bytes(1_000)) for index in range(size // 1_010))
+    count = size // 1_010
+    return sealed(BatchHeader(0, 0, -1, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count), records)
+
+
+def produce(batch: bytes) -> bytes:
+    """A Produce of one batch."""
+    data = TopicProduceData(name=TOPIC, partition_data=(PartitionProduceData(index=0, records=batch),))
+    return framed(PRODUCE, PRODUCE_VERSION, ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(data,)))
+
+
+def fetch(size: int) -> bytes:
+    """A Fetch of as many bytes from the beginning."""
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=size)
+    topics = (FetchTopic(topic=TOPIC, partitions=(partition,)),)
+    return framed(FETCH, FETCH_VERSION, FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=size, topics=topics))
+
+
+def _ask(port: int, *requests: bytes) -> int:
+    """Send requests, each when the one before is answered; the size of the last answer."""
+    size = 0
+    with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
+        for request in requests:
+            connection.sendall(request)
+            size = struct.unpack(">i", answers.read(4))[0]
+            assert len(answers.read(size)) == size, "the server answers"
+    return size
+
+
+def new_topic(port: int) -> None:
+    """An empty topic in place of the one that was there, whose memory is given back."""
+    topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1, assignments=(), configs=())
+    gone = DeleteTopicsRequest(topic_names=(TOPIC,), timeout_ms=1_000)
+    _ask(port, framed(DELETE_TOPICS, 3, gone), framed(CREATE_TOPICS, 4, CreateTopicsRequest(topics=(topic,))))
+
+
+def _begin(port: int, batch: bytes) -> None:
+    """Produce a batch, as soon as the partition is served, and see that it can be fetched."""
+    for _ in range(_TRIES):
+        _ask(port, produce(batch))
+        if _ask(port, fetch(len(batch))) >= len(batch):
+            return
+        time.sleep(0.05)
+    raise AssertionError("what was produced cannot be fetched")
+
+
+def measure() -> dict[tuple[str, str], dict[str, Cost]]:
+    """By what is done and the size of a batch: the median of each server's rounds."""
+    found: dict[tuple[str, str, str], list[Cost]] = {}
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "data"
+        starts: dict[str, Callable[..., Any]] = {
+            "copying": start_copying,
+            "memory": start_service,
+            "--data": partial(start_service, data=folder),
+        }
+        servers = {name: stack.enter_context(served(start)) for name, start in starts.items()}
+        ports = {name: each.port if name == "copying" else kafka_port(each.port) for name, each in servers.items()}
+        with on_last_core(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+            for _ in range(ROUNDS):
+                for size, (length, count) in SIZES.items():
+                    batch = batch_of(length)
+                    for name, server in servers.items():
+                        if name != "copying":
+                            new_topic(ports[name])
+                        _begin(ports[name], batch)
+                        for doing, request in (("Produce", produce(batch)), ("Fetch", fetch(len(batch)))):
+                            cost = runner.run(_round(server, ports[name], request, count))
+                            found.setdefault((doing, size, name), []).append(cost)
+    table: dict[tuple[str, str], dict[str, Cost]] = {}
+    for (doing, size, name), rows in found.items():
+        cost = Cost(median(each.micros for each in rows), median(each.per_second for each in rows))
+        table.setdefault((doing, size), {})[name] = cost
+    return table
+
+
+def _shown(cost: Cost, least: float) -> tuple[str, str]:
+    return f"{cost.micros:,.0f}", f"{least / cost.micros:.2f}"
+
+
+def main() -> None:
+    """Measure and print."""
+    table = Table(
+        title="Batches over Kafka's protocol, µs of the server's CPU a request (median of alternating rounds)"
+    )
+    for column in (
+        "request",
+        "batch",
+        "copying and CRC",
+        "memory",
+        "copying ÷ it",
+        "--data",
+        "copying ÷ it ",
+        "wanted",
+    ):
+        table.add_column(column, justify="left" if column in {"request", "batch"} else "right")
+    for (doing, size), costs in measure().items():
+        least = costs["copying"].micros
+        shown = [text for each in (costs["memory"], costs["--data"]) for text in _shown(each, least)]
+        table.add_row(doing, size, f"{least:,.0f}", *shown, f"≥ {AT_LEAST}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
