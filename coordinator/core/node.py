@@ -58,6 +58,7 @@ from rejoin.coordinator.core.views import GroupView, NodeView, OffsetView, Timer
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OffsetRecord
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.traits import traits_of
@@ -161,8 +162,12 @@ class Node:
         """A request whose handler failed is answered all the same."""
         ctx = self._ctx
         named = sorted(traits_of(what.request, what.context.api_version).groups)
-        shards = {shard.partition: None for shard in map(self._groups.shard_of, named) if shard is not None}
-        for partition in shards or (None,):
+        concerned: dict[LogPartition, None] = {
+            shard.partition: None for shard in map(self._groups.shard_of, named) if shard is not None
+        }
+        if isinstance(what.request, ProduceRequest):
+            concerned.update(dict.fromkeys(self._produces.partitions_of(what.request)))
+        for partition in concerned or (None,):
             self._reload(partition, BY_REQUEST[type(what.request)].name, problem)
         answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in ctx.effects)
         if not answered:

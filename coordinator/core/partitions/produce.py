@@ -32,7 +32,7 @@ from rejoin.protocol.messages.records.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.record_batch import BatchHeader, parse_header, stamped
 
@@ -193,6 +193,15 @@ class ProduceRequests:
             else:
                 self._append(production, slot, found)
         production.begin()
+
+    def partitions_of(self, request: ProduceRequest) -> list[TopicIdPartition]:
+        """The partitions with real logs that a request is for."""
+        found = [
+            self._partitions.identify(topic.name or self._topics.named(topic.topic_id) or "", data.index)
+            for topic in request.topic_data
+            for data in topic.partition_data
+        ]
+        return [partition for partition in found if partition is not None]
 
     # --- the request as a whole
 

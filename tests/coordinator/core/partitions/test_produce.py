@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from rejoin.coordinator.core.partitions.partition import Partition
+from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rejoin.protocol.wire.record_batch import crc_of
-from tests.coordinator.core.driver import TOPIC, DrivenNode
+from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode, commit
 from tests.coordinator.core.partitions.real_topic import PRODUCE_VERSION, RealTopic, batch
 
 
@@ -150,3 +154,28 @@ def test_a_batch_larger_than_a_segment() -> None:
     driven.configure(segment_bytes=64)
     answer = driven.produce(batch("a"))
     assert (answer.error_code, answer.log_start_offset) == (ErrorCode.RECORD_LIST_TOO_LARGE, -1)
+
+
+def test_a_bug_costs_one_partition_its_memory_and_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    driven = RealTopic()
+    driven.produce(batch("a"))
+
+    def broken(*_: object) -> None:
+        raise AssertionError("a bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Partition, "when_stored", broken)
+        number = driven.send_batch(batch("b"))
+    assert driven.answer_to(number).error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    (failed,) = driven.emitted(CoreFailed)
+    assert (failed.topic, failed.partition, failed.doing) == (TOPIC, 0, "Produce")
+    # What was on its way to the log when it failed may be there.
+    assert driven.produce(batch("c")).base_offset in (1, 2)
+
+
+def test_the_lag_of_a_group_is_that_to_the_high_watermark() -> None:
+    driven = RealTopic()
+    driven.produce(batch("a", "b", "c"))
+    driven.ask(commit(), 9)
+    (view,) = driven.node.describe_offsets(GROUP, driven.now)
+    assert (view.log_end_offset, view.lag) == (3, 3 - view.offset)
