@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz same-bytes executors kill failover record incident conformance-others clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz same-bytes executors kill failover record incident conformance-others clients clean
 
 setup: $(VENV)/.installed
 
@@ -115,6 +115,11 @@ incident: $(CONFORMANCE)/.installed
 # The same scripts against other emulators; prints a table.
 conformance-others: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.emulators
+
+# Clients in other languages and Kafka's own tools through a life with topics, records and groups; writes docs/clients.md.
+# It wants Java, Maven, Go and Node.js. CLIENTS='franz-go KafkaJS' for some.
+clients: setup
+	$(RUN) -m conformance.clients $(CLIENTS)
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Clients in other languages and Kafka's own tools against a node: ``python -m conformance.clients [CLIENT ...]``."""

@@ -1,0 +1,87 @@
+"""Run clients against a node of each client's own, and write docs/clients.md: ``python -m conformance.clients``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from conformance.clients import tools
+from conformance.clients.node import running
+from conformance.clients.programs import CLIENTS, Client
+from conformance.clients.results import EXAMPLE, Result, replace_results
+
+LIFE_SECONDS: Final = 600.0
+EXAMPLE_SECONDS: Final = 300.0
+
+
+def main() -> int:
+    names = [*(client.name for client in CLIENTS), tools.NAME]
+    parser = argparse.ArgumentParser(prog="python -m conformance.clients", description=__doc__)
+    parser.add_argument("client", nargs="*", metavar="CLIENT", help=f"one of {', '.join(names)}; all without")
+    wanted = parser.parse_args().client or names
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        parser.error(f"unknown client {unknown[0]}: expected one of {', '.join(names)}")
+    good = [run_client(client) for client in CLIENTS if client.name in wanted]
+    if tools.NAME in wanted:
+        good.append(run_tools())
+    return 0 if all(good) else 1
+
+
+def run_client(client: Client) -> bool:
+    """Run a client's program and its example, print what they do, and keep the results."""
+    command = client.life()
+    with running() as node:
+        done = subprocess.run(
+            [*command, node.bootstrap_servers], capture_output=True, text=True, check=False, timeout=LIFE_SECONDS
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if not lines:
+            raise RuntimeError(f"{client.name} printed no step: {(done.stdout + done.stderr)[-2000:]}")
+        steps = [(line["step"], line["problem"]) for line in lines]
+        clean = _clean(node.defects())
+    if client.example is not None:
+        steps.append((EXAMPLE, _run_example(client.example())))
+    return _keep(client.name, client.version, steps) and clean
+
+
+def _run_example(command: list[str]) -> str:
+    """The problem of an example; empty where it passed."""
+    with running("--control", "-c", "group.initial.rebalance.delay.ms=0") as node:
+        environment = {**os.environ, "BOOTSTRAP_SERVERS": node.bootstrap_servers, "CONTROL_URL": node.url}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=EXAMPLE_SECONDS
+        )
+    return "" if done.returncode == 0 else " ".join((done.stdout + done.stderr).split())[:300]
+
+
+def run_tools() -> bool:
+    with running() as node:
+        return _keep(tools.NAME, tools.VERSION, tools.run_steps(node.bootstrap_servers)) and _clean(node.defects())
+
+
+def _keep(client: str, version: str, steps: Iterable[tuple[str, str]]) -> bool:
+    day = datetime.now(UTC).date().isoformat()
+    results = []
+    for step, problem in steps:
+        print(f"{client} {version}  {step}: {problem or 'passed'}", flush=True)
+        results.append(Result(client, version, day, step, not problem, problem))
+    replace_results(client, results)
+    return all(result.passed for result in results)
+
+
+def _clean(defects: list[str]) -> bool:
+    """Whether the node's log has nothing that a client should not cause."""
+    for line in defects:
+        print(f"the node logged: {line}")
+    return not defects
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""The programs: for each client its version, how it is made ready, and how it is run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+EXAMPLES: Final = HERE.parents[1] / "examples" / "testing"
+BUILT: Final = HERE.parents[1] / "out" / "clients"
+JAVA: Final = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client: the commands that run its life and its example. ``lacks`` are steps that it has no call for.
+
+    A life is given where a node listens, an example finds it in the environment.
+    """
+
+    name: str
+    version: str
+    life: Callable[[], list[str]]
+    example: Callable[[], list[str]] | None = None
+    lacks: tuple[str, ...] = ()
+
+
+def run(*command: str, folder: Path = HERE) -> str:
+    """Run a command that must succeed; returns its output."""
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {(done.stdout + done.stderr)[-2000:]}")
+    return done.stdout
+
+
+@cache
+def class_path(folder: Path) -> str:
+    """The jars of a folder's ``pom.xml``, resolved by Maven."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    out = BUILT / f"{folder.name}.class-path"
+    goal = "dependency:build-classpath"
+    run("mvn", "-q", "-B", "-f", str(folder / "pom.xml"), goal, f"-Dmdep.outputFile={out}", "-DincludeScope=runtime")
+    return out.read_text().strip()
+
+
+def java_life() -> list[str]:
+    return [*JAVA, "-cp", class_path(HERE / "java"), str(HERE / "java" / "Life.java")]
+
+
+def go_life(name: str) -> list[str]:
+    program = BUILT / name
+    run("go", "build", "-o", str(program), f"./{name}", folder=HERE / "golang")
+    return [str(program)]
+
+
+@cache
+def node_packages(folder: Path) -> Path:
+    """A copy of the sources beside the packages of ``package.json``: npm writes nothing into the work tree."""
+    copy = BUILT / f"npm-{folder.parent.name}-{folder.name}"
+    copy.mkdir(parents=True, exist_ok=True)
+    for source in (*folder.glob("*.mjs"), folder / "package.json"):
+        (copy / source.name).write_text(source.read_text())
+    run("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--silent", folder=copy)
+    return copy
+
+
+def javascript_life(name: str) -> list[str]:
+    return ["node", str(node_packages(HERE / "node") / f"{name}.mjs")]
+
+
+def java_example() -> list[str]:
+    return ["mvn", "-q", "-B", "-f", str(EXAMPLES / "java" / "pom.xml"), "test"]
+
+
+def go_example() -> list[str]:
+    return ["go", "test", "-C", str(EXAMPLES / "golang"), "-count=1", "."]
+
+
+def javascript_example(name: str) -> list[str]:
+    test = node_packages(EXAMPLES / "javascript") / f"{name}.test.mjs"
+    return ["node", "--test", "--test-force-exit", str(test)]
+
+
+def maven_version(folder: Path) -> str:
+    return (folder / "pom.xml").read_text().split("<kafka.version>")[1].split("<")[0]
+
+
+def go_version(module: str) -> str:
+    found = re.search(rf"^\s*{re.escape(module)} v(\S+)", (HERE / "golang" / "go.mod").read_text(), re.MULTILINE)
+    assert found is not None, f"{module} is not in go.mod"
+    return found[1]
+
+
+def npm_version(package: str) -> str:
+    version: str = json.loads((HERE / "node" / "package.json").read_text())["dependencies"][package]
+    return version
+
+
+CLIENTS: Final = (
+    Client("Java", maven_version(HERE / "java"), java_life, java_example),
+    Client("franz-go", go_version("github.com/twmb/franz-go"), lambda: go_life("franz"), go_example),
+    Client("sarama", go_version("github.com/IBM/sarama"), lambda: go_life("sarama")),
+    Client(
+        "segmentio/kafka-go",
+        go_version("github.com/segmentio/kafka-go"),
+        lambda: go_life("segmentio"),
+        lacks=("produce idempotently", "delete records"),
+    ),
+    Client(
+        "KafkaJS",
+        npm_version("kafkajs"),
+        lambda: javascript_life("kafkajs"),
+        lambda: javascript_example("kafkajs"),
+    ),
+    Client(
+        "@platformatic/kafka",
+        npm_version("@platformatic/kafka"),
+        lambda: javascript_life("platformatic"),
+        lambda: javascript_example("platformatic"),
+    ),
+)

@@ -1,0 +1,35 @@
+"""docs/clients.md has the results of each client that ``make clients`` runs, in its version, for each step."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.clients import tools
+from conformance.clients.programs import CLIENTS, Client
+from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
+from tests.docs.texts import TEXTS
+
+RESULTS = read_results()
+
+
+def test_the_tables_are_those_of_the_results() -> None:
+    written = TEXTS["docs/clients.md"].split(BEGIN)[1].split(END)[0]
+    assert written == f"\n{tables(RESULTS)}\n"
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: str(client.name))
+def test_each_client_went_through_every_step_that_it_has(client: Client) -> None:
+    mine = [result for result in RESULTS if result.client == client.name]
+    wanted = [step for step in STEPS if step not in client.lacks] + [EXAMPLE] * (client.example is not None)
+    assert [result.step for result in mine] == wanted
+    assert {result.version for result in mine} == {client.version}
+
+
+def test_each_tool_was_run() -> None:
+    mine = [result for result in RESULTS if result.client == tools.NAME]
+    assert [result.step for result in mine] == [step.name for step in tools.STEPS]
+    assert {result.version for result in mine} == {tools.VERSION}
+
+
+def test_only_what_failed_has_a_problem() -> None:
+    assert [result for result in RESULTS if result.passed is bool(result.problem)] == []
