@@ -126,17 +126,17 @@ INIT_PRODUCER_ID: Final = register(22, (0, 5), 2, InitProducerIdRequest, InitPro
 OFFSET_FOR_LEADER_EPOCH: Final = register(23, (2, 4), 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse)
 WRITE_TXN_MARKERS: Final = register(27, (0, 1), 1, WriteTxnMarkersRequest, WriteTxnMarkersResponse)
 TXN_OFFSET_COMMIT: Final = register(28, (0, 5), 3, TxnOffsetCommitRequest, TxnOffsetCommitResponse)
-DESCRIBE_CONFIGS: Final = define(32, (1, 4), 4, DescribeConfigsRequest, DescribeConfigsResponse)
-ALTER_CONFIGS: Final = define(33, (0, 2), 2, AlterConfigsRequest, AlterConfigsResponse)
-DESCRIBE_LOG_DIRS: Final = define(35, (1, 4), 2, DescribeLogDirsRequest, DescribeLogDirsResponse)
+DESCRIBE_CONFIGS: Final = register(32, (1, 4), 4, DescribeConfigsRequest, DescribeConfigsResponse)
+ALTER_CONFIGS: Final = register(33, (0, 2), 2, AlterConfigsRequest, AlterConfigsResponse)
+DESCRIBE_LOG_DIRS: Final = register(35, (1, 5), 2, DescribeLogDirsRequest, DescribeLogDirsResponse)
 CREATE_PARTITIONS: Final = register(37, (0, 3), 2, CreatePartitionsRequest, CreatePartitionsResponse)
 DELETE_GROUPS: Final = register(42, (0, 2), 2, DeleteGroupsRequest, DeleteGroupsResponse)
-INCREMENTAL_ALTER_CONFIGS: Final = define(
+INCREMENTAL_ALTER_CONFIGS: Final = register(
     44, (0, 1), 1, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 )
 OFFSET_DELETE: Final = register(47, (0, 0), None, OffsetDeleteRequest, OffsetDeleteResponse)
-DESCRIBE_CLUSTER: Final = define(60, (0, 2), 0, DescribeClusterRequest, DescribeClusterResponse)
+DESCRIBE_CLUSTER: Final = register(60, (0, 2), 0, DescribeClusterRequest, DescribeClusterResponse)
 DESCRIBE_PRODUCERS: Final = register(61, (0, 0), 0, DescribeProducersRequest, DescribeProducersResponse)
-DESCRIBE_TOPIC_PARTITIONS: Final = define(
+DESCRIBE_TOPIC_PARTITIONS: Final = register(
     75, (0, 0), 0, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
 )

@@ -110,6 +110,7 @@ MAY_IMPORT = {
         *STEP,
         "coordinator.core.cluster",
         "coordinator.core.groups",
+        "coordinator.core.partitions",
         "coordinator.core.topics",
     ),
     "coordinator.core.fetch": (

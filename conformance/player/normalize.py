@@ -80,7 +80,7 @@ class Normalizer:
         if key == "topicId":
             return self._topic_ids.get(value, value)
         if key == "port" and value > 0 and within is not None:
-            return FIRST_PORT + within["nodeId"] - 1
+            return FIRST_PORT + (within["brokerId"] if "brokerId" in within else within["nodeId"]) - 1
         if isinstance(value, str):
             return self._member(value)
         return value

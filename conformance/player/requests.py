@@ -294,6 +294,19 @@ def _create_partitions(request: StepRequest) -> wire.Json:
     return {"topics": topics, "timeoutMs": 5000, "validateOnly": request.get("validateOnly", False)}
 
 
+def _describe_configs(request: StepRequest) -> wire.Json:
+    resources = [{"configurationKeys": None, **resource} for resource in request.step.pop("resources")]
+    return {
+        "resources": resources,
+        "includeSynonyms": request.get("includeSynonyms", False),
+        "includeDocumentation": request.get("includeDocumentation", False),
+    }
+
+
+def _alter_configs(request: StepRequest) -> wire.Json:
+    return {"resources": request.step.pop("resources"), "validateOnly": request.get("validateOnly", False)}
+
+
 def _markers(request: StepRequest) -> wire.Json:
     """End the transaction of ``producerId`` on the group's offsets partition."""
     marker = {
@@ -332,6 +345,9 @@ _BODIES: Final[dict[str, Callable[[StepRequest], wire.Json]]] = {
     "CreateTopics": _create_topics,
     "DeleteTopics": _delete_topics,
     "CreatePartitions": _create_partitions,
+    "DescribeConfigs": _describe_configs,
+    "AlterConfigs": _alter_configs,
+    "IncrementalAlterConfigs": _alter_configs,
     "InitProducerId": lambda request: {
         "transactionalId": request.group,
         "transactionTimeoutMs": 60_000,

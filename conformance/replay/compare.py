@@ -16,12 +16,15 @@ LATE_MS: Final = 300
 EARLY_MS: Final = 30
 
 UNORDERED: Final = {
+    "AlterConfigs": {"responses"},
     "ApiVersions": {"apiKeys"},
     "CreatePartitions": {"results"},
     "CreateTopics": {"topics"},
     "DeleteGroups": {"results"},
     "DeleteTopics": {"responses"},
+    "DescribeConfigs": {"results", "results.configs"},
     "DescribeGroups": {"groups", "groups.members"},
+    "IncrementalAlterConfigs": {"responses"},
     "JoinGroup": {"members"},
     "ListGroups": {"groups"},
     "ListOffsets": {"topics", "topics.partitions"},

@@ -39,6 +39,7 @@ GIVEN_UP: Final = {
 """Versions that are offered here and not by the recorded broker any more (KIP-896). It closes the connection."""
 
 _NO_ID: Final = "A" * 22
+_BROKER, _CLIENT_METRICS, _GROUP = 4, 16, 32
 _DENIED: Final = {
     ("CreateTopics", "topics.errorCode"): (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ("CreateTopics", "topics.topicConfigErrorCode"): (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.NONE),
@@ -98,8 +99,33 @@ def _versions(one: Difference) -> bool:
     return one.api == "ApiVersions" and one.path in {"apiKeys", *features}
 
 
-def _topic_settings(one: Difference) -> bool:
-    return one.api == "CreateTopics" and one.path == "topics.configs"
+def _unsettable(one: Difference) -> bool:
+    """Settings of groups and of client metrics, which there are none of here."""
+    if one.api not in {"DescribeConfigs", "IncrementalAlterConfigs"}:
+        return False
+    types = {resource["resourceType"] for resource in one.request["resources"]}
+    return types <= {_GROUP, _CLIENT_METRICS} and one.path.startswith(("results.", "responses."))
+
+
+def _read_only(one: Difference) -> bool:
+    is_of_node = one.api == "DescribeConfigs" and all(
+        each["resourceType"] == _BROKER for each in one.request["resources"]
+    )
+    return is_of_node and one.path == "results.configs.readOnly" and one.other is True
+
+
+def _unknown_operation(one: Difference) -> bool:
+    return one.path == "responses.errorMessage" and one.kafka is None and _is_text(one.other)
+
+
+def _illegal_name(one: Difference) -> bool:
+    if one.path == "topics.topicAuthorizedOperations":
+        return True
+    return (one.path, one.kafka, one.other) == (
+        "topics.errorCode",
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    )
 
 
 def _denied_topic(one: Difference) -> bool:
@@ -169,14 +195,34 @@ KNOWN_DIFFERENCES: Final = (
     ),
     KnownDifference("versions", "ApiVersions lists the versions that are offered here, and no features.", _versions),
     KnownDifference(
-        "topic-settings",
-        "A topic's only setting is the rate of its records; Kafka answers CreateTopics with some forty about its logs.",
-        _topic_settings,
+        "unsettable",
+        "Groups and client metrics have no settings; in Kafka those of groups are about consumer, share and streams "
+        "groups.",
+        _unsettable,
+        ("admin/configs/resources-that-cannot-be-described", "admin/configs/settings-of-groups"),
+    ),
+    KnownDifference(
+        "read-only",
+        "The settings of a node are as they were at its start; Kafka changes some while it runs.",
+        _read_only,
+    ),
+    KnownDifference(
+        "unknown-operation",
+        "An IncrementalAlterConfigs operation that is unknown is answered with words; Kafka fails itself.",
+        _unknown_operation,
+        ("admin/configs/an-operation-that-is-unknown",),
+    ),
+    KnownDifference(
+        "illegal-name",
+        "DescribeTopicPartitions of a name that no topic can have is answered INVALID_TOPIC_EXCEPTION; Kafka fails "
+        "itself.",
+        _illegal_name,
+        ("admin/describing/names-that-topics-cannot-have",),
     ),
     KnownDifference(
         "cluster-id",
         "The id of the cluster is fixed.",
-        lambda one: one.api == "Metadata" and one.path == "clusterId",
+        lambda one: one.api in {"Metadata", "DescribeCluster"} and one.path == "clusterId",
     ),
     KnownDifference(
         "denied-topic",

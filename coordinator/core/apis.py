@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.cluster.descriptions import DescriptionRequests
+from rejoin.coordinator.core.cluster.metadata import MetadataRequests
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.fetch.requests import FetchRequests
 from rejoin.coordinator.core.groups.requests import GroupRequests
@@ -21,10 +23,15 @@ from rejoin.coordinator.core.partitions.producers import ProducerRequests
 from rejoin.coordinator.core.runtime.admission import Admission, Rule
 from rejoin.coordinator.core.runtime.authorizer import Operation
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.config_requests import ConfigRequests
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.cluster.alter_configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
+from rejoin.protocol.messages.cluster.describe_cluster import DescribeClusterRequest
+from rejoin.protocol.messages.cluster.describe_configs import DescribeConfigsRequest
+from rejoin.protocol.messages.cluster.describe_log_dirs import DescribeLogDirsRequest
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest
@@ -46,6 +53,7 @@ from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
+from rejoin.protocol.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
@@ -66,6 +74,16 @@ class DataRequests:
 
 
 @dataclass(frozen=True, slots=True)
+class AdminRequests:
+    """The objects of one node that handle requests about the cluster and about settings."""
+
+    cluster: ClusterRequests
+    metadata: MetadataRequests
+    descriptions: DescriptionRequests
+    configs: ConfigRequests
+
+
+@dataclass(frozen=True, slots=True)
 class RequestHandlers:
     """The objects of one node that handle requests."""
 
@@ -74,7 +92,7 @@ class RequestHandlers:
     groups: GroupRequests
     offsets: OffsetRequests
     topics: TopicRequests
-    cluster: ClusterRequests
+    admin: AdminRequests
     fetches: FetchRequests
     data: DataRequests
 
@@ -150,14 +168,30 @@ SERVED: Final[dict[type[Request], ServedApi]] = {
     OffsetDeleteRequest: ServedApi(lambda of: of.offsets.delete, Rule(group=_DELETE, topic=_READ, needs_key=True)),
     WriteTxnMarkersRequest: ServedApi(lambda of: of.offsets.write_markers, Rule(cluster=Operation.CLUSTER_ACTION)),
     FindCoordinatorRequest: ServedApi(
-        lambda of: of.cluster.find_coordinator, Rule(group=_DESCRIBE, transactional_id=_DESCRIBE)
+        lambda of: of.admin.cluster.find_coordinator, Rule(group=_DESCRIBE, transactional_id=_DESCRIBE)
     ),
-    ApiVersionsRequest: ServedApi(lambda of: of.cluster.api_versions, Rule()),
-    MetadataRequest: ServedApi(lambda of: of.cluster.metadata, Rule(topic=_DESCRIBE)),
+    ApiVersionsRequest: ServedApi(lambda of: of.admin.cluster.api_versions, Rule()),
+    MetadataRequest: ServedApi(lambda of: of.admin.metadata.metadata, Rule(topic=_DESCRIBE)),
     CreateTopicsRequest: ServedApi(
         lambda of: of.topics.create_topics, Rule(cluster=Operation.CREATE, topic=Operation.CREATE)
     ),
     CreatePartitionsRequest: ServedApi(lambda of: of.topics.create_partitions, Rule(topic=Operation.ALTER)),
+    DescribeClusterRequest: ServedApi(lambda of: of.admin.descriptions.describe_cluster, Rule(cluster=_DESCRIBE)),
+    DescribeTopicPartitionsRequest: ServedApi(
+        lambda of: of.admin.descriptions.describe_topic_partitions, Rule(topic=_DESCRIBE)
+    ),
+    DescribeLogDirsRequest: ServedApi(lambda of: of.admin.descriptions.describe_log_dirs, Rule(cluster=_DESCRIBE)),
+    DescribeConfigsRequest: ServedApi(
+        lambda of: of.admin.configs.describe_configs,
+        Rule(topic=Operation.DESCRIBE_CONFIGS, cluster=Operation.DESCRIBE_CONFIGS),
+    ),
+    AlterConfigsRequest: ServedApi(
+        lambda of: of.admin.configs.alter_configs, Rule(topic=Operation.ALTER_CONFIGS, cluster=Operation.ALTER_CONFIGS)
+    ),
+    IncrementalAlterConfigsRequest: ServedApi(
+        lambda of: of.admin.configs.incremental_alter_configs,
+        Rule(topic=Operation.ALTER_CONFIGS, cluster=Operation.ALTER_CONFIGS),
+    ),
     DeleteTopicsRequest: ServedApi(lambda of: of.topics.delete_topics, Rule(topic=_DELETE)),
     FetchRequest: ServedApi(lambda of: of.fetches.fetch, Rule(topic=_READ)),
     ProduceRequest: ServedApi(lambda of: of.data.produces.produce, Rule(topic=_WRITE, transactional_id=_WRITE)),

@@ -8,7 +8,13 @@ from typing import Any, TypeAlias
 from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
-from rejoin.protocol.records.topics import PartitionRecord, ProducerIdsRecord, RemoveTopicRecord, TopicRecord
+from rejoin.protocol.records.topics import (
+    ConfigRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from rejoin.protocol.types import LogPartition, TopicPartition
 
 Millis: TypeAlias = int
@@ -20,7 +26,9 @@ Token: TypeAlias = object
 LogEntries: TypeAlias = tuple[Any, ...]
 """Entries of one partition's log: ``Record`` for an internal topic, ``DataEntry`` for a data partition."""
 
-TopicsRecords: TypeAlias = tuple[TopicRecord | PartitionRecord | RemoveTopicRecord | ProducerIdsRecord, ...]
+TopicsRecords: TypeAlias = tuple[
+    TopicRecord | PartitionRecord | ConfigRecord | RemoveTopicRecord | ProducerIdsRecord, ...
+]
 """What one change of the topics consists of; it is stored whole or not at all."""
 
 

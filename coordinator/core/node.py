@@ -11,7 +11,10 @@ from typing import Any, Self
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core import describe, quiescence, snapshots
-from rejoin.coordinator.core.apis import SERVED, DataRequests, RequestHandlers
+from rejoin.coordinator.core.apis import SERVED, AdminRequests, DataRequests, RequestHandlers
+from rejoin.coordinator.core.cluster.descriptions import DescriptionRequests
+from rejoin.coordinator.core.cluster.leaders import Leaders
+from rejoin.coordinator.core.cluster.metadata import MetadataRequests
 from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Append, Effect, Reply
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
@@ -52,6 +55,7 @@ from rejoin.coordinator.core.runtime.shard import Shard
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
+from rejoin.coordinator.core.topics.config_requests import ConfigRequests
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.views import GroupView, NodeView, OffsetView, TimerView, TopicView
@@ -90,7 +94,13 @@ class Node:
         producer_ids = ProducerIdRequests(self._ctx, self._topics, self._changes, admission)
         topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
         self._topic_requests = topics
-        cluster = ClusterRequests(self._ctx, self._cluster, self._groups, self._topics, topics, admission)
+        leaders = Leaders(self._cluster, self._groups, self._topics, self._partitions)
+        admin = AdminRequests(
+            ClusterRequests(self._ctx, self._groups, admission),
+            MetadataRequests(self._ctx, self._cluster, self._topics, leaders, topics, admission),
+            DescriptionRequests(self._ctx, self._cluster, self._topics, self._partitions, leaders, admission),
+            ConfigRequests(self._ctx, self._topics, self._changes, admission),
+        )
         offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
         logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
         data = DataRequests(
@@ -105,7 +115,7 @@ class Node:
         self._partitions.observe(self._fetches)
         offsets_topic.on_progress = self._fetches.on_progress
         self._changes.on_applied = self._fetches.on_topics_changed
-        handlers = RequestHandlers(self._ctx, admission, groups, offsets, topics, cluster, self._fetches, data)
+        handlers = RequestHandlers(self._ctx, admission, groups, offsets, topics, admin, self._fetches, data)
         self._handlers = {request: served.handler(handlers) for request, served in SERVED.items()}
 
     # --- the door

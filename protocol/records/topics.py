@@ -1,7 +1,7 @@
 """The records of the topics log: Kafka's metadata records, as far as there is something here for them to say.
 
-Source: Kafka's ``TopicRecord``, ``PartitionRecord``, ``RemoveTopicRecord`` and ``ProducerIdsRecord``, in the JSON that
-its log dump prints.
+Source: Kafka's ``TopicRecord``, ``PartitionRecord``, ``ConfigRecord``, ``RemoveTopicRecord`` and
+``ProducerIdsRecord``, in the JSON that its log dump prints.
 There are no replicas here, so a partition is the instant from which its synthetic log grows and the records that were
 there then; one record may stand for many partitions in a row. The last record of a partition wins.
 """
@@ -34,6 +34,15 @@ class PartitionData(Struct):
     base_offset: Int64 = 0
 
 
+class ConfigData(Struct):
+    """A setting of a topic; null means that it has its default again."""
+
+    resource_type: Literal[2] = 2
+    resource_name: str
+    name: str
+    value: str | None
+
+
 class RemoveTopicData(Struct):
     """The topic that is gone."""
 
@@ -63,6 +72,14 @@ class PartitionRecord(Struct):
     data: PartitionData
 
 
+class ConfigRecord(Struct):
+    """A setting of a topic that is there."""
+
+    type: Literal["CONFIG_RECORD"] = "CONFIG_RECORD"
+    version: Literal[0] = 0
+    data: ConfigData
+
+
 class RemoveTopicRecord(Struct):
     """A topic and its partitions are gone."""
 
@@ -80,11 +97,11 @@ class ProducerIdsRecord(Struct):
 
 
 TopicsRecord = Annotated[
-    TopicRecord | PartitionRecord | RemoveTopicRecord | ProducerIdsRecord, Field(discriminator="type")
+    TopicRecord | PartitionRecord | ConfigRecord | RemoveTopicRecord | ProducerIdsRecord, Field(discriminator="type")
 ]
 """One entry of the topics log."""
 
 TOPICS_RECORDS: Final[
-    TypeAdapter[tuple[TopicRecord | PartitionRecord | RemoveTopicRecord | ProducerIdsRecord, ...]]
+    TypeAdapter[tuple[TopicRecord | PartitionRecord | ConfigRecord | RemoveTopicRecord | ProducerIdsRecord, ...]]
 ] = TypeAdapter(tuple[TopicsRecord, ...], config=ConfigDict(defer_build=True))
 """Reads and writes what one change wrote, as a JSON array."""

@@ -21,7 +21,7 @@ NOT_OFFERED: Final = {
 """Versions of the recorded broker that are newer than what is offered here."""
 
 NOT_RECORDED: Final = {
-    ("Metadata", 13): "version 12 with an error code, which is NONE",
+    **{("DescribeLogDirs", version): "directories have their own names and sizes" for version in range(1, 6)},
     ("DeleteRecords", 0): "like version 2 but for its encoding",
     ("DeleteRecords", 1): "the same",
     ("OffsetForLeaderEpoch", 2): "no script asks for it",

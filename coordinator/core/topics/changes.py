@@ -18,7 +18,13 @@ from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.topics import PartitionRecord, ProducerIdsRecord, RemoveTopicRecord, TopicRecord
+from rejoin.protocol.records.topics import (
+    ConfigRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from rejoin.protocol.types import TopicPartition
 
 
@@ -119,6 +125,8 @@ class TopicChanges:
                 case PartitionRecord():
                     self._topics.set_partitions(record.data)
                     self._grow(record.data.topic_id)
+                case ConfigRecord():
+                    self._topics.set_config(record.data)
                 case ProducerIdsRecord():
                     self._topics.take_producer_ids(record.data.next_producer_id)
                 case RemoveTopicRecord():

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
@@ -21,14 +21,18 @@ from typing import Final
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
 from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.topics.config_entries import creatable_config, described
+from rejoin.coordinator.core.topics.configs import RATE_CONFIG, ConfigError, check, log_config, rate_of
 from rejoin.coordinator.core.views import TopicView
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
-from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfigs, CreatableTopicResult
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicResult
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from rejoin.protocol.records.topics import (
+    ConfigData,
+    ConfigRecord,
     PartitionData,
     PartitionRecord,
     ProducerIdsData,
@@ -39,12 +43,10 @@ from rejoin.protocol.records.topics import (
     TopicRecord,
 )
 
-RATE_CONFIG: Final = "emulator.records.per.second"
 MAX_PARTITIONS: Final = 100_000
 INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_group_state"))
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-_DYNAMIC_TOPIC_CONFIG: Final = 1
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
@@ -118,6 +120,8 @@ class Topic:
     topic_id: str
     records_per_second: float | None
     partitions: list[SyntheticLog] = field(default_factory=list)
+    configs: dict[str, str] = field(default_factory=dict)
+    """The settings that it was given, as text."""
 
     @property
     def is_real(self) -> bool:
@@ -181,6 +185,10 @@ class Topics:
         """The name of the topic with this id."""
         return OFFSETS_TOPIC if topic_id == OFFSETS_TOPIC_ID else self._names_by_id.get(topic_id)
 
+    def id_of(self, topic: str) -> str:
+        """The id of a topic that exists."""
+        return OFFSETS_TOPIC_ID if topic == OFFSETS_TOPIC else self.by_name[topic].topic_id
+
     def partition_count(self, topic: str) -> int:
         """How many partitions a topic has; 0 where there is no such topic."""
         if topic == OFFSETS_TOPIC:
@@ -236,6 +244,16 @@ class Topics:
                 )
             )
 
+    def set_config(self, data: ConfigData) -> None:
+        """A setting of a topic is changed, or has its default again. Nothing where the topic is gone."""
+        topic = self.by_name.get(data.resource_name)
+        if topic is None:
+            return
+        topic.configs.pop(data.name, None)
+        if data.value is not None:
+            topic.configs[data.name] = data.value
+        self._partitions.configure(topic.topic_id, log_config(topic.configs))
+
     def take_producer_ids(self, next_producer_id: int) -> None:
         """All producer ids below one are a node's."""
         self.next_producer_id = max(self.next_producer_id, next_producer_id)
@@ -251,25 +269,23 @@ class Topics:
     def create(self, wanted: CreatableTopic, brokers: int, now: Millis) -> tuple[CreatableTopicResult, TopicsRecords]:
         """A new topic, and the records that make it so; or in the result why not."""
         try:
-            count, rate = self._check(wanted, brokers)
+            rate, configs = self._check_configs(wanted)
+            count = self._check(wanted, brokers)
         except TopicError as problem:
             refused = CreatableTopicResult(name=wanted.name, error_code=problem.error, error_message=problem.message)
             return refused, ()
         # Kafka: a topic that is only validated gets an id, too, which is thrown away.
         topic_id = self._new_topic_id()
         replicas = len(wanted.assignments[0].broker_ids) if wanted.assignments else max(1, wanted.replication_factor)
-        configs: tuple[CreatableTopicConfigs, ...] = ()
-        if rate is not None:
-            configs = (CreatableTopicConfigs(name=RATE_CONFIG, value=str(rate), config_source=_DYNAMIC_TOPIC_CONFIG),)
         result = CreatableTopicResult(
             name=wanted.name,
             topic_id=topic_id,
             error_message=None,
             num_partitions=count,
             replication_factor=replicas,
-            configs=configs,
+            configs=tuple(creatable_config(each) for each in described(configs, rate)),
         )
-        return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now))
+        return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now), configs)
 
     @staticmethod
     def check_automatic(name: str) -> ErrorCode:
@@ -289,12 +305,10 @@ class Topics:
             settings.emulator_records_per_second,
             settings.num_partitions,
             self.time(now),
+            {},
         )
 
-    def _check(self, wanted: CreatableTopic, brokers: int) -> tuple[int, float | None]:
-        check_name(wanted.name)
-        if wanted.name in self.by_name or wanted.name == OFFSETS_TOPIC:
-            raise TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {wanted.name!r} exists")
+    def _check(self, wanted: CreatableTopic, brokers: int) -> int:
         count = wanted.num_partitions
         if wanted.assignments:
             count = self._check_assignments(wanted)
@@ -310,7 +324,7 @@ class Topics:
                 ErrorCode.INVALID_PARTITIONS,
                 f"{count} partitions: expected 1 to {MAX_PARTITIONS}, or -1",
             )
-        return count, self._rate(wanted)
+        return count
 
     def _check_assignments(self, wanted: CreatableTopic) -> int:
         if wanted.num_partitions != -1 or wanted.replication_factor != -1:
@@ -325,20 +339,23 @@ class Topics:
             )
         return len(indexes)
 
-    def _rate(self, wanted: CreatableTopic) -> float | None:
+    def _check_configs(self, wanted: CreatableTopic) -> tuple[float | None, dict[str, str]]:
+        """How fast its synthetic logs grow, if it has such, and its other settings."""
+        check_name(wanted.name)
+        if wanted.name in self:
+            raise TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {wanted.name!r} exists")
+        given = {config.name: config.value for config in wanted.configs}
         rate = self._settings.emulator_records_per_second
-        for config in wanted.configs:
-            if config.name != RATE_CONFIG:
-                continue  # Differs: Kafka's own topic settings are about records, of which there are none.
-            try:
-                rate = float(config.value or "")
-            except ValueError:
-                rate = -1.0
-            if not (0.0 <= rate <= 1e9):
-                raise TopicError(
-                    ErrorCode.INVALID_CONFIG, f"{RATE_CONFIG}={config.value}: expected records a second from 0 to 1e9"
-                )
-        return rate
+        try:
+            if RATE_CONFIG in given:
+                rate = rate_of(given.pop(RATE_CONFIG))
+            configs = {name: value for name, value in given.items() if value is not None}
+            if len(configs) < len(given):
+                raise ConfigError("a setting of a new topic has no value")
+            check(configs)
+        except ConfigError as problem:
+            raise TopicError(ErrorCode.INVALID_CONFIG, str(problem)) from None
+        return rate, configs
 
     def _new_topic_id(self) -> str:
         return base64.urlsafe_b64encode(bytes.fromhex(self._new_id().replace("-", ""))).decode()[:22]
@@ -394,7 +411,7 @@ class Topics:
 
     def records(self) -> TopicsRecords:
         """What it takes for all topics to be as they are."""
-        found: list[TopicRecord | PartitionRecord | ProducerIdsRecord] = []
+        found: list[TopicRecord | PartitionRecord | ConfigRecord | ProducerIdsRecord] = []
         if self.next_producer_id:
             taken = ProducerIdsData(broker_id=self._settings.broker_id, next_producer_id=self.next_producer_id)
             found.append(ProducerIdsRecord(data=taken))
@@ -402,6 +419,7 @@ class Topics:
             topic_id = topic.topic_id
             data = TopicData(name=topic.name, topic_id=topic_id, records_per_second=topic.records_per_second)
             found.append(TopicRecord(data=data))
+            found += config_records(topic.name, topic.configs)
             for (started_at, base_offset), alike in groupby(
                 enumerate(topic.partitions), lambda each: (each[1].started_at, each[1].base_offset)
             ):
@@ -429,11 +447,21 @@ class Topics:
         ]
 
 
-def _new_topic(name: str, topic_id: str, rate: float | None, partitions: int, now: Millis) -> TopicsRecords:
+def _new_topic(
+    name: str, topic_id: str, rate: float | None, partitions: int, now: Millis, configs: Mapping[str, str]
+) -> TopicsRecords:
     """The records of a topic that starts now."""
     return (
         TopicRecord(data=TopicData(name=name, topic_id=topic_id, records_per_second=rate)),
+        *config_records(name, configs),
         PartitionRecord(data=PartitionData(topic_id=topic_id, partition_id=0, partitions=partitions, started_at=now)),
+    )
+
+
+def config_records(name: str, configs: Mapping[str, str | None]) -> tuple[ConfigRecord, ...]:
+    """What it takes for a topic to have these settings; none: the default."""
+    return tuple(
+        ConfigRecord(data=ConfigData(resource_name=name, name=config, value=value)) for config, value in configs.items()
     )
 
 

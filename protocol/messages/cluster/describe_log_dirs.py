@@ -1,6 +1,6 @@
 """DescribeLogDirs (key 35): the size of each partition on a node's disks (KIP-113).
 
-v3 adds an error for the whole answer, v4 the size of the disk (KIP-827).
+v3 adds an error for the whole answer, v4 the size of the disk (KIP-827), v5 cordoned directories (KIP-1066).
 """
 
 from typing import Annotated
@@ -50,6 +50,7 @@ class DescribeLogDirsResult(Struct):
     topics: tuple[DescribeLogDirsTopic, ...] = ()
     total_bytes: Annotated[Int64, In(4)] = -1
     usable_bytes: Annotated[Int64, In(4)] = -1
+    is_cordoned: Annotated[bool, In(5)] = False
 
 
 class DescribeLogDirsResponse(Response):

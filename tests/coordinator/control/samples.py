@@ -23,7 +23,14 @@ MARKER = {
 }
 
 
-ABOUT_RECORDS: dict[str, Any] = {
+RESOURCE = {"resourceType": 2, "resourceName": "orders"}
+ABOUT_TOPICS: dict[str, Any] = {
+    "DescribeConfigs": {"resources": [{**RESOURCE, "configurationKeys": None}]},
+    "AlterConfigs": {"resources": [{**RESOURCE, "configs": []}], "validateOnly": False},
+    "IncrementalAlterConfigs": {"resources": [{**RESOURCE, "configs": []}], "validateOnly": False},
+    "DescribeLogDirs": {"topics": [{"topic": "orders", "partitions": [0]}]},
+    "DescribeCluster": {"includeClusterAuthorizedOperations": False, "includeFencedBrokers": False},
+    "DescribeTopicPartitions": {"topics": [{"name": "orders"}]},
     "Produce": {
         "acks": -1,
         "timeoutMs": 1_000,
@@ -89,7 +96,7 @@ def sample(api: str, member_id: str) -> Request:
             "topics": [],
             "forgottenTopicsData": [],
         },
-        **ABOUT_RECORDS,
+        **ABOUT_TOPICS,
         "CreatePartitions": {
             "topics": [{"name": "orders", "count": 5, "assignments": None}],
             "timeoutMs": 1_000,

@@ -302,10 +302,10 @@ def test_metadata_names_the_nodes_and_every_topic() -> None:
     assert [found.name for found in answer.topics] == ["a", "b", "t"]
 
 
-def test_partitions_are_led_by_the_nodes_in_turn() -> None:
+def test_synthetic_logs_are_led_by_the_nodes_in_turn() -> None:
     driven = DrivenNode()
     driven.step(ClusterSeen((Broker(1, "one", 1), Broker(2, "two", 2)), {PARTITION: 1}))
-    create(driven, topic("orders", 3))
+    create(driven, topic("orders", 3, **rated("1")))
     assert [partition.leader_id for partition in shown(driven, "orders").partitions] == [1, 2, 1]
 
 
@@ -430,12 +430,6 @@ def test_new_partitions_begin_when_they_are_made() -> None:
     grow(driven, "orders", 2)
     driven.elapse(5_000)
     assert [end(driven, "orders", index).offset for index in (0, 1)] == [15, 5]
-
-
-def test_settings_about_records_are_left_alone() -> None:
-    config = CreatableTopicConfig(name="retention.ms", value="anything")
-    (result,) = create(DrivenNode(), topic("orders", 1, configs=(config,)))
-    assert result.error_code is ErrorCode.NONE
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""Metadata: the nodes, the topics and who leads their partitions. Kafka: KafkaApis.handleTopicMetadataRequest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rejoin.coordinator.core.cluster.leaders import NO_NODE, Leaders
+from rejoin.coordinator.core.inputs import Broker, Context, Token
+from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.requests import TopicRequests
+from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
+from rejoin.protocol.messages.cluster.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+
+FIRST_WITH_EMPTY_MEANING_NONE: Final = 1
+CLUSTER_ID: Final = "rejoin-emulated-kafka0"
+NOT_ASKED: Final = -(2**31)
+
+
+class MetadataRequests:
+    """Answers Metadata, and makes topics that are asked for."""
+
+    def __init__(
+        self,
+        ctx: StepContext,
+        cluster: ClusterMetadata,
+        topics: Topics,
+        leaders: Leaders,
+        topic_requests: TopicRequests,
+        admission: Admission,
+    ) -> None:
+        self._ctx = ctx
+        self._cluster = cluster
+        self._topics = topics
+        self._leaders = leaders
+        self._topic_requests = topic_requests
+        self._admission = admission
+
+    def metadata(self, token: Token, request: MetadataRequest, context: Context) -> None:
+        brokers = self._cluster.brokers
+        everything = request.topics is None or (
+            context.api_version < FIRST_WITH_EMPTY_MEANING_NONE and not request.topics
+        )
+        with_operations = request.include_topic_authorized_operations
+        if everything:
+            # Kafka: topics that one may not see are left out here; asked for by name they are an error.
+            # Differs: __consumer_offsets is there from the beginning, and only shown to those who ask for it.
+            topics = [
+                self._show(name, context, with_operations)
+                for name in sorted(self._topics.by_name)
+                if self._allows(MetadataRequest, context, name)
+            ]
+        else:
+            creates = request.allow_auto_topic_creation and self._ctx.settings.auto_create_topics_enable
+            wanted = {(topic.name, topic.topic_id): topic for topic in request.topics or ()}
+            topics = [self._find_topic(topic, context, creates, with_operations) for topic in wanted.values()]
+        operations = NOT_ASKED
+        if request.include_cluster_authorized_operations:
+            operations = self._admission.authorized_operations(context, Resource.CLUSTER)
+        self._ctx.reply(
+            token,
+            MetadataResponse(
+                brokers=tuple(_show_broker(broker, context.listener) for broker in brokers),
+                cluster_id=CLUSTER_ID,
+                controller_id=min((broker.node_id for broker in brokers), default=NO_NODE),
+                topics=tuple(topics),
+                cluster_authorized_operations=operations,
+            ),
+        )
+
+    def _find_topic(
+        self, wanted: MetadataRequestTopic, context: Context, creates: bool, with_operations: bool
+    ) -> MetadataResponseTopic:
+        name = wanted.name
+        if name is None:
+            name = self._topics.named(wanted.topic_id)
+            if name is None or not self._allows(MetadataRequest, context, name):
+                return MetadataResponseTopic(name=None, topic_id=wanted.topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+        if not self._allows(MetadataRequest, context, name):
+            return MetadataResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if name in self._topics:
+            return self._show(name, context, with_operations)
+        if creates and self._allows(CreateTopicsRequest, context, name):
+            error = self._topic_requests.create_automatically(name)
+        else:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return MetadataResponseTopic(name=name, error_code=error)
+
+    def _show(self, name: str, context: Context, with_operations: bool) -> MetadataResponseTopic:
+        operations = NOT_ASKED
+        if with_operations:
+            operations = self._admission.authorized_operations(context, Resource.TOPIC, name)
+        partitions = tuple(
+            MetadataResponsePartition(
+                error_code=leader.error,
+                partition_index=index,
+                leader_id=leader.node_id,
+                leader_epoch=leader.leader_epoch,
+                replica_nodes=leader.replicas,
+                isr_nodes=leader.replicas,
+            )
+            for index, leader in enumerate(self._leaders.of(name))
+        )
+        return MetadataResponseTopic(
+            name=name,
+            topic_id=self._topics.id_of(name),
+            is_internal=name == OFFSETS_TOPIC,
+            partitions=partitions,
+            topic_authorized_operations=operations,
+        )
+
+    def _allows(self, api: type[Request], context: Context, topic: str) -> bool:
+        return self._admission.allows(api, context, Resource.TOPIC, topic)
+
+
+def _show_broker(broker: Broker, listener: str) -> MetadataResponseBroker:
+    _, host, port = broker.endpoint(listener)
+    return MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)

@@ -1,0 +1,165 @@
+"""Settings as CreateTopics and DescribeConfigs list them: those of a topic, and those of a node.
+
+Kafka: ConfigHelper, DescribeConfigsResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.topics.configs import (
+    RATE_CONFIG,
+    TOPIC_CONFIGS,
+    ConfigDef,
+    ConfigSource,
+    ConfigType,
+    shown,
+)
+from rejoin.protocol.messages.cluster.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
+from rejoin.protocol.messages.topics.create_topics import CreatableTopicConfigs
+from rejoin.protocol.unvalidated import unvalidated
+
+_DEFAULT: Final = ConfigSource.DEFAULT_CONFIG
+_LONG_SETTINGS: Final = frozenset(
+    {"connections.max.idle.ms", "offsets.retention.check.interval.ms", "log.retention.check.interval.ms"}
+)
+"""Kafka's other numbers are of type INT."""
+
+
+class ConfigValueSource(NamedTuple):
+    """A value, and which setting it comes from."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    """A setting with its value. ``candidates`` are all that it may come from, nearest first."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    type: ConfigType
+    read_only: bool
+    candidates: tuple[ConfigValueSource, ...]
+
+
+def described(configs: Mapping[str, str], rate: float | None) -> list[ConfigEntry]:
+    """All settings of a topic, by name; ``rate`` is how fast its synthetic logs grow, where it has such."""
+    entries = [_of_topic(definition, configs.get(name)) for name, definition in TOPIC_CONFIGS.items()]
+    if rate is not None:
+        value = ConfigValueSource(RATE_CONFIG, str(rate), ConfigSource.DYNAMIC_TOPIC_CONFIG)
+        entries.append(ConfigEntry(*value, ConfigType.DOUBLE, True, (value,)))
+        entries.sort()
+    return entries
+
+
+def _of_topic(definition: ConfigDef, given: str | None) -> ConfigEntry:
+    candidates = _of_cluster(definition)
+    source, value = _DEFAULT, definition.default
+    if given is not None:
+        source, value = ConfigSource.DYNAMIC_TOPIC_CONFIG, shown(definition, given)
+        candidates = (ConfigValueSource(definition.name, value, source), *candidates)
+    elif definition.in_cluster:
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    return ConfigEntry(definition.name, value, source, definition.type, False, candidates)
+
+
+def _of_cluster(definition: ConfigDef) -> tuple[ConfigValueSource, ...]:
+    """Where the default of a topic's setting comes from."""
+    if definition.synonym is None:
+        return ()
+    default = ConfigValueSource(definition.synonym, definition.default, _DEFAULT)
+    if definition.in_cluster:
+        return (default._replace(source=ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG), default)
+    return (default,)
+
+
+def of_node(settings: Settings) -> list[ConfigEntry]:
+    """All settings of a node, by name: its own, and those that are defaults of its topics."""
+    entries = [_of_setting(settings, field) for field in type(settings).model_fields]
+    for definition in TOPIC_CONFIGS.values():
+        if definition.synonym is not None:
+            candidates = _of_cluster(definition)
+            nearest = candidates[0]
+            entries.append(ConfigEntry(*nearest, definition.type, True, candidates))
+    return sorted(entries)
+
+
+def _of_setting(settings: Settings, field: str) -> ConfigEntry:
+    info = type(settings).model_fields[field]
+    name, value, default = info.alias or field, getattr(settings, field), info.get_default()
+    if name == "broker.id":
+        default = -1  # Kafka: a node without an id makes one; none is without one here.
+    candidates: tuple[ConfigValueSource, ...] = (ConfigValueSource(name, _text(default), _DEFAULT),)
+    if value != default:
+        candidates = (ConfigValueSource(name, _text(value), ConfigSource.STATIC_BROKER_CONFIG), *candidates)
+    return ConfigEntry(*candidates[0], _type_of(name, default), True, candidates)
+
+
+def _type_of(name: str, default: object) -> ConfigType:
+    match default:
+        case bool():
+            return ConfigType.BOOLEAN
+        case int():
+            return ConfigType.LONG if name in _LONG_SETTINGS else ConfigType.INT
+        case float() | None:
+            return ConfigType.DOUBLE
+        case tuple():
+            return ConfigType.LIST
+    return ConfigType.STRING
+
+
+def _text(value: object) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ",".join(value)
+    return str(value)
+
+
+# --- in messages
+
+
+def creatable_config(entry: ConfigEntry) -> CreatableTopicConfigs:
+    """A setting of a topic that was created."""
+    return unvalidated(
+        CreatableTopicConfigs,
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=False,
+    )
+
+
+def describable_configs(
+    entries: Iterable[ConfigEntry], wanted: Iterable[str] | None, with_synonyms: bool
+) -> tuple[DescribeConfigsResourceResult, ...]:
+    """Settings as DescribeConfigs answers: those that are wanted, or all."""
+    names = set(wanted or ())
+    return tuple(
+        unvalidated(
+            DescribeConfigsResourceResult,
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=False,
+            synonyms=tuple(_synonym(each) for each in entry.candidates) if with_synonyms else (),
+            config_type=entry.type,
+            documentation=None,
+        )
+        for entry in entries
+        if not names or entry.name in names
+    )
+
+
+def _synonym(candidate: ConfigValueSource) -> DescribeConfigsSynonym:
+    return DescribeConfigsSynonym(name=candidate.name, value=candidate.value, source=candidate.source)

@@ -1,0 +1,307 @@
+"""Requests about settings: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
+
+Settings of topics can be changed; those of a node are as they were at its start.
+
+Kafka: ConfigHelper, ConfigAdminManager, ConfigurationControlManager.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from rejoin.coordinator.core.inputs import Context, Token, TopicsRecords
+from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
+from rejoin.coordinator.core.topics.config_entries import ConfigEntry, describable_configs, described, of_node
+from rejoin.coordinator.core.topics.configs import (
+    OFFSETS_TOPIC_CONFIGS,
+    RATE_CONFIG,
+    TOPIC_CONFIGS,
+    ConfigError,
+    ConfigType,
+    check,
+)
+from rejoin.coordinator.core.topics.requests import NOT_STORED
+from rejoin.coordinator.core.topics.topics import TopicError, Topics, check_name, config_records
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
+from rejoin.protocol.messages.cluster.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+    IncrementallyAlterableConfig,
+)
+from rejoin.protocol.messages.cluster.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+
+Changes: TypeAlias = dict[str, str | None]
+"""New values by name; none: the default again."""
+
+AlteredResource: TypeAlias = AlterConfigsResource | IncrementalAlterConfigsResource
+R = TypeVar("R", AlterConfigsResource, IncrementalAlterConfigsResource)
+
+
+class ResourceType(IntEnum):
+    """What has settings. Kafka: ConfigResource.Type."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class AlterOperation(IntEnum):
+    """What an IncrementalAlterConfigs does to a setting. Kafka: AlterConfigOp.OpType."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+_OPERATIONS: Final = frozenset(AlterOperation)
+NO_SETTINGS: Final = "only topics (2) and nodes (4) have settings here"
+
+
+class ConfigRequests:
+    """Describes and changes settings."""
+
+    def __init__(self, ctx: StepContext, topics: Topics, changes: TopicChanges, admission: Admission) -> None:
+        self.ctx = ctx
+        self.topics = topics
+        self._changes = changes
+        self._admission = admission
+
+    # --- describing
+
+    def describe_configs(self, token: Token, request: DescribeConfigsRequest, context: Context) -> None:
+        results = tuple(self._describe(resource, request.include_synonyms, context) for resource in request.resources)
+        self.ctx.reply(token, DescribeConfigsResponse(results=results))
+
+    def _describe(
+        self, resource: DescribeConfigsResource, with_synonyms: bool, context: Context
+    ) -> DescribeConfigsResult:
+        try:
+            entries = self._entries(resource, context)
+        except TopicError as problem:
+            return DescribeConfigsResult(
+                error_code=problem.error,
+                error_message=problem.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        return DescribeConfigsResult(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=describable_configs(entries, resource.configuration_keys, with_synonyms),
+        )
+
+    def _entries(self, resource: DescribeConfigsResource, context: Context) -> list[ConfigEntry]:
+        name = resource.resource_name
+        match resource.resource_type:
+            case ResourceType.TOPIC:
+                self._authorize(DescribeConfigsRequest, context, Resource.TOPIC, name)
+                check_name(name)
+                return self._entries_of_topic(name)
+            case ResourceType.BROKER:
+                self._authorize(DescribeConfigsRequest, context, Resource.CLUSTER)
+                if not name:
+                    return []  # Kafka: what all brokers share; nothing can be set for all of them here.
+                self.check_node(name)
+                return of_node(self.ctx.settings)
+        raise _unsupported(resource.resource_type)
+
+    def _entries_of_topic(self, name: str) -> list[ConfigEntry]:
+        if name == OFFSETS_TOPIC:
+            return described(OFFSETS_TOPIC_CONFIGS, None)
+        topic = self.topics.by_name.get(name)
+        if topic is None:
+            raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        return described(topic.configs, topic.records_per_second)
+
+    def check_node(self, name: str) -> None:
+        """Raise :class:`TopicError` unless a resource's name is this node's id."""
+        node_id = self.ctx.settings.broker_id
+        if not name.isdecimal() or int(name) != node_id:
+            raise TopicError(ErrorCode.INVALID_REQUEST, f"node {name[:60]!r}: ask that node; this one is {node_id}")
+
+    def _authorize(self, api: type[Request], context: Context, resource: Resource, name: str | None = None) -> None:
+        names = () if name is None else (name,)
+        if not self._admission.allows(api, context, resource, *names):
+            denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED if name is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            raise TopicError(denied, f"{context.principal} may not do this with {name or 'the cluster'!r}")
+
+    # --- changing
+
+    def alter_configs(self, token: Token, request: AlterConfigsRequest, context: Context) -> None:
+        def decide(resource: AlterConfigsResource) -> Changes:
+            self.check_alterable(AlterConfigsRequest, resource, context)
+            return self._replacement(resource)
+
+        def respond(results: tuple[AlterConfigsResourceResponse, ...]) -> None:
+            self.ctx.reply(token, AlterConfigsResponse(responses=results))
+
+        self._changes.make(_ConfigChange(self, request.resources, request.validate_only, decide, respond))
+
+    def incremental_alter_configs(
+        self, token: Token, request: IncrementalAlterConfigsRequest, context: Context
+    ) -> None:
+        def decide(resource: IncrementalAlterConfigsResource) -> Changes:
+            self.check_alterable(IncrementalAlterConfigsRequest, resource, context)
+            return self._alteration(resource)
+
+        def respond(results: tuple[AlterConfigsResourceResponse, ...]) -> None:
+            self.ctx.reply(token, IncrementalAlterConfigsResponse(responses=results))
+
+        self._changes.make(_ConfigChange(self, request.resources, request.validate_only, decide, respond))
+
+    def check_alterable(self, api: type[Request], resource: AlteredResource, context: Context) -> None:
+        """Raise :class:`TopicError` for what is no topic with settings that may be changed."""
+        name = resource.resource_name
+        if len({config.name for config in resource.configs}) < len(resource.configs):
+            raise TopicError(ErrorCode.INVALID_REQUEST, "a setting stands in the request more than once")
+        missing = [config.name for config in resource.configs if config.value is None and not _is_deletion(config)]
+        if missing:
+            raise TopicError(ErrorCode.INVALID_REQUEST, f"no value for {', '.join(missing)[:200]}")
+        match resource.resource_type:
+            case ResourceType.TOPIC:
+                if not name:
+                    raise TopicError(ErrorCode.INVALID_REQUEST, "the name of the topic is empty")
+                check_name(name)
+                self._authorize(api, context, Resource.TOPIC, name)
+            case ResourceType.BROKER:
+                self._authorize(api, context, Resource.CLUSTER)
+                if name:
+                    self.check_node(name)
+                # Differs: Kafka changes some settings of a running broker.
+                raise TopicError(ErrorCode.INVALID_REQUEST, "settings of a node cannot be changed while it runs")
+            case _:
+                raise _unsupported(resource.resource_type)
+
+    def _replacement(self, resource: AlterConfigsResource) -> Changes:
+        current = self._current(resource.resource_name)
+        given: Changes = {config.name: config.value for config in resource.configs}
+        changes: Changes = {name: None for name in current if name not in given}
+        return self._checked(resource.resource_name, changes | given)
+
+    def _alteration(self, resource: IncrementalAlterConfigsResource) -> Changes:
+        topic = self.topics.by_name.get(resource.resource_name)
+        current = {} if topic is None else topic.configs
+        changes = {config.name: _altered(config, current.get(config.name)) for config in resource.configs}
+        self._current(resource.resource_name)
+        return self._checked(resource.resource_name, changes)
+
+    def _current(self, name: str) -> dict[str, str]:
+        topic = self.topics.by_name.get(name)
+        if topic is None:
+            # Differs: the settings of __consumer_offsets cannot be changed.
+            raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return topic.configs
+
+    def _checked(self, name: str, changes: Changes) -> Changes:
+        """Those of the changes that change something."""
+        if changes.get(RATE_CONFIG) is not None:
+            raise TopicError(ErrorCode.INVALID_CONFIG, f"{RATE_CONFIG} is what a topic is created with")
+        current = self._current(name)
+        check({name: value for name, value in {**current, **changes}.items() if value is not None})
+        return {name: value for name, value in changes.items() if current.get(name) != value}
+
+
+def _is_deletion(config: object) -> bool:
+    return isinstance(config, IncrementallyAlterableConfig) and config.config_operation == AlterOperation.DELETE
+
+
+def _altered(config: IncrementallyAlterableConfig, current: str | None) -> str | None:
+    """The new value of a setting."""
+    if config.config_operation not in _OPERATIONS:
+        # Kafka: it fails itself here.
+        message = f"{config.name[:200]}: operation {config.config_operation}; expected 0, 1, 2 or 3"
+        raise TopicError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+    if config.config_operation == AlterOperation.DELETE:
+        return None
+    if config.config_operation == AlterOperation.SET:
+        return config.value
+    definition = TOPIC_CONFIGS.get(config.name)
+    if definition is None or definition.type is not ConfigType.LIST:
+        raise ConfigError(f"{config.name[:200]} is not a list, to which one can add")
+    parts = _parts(definition.default if current is None else current)
+    given = _parts(config.value or "")
+    if config.config_operation == AlterOperation.APPEND:
+        return ",".join([*parts, *(part for part in given if part not in parts)])
+    return ",".join(part for part in parts if part not in given)
+
+
+def _parts(text: str) -> list[str]:
+    # Kafka: ConfigurationControlManager.getParts leaves blanks around a part as they are.
+    return [part for part in text.split(",") if part]
+
+
+def _unsupported(resource_type: int) -> TopicError:
+    # Differs: Kafka also has settings of groups, of client metrics and of its own logging.
+    return TopicError(ErrorCode.INVALID_REQUEST, f"resource type {resource_type}: {NO_SETTINGS}")
+
+
+class _ConfigChange(TopicChange, Generic[R]):
+    """Settings that a request wants changed; it is answered when all of it is stored."""
+
+    def __init__(
+        self,
+        made_by: ConfigRequests,
+        resources: tuple[R, ...],
+        validate_only: bool,
+        decide: Callable[[R], Changes],
+        respond: Callable[[tuple[AlterConfigsResourceResponse, ...]], None],
+    ) -> None:
+        self._requests = made_by
+        self._resources: tuple[R, ...] = resources
+        self._validate_only = validate_only
+        self._decide: Callable[[R], Changes] = decide
+        self._respond = respond
+        self._results: list[AlterConfigsResourceResponse] = []
+
+    def decide(self) -> TopicsRecords:
+        times = Counter((resource.resource_type, resource.resource_name) for resource in self._resources)
+        records: TopicsRecords = ()
+        self._results = []
+        for resource in self._resources:
+            error, message = ErrorCode.NONE, None
+            try:
+                if times[resource.resource_type, resource.resource_name] > 1:
+                    raise TopicError(ErrorCode.INVALID_REQUEST, "it stands in the request more than once")
+                records += config_records(resource.resource_name, self._decide(resource))
+            except TopicError as problem:
+                error, message = problem.error, problem.message
+            except ConfigError as problem:
+                error, message = ErrorCode.INVALID_CONFIG, str(problem)
+            self._results.append(_result(resource, error, message))
+        return () if self._validate_only else records
+
+    def ended(self, error: ErrorCode) -> None:
+        results = self._results
+        if error is not ErrorCode.NONE:
+            failed = {"error_code": error, "error_message": NOT_STORED}
+            results = [
+                each.model_copy(update=failed) if each.error_code is ErrorCode.NONE else each for each in results
+            ]
+        self._respond(tuple(results))
+
+
+def _result(resource: AlteredResource, error: ErrorCode, message: str | None) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=error,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
