@@ -64,6 +64,11 @@ def _most_bytes(text: str) -> int:
     return size
 
 
+def _release_from(given: ServeOptions) -> tuple[str, ...]:
+    """The setting that ``--as-kafka`` stands for."""
+    return () if given.as_kafka is None else (f"emulator.as.kafka={given.as_kafka}",)
+
+
 def _kafka_port_from(given: ServeOptions) -> int | None:
     text = given.kafka_port.strip().lower()
     if text in {"", "off"}:
@@ -124,7 +129,7 @@ def options_from(given: ServeOptions) -> Options:
             check_writable(name, file)
     token = _token_from(given)
     return Options(
-        settings=settings_from(given.config, os.environ),
+        settings=settings_from((*_release_from(given), *given.config), os.environ),
         host=given.host,
         port=given.port,
         kafka_port=_kafka_port_from(given),

@@ -23,6 +23,8 @@ class ServeOptions:
     kafka_port: str = ""
     """Port for Kafka's own protocol; 0 picks a free one, off listens on none. The default is 9092, or a free one with
     --port 0."""
+    as_kafka: str | None = None
+    """A release of Kafka to pass for, as 2.8: APIs and versions that are newer are not offered."""
     advertised_host: str | None = None
     """Host that clients connect to. The default is --host, or this machine's name if that is every address."""
     journal: str | None = None

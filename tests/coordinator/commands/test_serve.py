@@ -21,7 +21,8 @@ import pytest
 from rejoin.__main__ import main
 from rejoin.coordinator.commands.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.commands.journal_schema import journal_schema
-from rejoin.coordinator.commands.serve import topic_from
+from rejoin.coordinator.commands.serve import options_from, topic_from
+from rejoin.coordinator.commands.serve_options import ServeOptions
 from rejoin.coordinator.config import DEFAULTS, Settings, WrongSetting, settings_from
 from rejoin.coordinator.service.app import InitialTopic
 from rejoin.coordinator.testing import running as coordinator_running
@@ -330,3 +331,29 @@ def test_requests_are_logged_at_debug_only(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in node.log.read_text().splitlines()]
     (beat,) = [line for line in lines if line["event"] == "heartbeat"]
     assert (beat["level"], beat["error"], beat["version"]) == ("debug", "UNKNOWN_MEMBER_ID", 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "port"),
+    [
+        (ServeOptions(), 9092),
+        (ServeOptions(port=0), 0),
+        (ServeOptions(kafka_port="19092"), 19_092),
+        (ServeOptions(port=0, kafka_port="9092"), 9092),
+        (ServeOptions(kafka_port="off"), None),
+    ],
+)
+def test_the_port_of_kafkas_protocol(given: ServeOptions, port: int | None) -> None:
+    assert options_from(given).kafka_port == port
+
+
+@pytest.mark.parametrize("text", ["-1", "70000", "http", "9092.0"])
+def test_a_port_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(WrongSetting, match=r"--kafka-port .*: expected 0 to 65535, or off"):
+        options_from(ServeOptions(kafka_port=text))
+
+
+def test_a_release_to_pass_for() -> None:
+    assert options_from(ServeOptions(as_kafka="2.8")).settings.emulator_as_kafka == "2.8"
+    with pytest.raises(WrongSetting, match=r"there is no release '2\.81'"):
+        options_from(ServeOptions(as_kafka="2.81"))
