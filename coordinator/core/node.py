@@ -41,12 +41,13 @@ from rejoin.coordinator.core.inputs import (
     TopicsStored,
 )
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
+from rejoin.coordinator.core.partitions.delayed import DelayedTimer
 from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
 from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
 from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
 from rejoin.coordinator.core.partitions.partition import PartitionTimer
 from rejoin.coordinator.core.partitions.partitions import Partitions
-from rejoin.coordinator.core.partitions.produce import ProduceRequests, ProduceTimer
+from rejoin.coordinator.core.partitions.produce import ProduceRequests
 from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
 from rejoin.coordinator.core.partitions.producers import ProducerRequests
 from rejoin.coordinator.core.runtime.admission import Admission
@@ -103,14 +104,19 @@ class Node:
         )
         offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
         logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
+        deletions = DeleteRecordsRequests(self._ctx, self._partitions, self._topics, admission)
         data = DataRequests(
             self._produces,
             producer_ids,
             ProducerRequests(self._ctx, self._partitions, admission),
             ListOffsetsRequests(self._ctx, self._topics, logs, admission),
             LeaderEpochRequests(self._ctx, logs, admission),
-            DeleteRecordsRequests(self._ctx, self._partitions, self._topics, admission),
+            deletions,
         )
+        self._purgatories = {
+            DelayedTimer.PRODUCE_TIMEOUT: self._produces.purgatory,
+            DelayedTimer.DELETE_RECORDS_TIMEOUT: deletions.purgatory,
+        }
         self._fetches = FetchRequests(self._ctx, logs, admission)
         self._partitions.observe(self._fetches)
         offsets_topic.on_progress = self._fetches.on_progress
@@ -158,8 +164,8 @@ class Node:
             try:
                 if isinstance(key.kind, FetchTimer):
                     self._fetches.fire(key)
-                elif isinstance(key.kind, ProduceTimer):
-                    self._produces.fire(key)
+                elif isinstance(key.kind, DelayedTimer):
+                    self._purgatories[key.kind].fire()
                 elif isinstance(key.kind, PartitionTimer):
                     self._partitions.fire(key)
                 else:

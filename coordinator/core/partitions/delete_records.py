@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.partitions.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.admission import Admission
@@ -32,9 +33,10 @@ class DeleteRecordsRequests:
         self._partitions = partitions
         self._topics = topics
         self._admission = admission
+        self.purgatory = Purgatory(ctx, DelayedTimer.DELETE_RECORDS_TIMEOUT)
 
     def delete_records(self, token: Token, request: DeleteRecordsRequest, context: Context) -> None:
-        deletion = _Deletion(self._ctx, token)
+        deletion = _Deletion(self._ctx, self.purgatory, token, request.timeout_ms)
         for topic in request.topics:
             for wanted in topic.partitions:
                 slot = (topic.name, wanted.partition_index)
@@ -66,14 +68,16 @@ class DeleteRecordsRequests:
         return found
 
 
-class _Deletion:
+class _Deletion(DelayedOperation):
     """A DeleteRecords under way."""
 
-    def __init__(self, ctx: StepContext, token: Token) -> None:
+    def __init__(self, ctx: StepContext, purgatory: Purgatory, token: Token, timeout_ms: int) -> None:
         self._ctx = ctx
+        self._purgatory = purgatory
+        self._timeout_ms = timeout_ms
+        self._is_answered = False
         self._token = token
         self._results: dict[tuple[str, int], DeleteRecordsPartitionResult] = {}
-        self._wanted: dict[tuple[str, int], tuple[Partition, int]] = {}
         self._pending: set[tuple[str, int]] = set()
 
     def failed(self, slot: tuple[str, int], error: ErrorCode) -> None:
@@ -92,17 +96,30 @@ class _Deletion:
 
     def begin(self) -> None:
         """Every partition was looked at: answer, or wait."""
-        if not self._pending:
+        if self._pending:
+            self._purgatory.wait(self, self._timeout_ms)
+        else:
             self._answer()
 
     def stored(self, slot: tuple[str, int], error: ErrorCode) -> None:
         """The new beginning of one partition is stored, or is not."""
+        if self._is_answered:
+            return
         self._pending.discard(slot)
         if error is not ErrorCode.NONE:
             self.failed(slot, error)
-        self.begin()
+        if not self._pending:
+            self._answer()
+
+    def time_out(self) -> None:
+        """Wait no longer. What is not stored yet may be stored later."""
+        for slot in self._pending:
+            self.failed(slot, ErrorCode.REQUEST_TIMED_OUT)
+        self._answer()
 
     def _answer(self) -> None:
+        self._is_answered = True
+        self._purgatory.ended(self)
         topics: dict[str, list[DeleteRecordsPartitionResult]] = {}
         for (name, _), result in self._results.items():
             topics.setdefault(name, []).append(result)

@@ -8,17 +8,16 @@ Kafka: KafkaApis.handleProduceRequest, ReplicaManager.appendRecords, DelayedProd
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Context, Millis, Token
+from rejoin.coordinator.core.partitions.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.partitions.validation import ProduceError, find_batch, validate
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
 from rejoin.protocol.errors import ErrorCode
@@ -32,22 +31,13 @@ from rejoin.protocol.messages.records.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from rejoin.protocol.types import TopicIdPartition, TopicPartition
+from rejoin.protocol.types import TopicIdPartition
 from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.record_batch import BatchHeader, parse_header, stamped
 
 FIRST_WITH_TOPIC_IDS: Final = 13
 FIRST_WITH_LEADERS: Final = 10
 ALL_IN_SYNC: Final = -1
-
-
-class ProduceTimer(IntEnum):
-    """The timer of all requests that wait for their batches to be stored."""
-
-    TIMEOUT = 2_100
-
-
-_TIMEOUT: Final = TimerKey(ProduceTimer.TIMEOUT, TopicPartition("", -1))
 
 
 class _Slot(NamedTuple):
@@ -58,7 +48,7 @@ class _Slot(NamedTuple):
     partition: int
 
 
-class _Production:
+class _Production(DelayedOperation):
     """A Produce request under way: what became of each partition, and what it waits for."""
 
     def __init__(self, made_by: ProduceRequests, token: Token, request: ProduceRequest, context: Context) -> None:
@@ -67,7 +57,6 @@ class _Production:
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
         self._context = context
-        self.deadline: Millis = 0
         self.data: dict[_Slot, PartitionProduceData] = {}
         self.partitions: dict[_Slot, Partition] = {}
         self._results: dict[_Slot, PartitionProduceResponse] = {}
@@ -177,7 +166,7 @@ class ProduceRequests:
         self._partitions = partitions
         self._topics = topics
         self._admission = admission
-        self._waiting: dict[_Production, None] = {}
+        self.purgatory = Purgatory(ctx, DelayedTimer.PRODUCE_TIMEOUT)
 
     def produce(self, token: Token, request: ProduceRequest, context: Context) -> None:
         production = _Production(self, token, request, context)
@@ -317,24 +306,9 @@ class ProduceRequests:
 
     def wait(self, production: _Production, timeout_ms: int) -> None:
         """Keep a request that waits for all replicas, no longer than it allows."""
-        production.deadline = self.ctx.now + max(0, timeout_ms)
-        self._waiting[production] = None
-        due = self.ctx.deadlines.at(_TIMEOUT)
-        if due is None or production.deadline < due:
-            self.ctx.deadlines.set(_TIMEOUT, production.deadline)
+        self.purgatory.wait(production, timeout_ms)
 
     def answer(self, production: _Production) -> None:
         """All that a request waited for has ended."""
         self.ctx.reply(production.token, production.response())
-        if production in self._waiting:
-            del self._waiting[production]
-            if not self._waiting:
-                self.ctx.deadlines.cancel(_TIMEOUT)
-
-    def fire(self, _: TimerKey) -> None:
-        """Answer the requests that have waited long enough."""
-        for production in list(self._waiting):
-            if production.deadline <= self.ctx.now:
-                production.time_out()
-        if self._waiting:
-            self.ctx.deadlines.set(_TIMEOUT, min(production.deadline for production in self._waiting))
+        self.purgatory.ended(production)

@@ -14,6 +14,7 @@ from rejoin.coordinator.commands.serve_options import SHORT, ServeOptions
 from rejoin.coordinator.commands.serve_parser import run
 
 PLAIN = [
+    "--kafka-port 9092 --kafka-port-file p",
     "",
     "--host 0.0.0.0 --port 0",
     "--port=0 --advertised-host here",

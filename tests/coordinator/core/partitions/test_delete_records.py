@@ -68,6 +68,17 @@ def test_it_is_answered_when_the_beginning_is_stored() -> None:
     assert driven.replies[number].topics[0].partitions[0].low_watermark == 2  # type: ignore[attr-defined]
 
 
+def test_it_waits_no_longer_than_it_may() -> None:
+    driven = with_five_records()
+    driven.logs.holds_appends = True
+    number = driven.send(request_of(2), 2)
+    driven.elapse(1_000)
+    result = driven.replies[number].topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert (result.error_code, result.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+    driven.logs.end_append()
+    assert driven.partition().log.log_start_offset == 2
+
+
 def test_what_is_refused() -> None:
     driven = with_five_records()
     assert delete(driven, 6).error_code is ErrorCode.OFFSET_OUT_OF_RANGE

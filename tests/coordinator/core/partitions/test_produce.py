@@ -46,9 +46,9 @@ def test_a_timer_is_left_only_while_a_request_waits() -> None:
     driven = RealTopic()
     driven.logs.holds_appends = True
     driven.send_batch(batch("a"))
-    assert "timeout" in {view.timer for view in driven.node.timers()}
+    assert "produce_timeout" in {view.timer for view in driven.node.timers()}
     driven.logs.end_append()
-    assert "timeout" not in {view.timer for view in driven.node.timers()}
+    assert "produce_timeout" not in {view.timer for view in driven.node.timers()}
 
 
 def test_a_repeated_batch_waits_for_the_first_to_be_stored() -> None:
