@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz same-bytes executors kill failover record incident conformance-others clients clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz same-bytes executors kill kill-produce failover record incident conformance-others clients clean
 
 setup: $(VENV)/.installed
 
@@ -88,6 +88,10 @@ ROUNDS ?= 300
 SEED ?= 1
 kill: setup
 	REJOIN_KILL_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/test_kill.py -n 2
+
+# kill -9 under producers and consumers that speak Kafka's protocol, with --data and with PostgreSQL.
+kill-produce: setup
+	REJOIN_KILL_PRODUCE_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/test_kill_produce.py -n 2
 
 # Three coordinators on one PostgreSQL; each failure, and how long groups had no coordinator.
 failover: setup

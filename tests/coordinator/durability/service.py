@@ -27,12 +27,14 @@ def free_port() -> int:
 
 
 class Service:
-    """``rejoin serve`` with a store, always on the same port."""
+    """``rejoin serve`` with a store, always on the same ports."""
 
     def __init__(self, folder: Path, store: list[str], settings: dict[str, str], topic: str) -> None:
         self.folder = folder
         self.port = free_port()
+        self.kafka_port = free_port()
         self._command = [sys.executable, "-m", "rejoin", "serve", "--port", str(self.port), *store]
+        self._command += ["--kafka-port", str(self.kafka_port)]
         self._command += ["--journal", str(folder / "journal"), "--topic", topic, "--log-level", "error"]
         for name, value in settings.items():
             self._command += ["-c", f"{name}={value}"]

@@ -37,6 +37,7 @@ class NodeProcess:
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = folder / f"node-{node_id}.log"
         self._command = [sys.executable, "-m", "rejoin", "serve", "--port", str(self.port), "--store", store]
+        self._command += ["--kafka-port", "0"]
         self._command += ["--journal", str(folder / f"journal-{node_id}"), "--topic", f"orders:{TOPIC_PARTITIONS}:50"]
         for setting in (
             f"broker.id={node_id}",
