@@ -90,6 +90,10 @@ class Cluster:
         """The brokers that do not run."""
         return [number for number in self.ports if number not in self._processes]
 
+    def pid(self, number: int) -> int:
+        """The process of a broker that runs."""
+        return self._processes[number].pid
+
     async def start(self, number: int) -> None:
         """Start a broker and wait until it serves."""
         with self._file(number, "console").open("ab") as console:
