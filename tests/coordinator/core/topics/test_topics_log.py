@@ -24,6 +24,12 @@ from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.coordinator import OffsetsDeleted, TopicCreated
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.cluster.alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementallyAlterableConfig,
+)
+from rejoin.protocol.messages.cluster.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -124,6 +130,21 @@ def commit(name: str) -> OffsetCommitRequest:
     return OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=(topic,))
 
 
+def alter(name: str, config: str, value: str) -> IncrementalAlterConfigsRequest:
+    change = IncrementallyAlterableConfig(name=config, config_operation=0, value=value)
+    resource = IncrementalAlterConfigsResource(resource_type=2, resource_name=name, configs=(change,))
+    return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+
+def setting(member: Member, name: str, config: str) -> str | None:
+    """The value of a topic's setting, as a node describes it."""
+    resource = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=(config,))
+    asked = member.ask(DescribeConfigsRequest(resources=(resource,)), 1)
+    response: Any = member.replies[asked]
+    value: str | None = response.results[0].configs[0].value
+    return value
+
+
 def two() -> tuple[Member, Member]:
     log: list[TopicsRecords] = []
     return Member(1, log), Member(2, log)
@@ -145,6 +166,33 @@ def test_nothing_is_answered_or_seen_before_it_is_stored() -> None:
     assert other.names() == []
     other.read_topics()
     assert other.names() == one.names()
+
+
+def test_a_setting_that_is_changed_is_that_of_all_nodes_once_it_is_stored() -> None:
+    one, other = two()
+    one.ask(create("orders"), 7)
+    one.end_held()
+    asked = one.ask(alter("orders", "retention.ms", "7"), 1)
+    assert (asked in one.replies, setting(one, "orders", "retention.ms")) == (False, "604800000")
+    one.end_held()
+    other.read_topics()
+    assert [setting(member, "orders", "retention.ms") for member in (one, other)] == ["7", "7"]
+    failed = one.ask(alter("orders", "retention.ms", "8"), 1)
+    one.end_held(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert (errors(one, asked), errors(one, failed)) == ([ErrorCode.NONE], [ErrorCode.KAFKA_STORAGE_ERROR])
+    assert setting(one, "orders", "retention.ms") == "7"
+
+
+def test_a_setting_of_a_topic_that_another_node_deletes_meanwhile_is_not_changed() -> None:
+    one, other = two()
+    one.ask(create("orders"), 7)
+    one.end_held()
+    other.read_topics()
+    asked = one.ask(alter("orders", "retention.ms", "7"), 1)
+    other.ask(delete("orders"), 6)
+    other.end_held()
+    one.end_held()
+    assert errors(one, asked) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_the_slower_of_two_creations_of_a_topic_is_answered_that_it_exists() -> None:
