@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, ReadLog, Reply
+from rejoin.coordinator.core.effects import Append, DeleteLog, ReadLog, Reply
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Context, Elapsed, Elected, LogRead, Received, Stored
 from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.coordinator import RebalanceCompleted
@@ -47,7 +47,7 @@ class Clock:
 
 
 def test_the_loop_drives_a_group_until_it_is_stable() -> None:
-    scope: dict[str, Any] = {"Reply": Reply, "Append": Append, "ReadLog": ReadLog, "Elapsed": Elapsed}
+    scope: dict[str, Any] = {each.__name__: each for each in (Reply, Append, ReadLog, DeleteLog, Elapsed)}
     exec(LOOP, scope)
     node = Node(Settings(offsets_topic_num_partitions=1), lambda: "uuid")
     clock = Clock()
