@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
@@ -26,7 +26,7 @@ from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.storage.codec import encode
 from rejoin.journal.events.base import Event
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Response, WrongVersion
+from rejoin.protocol.message import Request, Response, WrongVersion
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.messages.transactions.write_txn_markers import (
     WritableTxnMarker,
@@ -119,11 +119,16 @@ class ReplayLogs(HeldLogs):
             super().append(append, done)
 
 
+Show: TypeAlias = Callable[[Exchange, Response], dict[str, Any]]
+
+
 class BrokerDriver(NodeDriver):
     """One broker. It answers requests, and knows which ones are open."""
 
-    def __init__(self, node: Node, logs: HeldLogs, now: int, answers: dict[int, Answer]) -> None:
+    def __init__(self, node: Node, logs: HeldLogs, now: int, answers: dict[int, Answer], show: Show) -> None:
+        """``show`` makes JSON of a response."""
         super().__init__(node, logs, self, now)
+        self._show = show
         self.open: set[int] = set()
         self._answers = answers
 
@@ -131,8 +136,7 @@ class BrokerDriver(NodeDriver):
         if isinstance(token, Exchange):
             assert token.number not in self._answers, "a request is answered once"
             self.open.discard(token.number)
-            body = json.loads(response.to_json(token.version))
-            self._answers[token.number] = Answer(self.now - START, body)
+            self._answers[token.number] = Answer(self.now - START, self._show(token, response))
 
     def on_event(self, event: Event) -> None:
         pass
@@ -183,7 +187,7 @@ class Emulator:
 
     def _begin(self, number: int) -> None:
         node = self._make(self._settings.model_copy(update={"broker_id": number}), self.ids)
-        self.brokers[number] = BrokerDriver(node, self._logs, self._now, self.answers)
+        self.brokers[number] = BrokerDriver(node, self._logs, self._now, self.answers, self.show)
         self._logs.in_sync = len(self.brokers)
         self._see()
         for name, count in self._recording.topics.items():
@@ -255,7 +259,16 @@ class Emulator:
         self.ids.plan(asked)
         broker = self.brokers[asked.broker]
         broker.open.add(asked.number)
+        self.hand_in(broker, asked, request)
+
+    def hand_in(self, broker: BrokerDriver, asked: Exchange, request: Request) -> None:
+        """Give a request to a broker."""
         broker.request(asked, request, Context(asked.version, asked.client, f"/{HOST}"))
+
+    def show(self, asked: Exchange, response: Response) -> dict[str, Any]:
+        """A response as its client reads it."""
+        found: dict[str, Any] = json.loads(response.to_json(asked.version))
+        return found
 
     def _end_transaction(self, asked: Exchange) -> None:
         """What a transaction coordinator does: markers for every offsets partition."""

@@ -24,6 +24,7 @@ from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.wire.errors import RecordsError
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, BatchHeader, crc_of, parse_header
 from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
+from tests.conformance.wire import WireExchange
 from tests.coordinator.core.driver import DrivenNode
 from tests.paths import ROOT
 
@@ -116,7 +117,10 @@ class TimedNode(DrivenNode):
 class RecordedPlay:
     """A node with the topics of a script, on which its steps are played."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, over_wire: bool = False) -> None:
+        """With ``over_wire`` each request and response goes over a connection of Kafka's protocol."""
+        self._over_wire = over_wire
+        self._on_wire: dict[int, WireExchange] = {}
         self.driven = TimedNode(emulator_records_per_second=None)
         self.start = self.driven.now
         self._waiting: dict[int, Step] = {}
@@ -142,7 +146,12 @@ class RecordedPlay:
         api = BY_NAME[step.api]
         body = json.dumps(self._to_send(step.request))
         request = api.request.parse(body, step.version)
-        number = self.driven.send(request, step.version)
+        if self._over_wire:
+            exchange = WireExchange(request, step.version, step.client)
+            number = self.driven.send(exchange.request, step.version)
+            self._on_wire[number] = exchange
+        else:
+            number = self.driven.send(request, step.version)
         if step.answer is None or step.answer == "closed":
             return []
         if number not in self.driven.replies:
@@ -166,7 +175,9 @@ class RecordedPlay:
         return found
 
     def _compare(self, step: Step, number: int) -> list[str]:
-        ours = json.loads(self.driven.replies[number].to_json(step.version))
+        response = self.driven.replies[number]
+        on_wire = self._on_wire.get(number)
+        ours = json.loads(response.to_json(step.version)) if on_wire is None else on_wire.receive(response)
         self._learn(step.answer, ours)
         return [f"{step}: {each}" for each in self._differences(step.answer, self._named(ours), step, "")]
 

@@ -31,10 +31,11 @@ def why_left_out(name: str, step: Step) -> str | None:
     return STEPS_LEFT_OUT.get(name, {}).get(step.number)
 
 
+@pytest.mark.parametrize("over_wire", [False, True], ids=["core", "wire"])
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_every_field_is_as_recorded(path: Path) -> None:
+def test_every_field_is_as_recorded(path: Path, over_wire: bool) -> None:
     script = read_script(path)
-    play = RecordedPlay(script)
+    play = RecordedPlay(script, over_wire=over_wire)
     differences = []
     for step in script.steps:
         if why_left_out(path.stem, step) is None:

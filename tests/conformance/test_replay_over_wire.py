@@ -1,0 +1,35 @@
+"""The recordings over connections of Kafka's own protocol: every field of every answer, as through the core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.replay.compare import Exchange
+from conformance.replay.replay import BrokerDriver, Emulator
+from rejoin.protocol.message import Request, Response
+from tests.conformance.golden import PATHS, differing, name_of, recording, unexplained
+from tests.conformance.wire import WireExchange
+
+
+class OverWire(Emulator):
+    """Each request comes in by a connection of its own, and its response leaves by that."""
+
+    def hand_in(self, broker: BrokerDriver, asked: Exchange, request: Request) -> None:
+        exchange = self._exchanges[asked.number] = WireExchange(request, asked.version, asked.client)
+        broker.request(asked, exchange.request, exchange.context)
+
+    def show(self, asked: Exchange, response: Response) -> dict[str, Any]:
+        return self._exchanges[asked.number].receive(response)
+
+    def play(self) -> dict[int, Any]:
+        self._exchanges: dict[int, WireExchange] = {}
+        return super().play()
+
+
+@pytest.mark.parametrize("path", PATHS, ids=name_of)
+def test_the_listener_answers_as_kafka_did(path: Path) -> None:
+    played = recording(path)
+    assert unexplained(differing(played, OverWire(played).play())) == []
