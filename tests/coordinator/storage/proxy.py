@@ -1,4 +1,4 @@
-"""A wire between a log and its database that can be cut at the moment that matters."""
+"""A wire between a client and its server that can be cut at the moment that matters."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ class Cut(Enum):
     NOTHING = auto()
     REQUEST = auto()
     """They never arrive, and the connection breaks."""
+    HALF_REQUEST = auto()
+    """Half of them arrive, and the connection breaks."""
     ANSWER = auto()
     """They arrive and are worked on; then the connection breaks, before the answer."""
 
@@ -71,7 +73,10 @@ class Wire:
     ) -> None:
         with suppress(OSError):
             while data := await reader.read(2**20):
-                if self.cut is Cut.REQUEST and len(data) > 100:
+                if self.cut in (Cut.REQUEST, Cut.HALF_REQUEST) and len(data) > 100:
+                    if self.cut is Cut.HALF_REQUEST:
+                        server.write(data[: len(data) // 2])
+                        await server.drain()
                     self.cut = Cut.NOTHING
                     self.cuts += 1
                     client.transport.abort()
