@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz same-bytes executors kill kill-produce failover record incident conformance-others clients clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover record incident conformance-others clients clean
 
 setup: $(VENV)/.installed
 
@@ -69,6 +69,10 @@ idle-seeds: setup
 EXAMPLES ?= 5000
 fuzz: setup
 	REJOIN_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) -m pytest tests/coordinator/service/test_fuzz.py tests/test_fuzz_files.py -s
+
+# Random, cut and changed frames to the listener of Kafka's protocol, with a group and a log beside them; EXAMPLES=1000000.
+fuzz-frames: setup
+	REJOIN_FUZZ_FRAMES=$(EXAMPLES) REJOIN_FUZZ_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/service/kafka/test_fuzz_frames.py -s
 
 # The tables of five hundred random runs against what the simulator counted.
 table-seeds: setup

@@ -24,8 +24,10 @@ from rejoin.protocol.messages.cluster.metadata import (
 )
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.types import ZERO_UUID
 
 FIRST_WITH_EMPTY_MEANING_NONE: Final = 1
+FIRST_BY_ID: Final = 12
 CLUSTER_ID: Final = "rejoin-emulated-kafka0"
 NOT_ASKED: Final = -(2**31)
 
@@ -54,6 +56,12 @@ class MetadataRequests:
         everything = request.topics is None or (
             context.api_version < FIRST_WITH_EMPTY_MEANING_NONE and not request.topics
         )
+        if context.api_version < FIRST_BY_ID and any(
+            topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics or ()
+        ):
+            # Kafka: versions 10 and 11 have ids, which must not be asked for. The whole request is refused.
+            self._ctx.reply(token, request.error_response(context.api_version, ErrorCode.INVALID_REQUEST))
+            return
         with_operations = request.include_topic_authorized_operations
         if everything:
             # Kafka: topics that one may not see are left out here; asked for by name they are an error.

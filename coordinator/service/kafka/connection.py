@@ -16,6 +16,7 @@ from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply
 from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
+from rejoin.protocol.wire.errors import SchemaError
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.listener import KafkaListener
@@ -230,6 +231,10 @@ class KafkaConnection(asyncio.Protocol):
             self._listener.requests.write(request, response, written)
         except NotServed as problem:
             self._listener.refuse(self, problem)
+            self._close(written)
+        except SchemaError as problem:
+            # A bug, which must cost this client's connection only.
+            self._listener.log_unwritable(request.served.api.name, request.served.version, problem)
             self._close(written)
 
     # --- the end

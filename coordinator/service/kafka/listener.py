@@ -23,6 +23,7 @@ from rejoin.coordinator.service.metrics import Metrics
 from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.message import Request
 from rejoin.protocol.printable import printable
+from rejoin.protocol.wire.errors import SchemaError
 
 _BACKLOG: Final = 4_096
 _LOOKS: Final = 4
@@ -120,6 +121,10 @@ class KafkaListener:
     def refuse(self, connection: KafkaConnection, problem: NotServed) -> None:
         """A request that cannot be served ends its connection; say so once for each client, API and reason."""
         self._refuse(connection, problem.reason, problem.api)
+
+    def log_unwritable(self, api: str, version: int, problem: SchemaError) -> None:
+        """A response that its version cannot carry. Its connection is closed; the others go on."""
+        self._log.error("response_not_written", api=api, version=version, problem=str(problem))
 
     def refuse_size(self, connection: KafkaConnection, size: int, begins: bytes) -> None:
         """The first bytes are not the length of a request, or of one that is too large."""

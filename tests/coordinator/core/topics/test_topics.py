@@ -335,6 +335,16 @@ def test_topics_are_found_by_id() -> None:
     assert (missing.name, missing.topic_id, missing.error_code) == (None, "B" * 22, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
+def test_versions_before_12_have_ids_and_do_not_find_by_them() -> None:
+    driven = DrivenNode()
+    topic_id = shown(driven, "t").topic_id
+    wanted = (MetadataRequestTopic(name=None, topic_id=topic_id), MetadataRequestTopic(name="t", topic_id=ZERO_UUID))
+    for version in (10, 11):
+        by_id, by_name = ask_metadata(driven, wanted, False, version).topics
+        assert (by_id.name, by_id.error_code) == ("", ErrorCode.INVALID_REQUEST)
+        assert (by_name.name, by_name.error_code) == ("t", ErrorCode.INVALID_REQUEST)
+
+
 def test_asking_for_a_topic_can_create_it() -> None:
     """It is made aside: the first answer still says that it is unknown, the next one has it."""
     driven = DrivenNode(num_partitions=3)
