@@ -14,7 +14,7 @@ from tests.conformance.http_replay import OverHttp
 logs.configure("critical")
 
 EVERY: Final = 6
-NAMES_ITS_PORT: Final = {"FindCoordinator", "Metadata"}
+NAMES_ITS_PORT: Final = {"DescribeCluster", "FindCoordinator", "Metadata"}
 """Answers with the port, which differs each time."""
 
 
