@@ -14,7 +14,7 @@ from typing import Final
 from conformance.clients import tools
 from conformance.clients.node import running
 from conformance.clients.programs import CLIENTS, Client
-from conformance.clients.results import EXAMPLE, Result, replace_results
+from conformance.clients.results import EXAMPLE, ROOT, Result, replace_results
 
 LIFE_SECONDS: Final = 600.0
 EXAMPLE_SECONDS: Final = 300.0
@@ -39,7 +39,12 @@ def run_client(client: Client) -> bool:
     command = client.life()
     with running() as node:
         done = subprocess.run(
-            [*command, node.bootstrap_servers], capture_output=True, text=True, check=False, timeout=LIFE_SECONDS
+            [*command, node.bootstrap_servers],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIFE_SECONDS,
         )
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         if not lines:

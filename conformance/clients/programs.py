@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -102,26 +104,32 @@ def npm_version(package: str) -> str:
     return version
 
 
+def python_life(name: str) -> list[str]:
+    return [sys.executable, "-m", "tests.real_clients", name]
+
+
+PYTHON: Final = ("aiokafka", "confluent-kafka", "kafka-python")
 CLIENTS: Final = (
+    *(Client(name, version(name), partial(python_life, name)) for name in PYTHON),
     Client("Java", maven_version(HERE / "java"), java_life, java_example),
-    Client("franz-go", go_version("github.com/twmb/franz-go"), lambda: go_life("franz"), go_example),
-    Client("sarama", go_version("github.com/IBM/sarama"), lambda: go_life("sarama")),
+    Client("franz-go", go_version("github.com/twmb/franz-go"), partial(go_life, "franz"), go_example),
+    Client("sarama", go_version("github.com/IBM/sarama"), partial(go_life, "sarama")),
     Client(
         "segmentio/kafka-go",
         go_version("github.com/segmentio/kafka-go"),
-        lambda: go_life("segmentio"),
+        partial(go_life, "segmentio"),
         lacks=("produce idempotently", "delete records"),
     ),
     Client(
         "KafkaJS",
         npm_version("kafkajs"),
-        lambda: javascript_life("kafkajs"),
-        lambda: javascript_example("kafkajs"),
+        partial(javascript_life, "kafkajs"),
+        partial(javascript_example, "kafkajs"),
     ),
     Client(
         "@platformatic/kafka",
         npm_version("@platformatic/kafka"),
-        lambda: javascript_life("platformatic"),
-        lambda: javascript_example("platformatic"),
+        partial(javascript_life, "platformatic"),
+        partial(javascript_example, "platformatic"),
     ),
 )

@@ -56,10 +56,8 @@ def read_results() -> list[Result]:
 
 def replace_results(client: str, results: Iterable[Result]) -> None:
     """Put new results of a client in the place of its old ones, and write the tables anew."""
-    kept = read_results()
-    at = next((index for index, each in enumerate(kept) if each.client == client), len(kept))
-    others = [each for each in kept if each.client != client]
-    everything = [*others[:at], *results, *others[at:]]
+    others = [each for each in read_results() if each.client != client]
+    everything = sorted([*others, *results], key=lambda each: each.client.lower())
     RESULTS.write_text("".join(json.dumps(asdict(each)) + "\n" for each in everything))
     before, rest = DOCUMENT.read_text().split(BEGIN)
     after = rest.split(END)[1]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 
 from conformance.clients import tools
-from conformance.clients.programs import CLIENTS, Client
+from conformance.clients.programs import CLIENTS, PYTHON, Client
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
 from tests.docs.texts import TEXTS
+from tests.real_clients.client import Client as RealClient
+from tests.real_clients.libraries import LIBRARIES
+from tests.real_clients.steps import STEPS as LIFE
 
 RESULTS = read_results()
 
@@ -17,12 +22,21 @@ def test_the_tables_are_those_of_the_results() -> None:
     assert written == f"\n{tables(RESULTS)}\n"
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: str(client.name))
+@pytest.mark.parametrize(
+    "client", [each for each in CLIENTS if each.name not in PYTHON], ids=lambda each: str(each.name)
+)
 def test_each_client_went_through_every_step_that_it_has(client: Client) -> None:
     mine = [result for result in RESULTS if result.client == client.name]
     wanted = [step for step in STEPS if step not in client.lacks] + [EXAMPLE] * (client.example is not None)
     assert [result.step for result in mine] == wanted
     assert {result.version for result in mine} == {client.version}
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: str(library.name))
+def test_the_steps_of_the_python_clients_are_those_of_their_tests(library: type[RealClient]) -> None:
+    mine = [result for result in RESULTS if result.client == library.name]
+    assert {result.step for result in mine} <= set(LIFE) - library.without
+    assert {result.version for result in mine} == {version(library.name)}
 
 
 def test_each_tool_was_run() -> None:

@@ -34,7 +34,7 @@ public final class Life {
         life.step("consume in a group of two", () -> life.consume(2));
         life.step("a third joins", () -> life.join(3));
         life.step("one leaves", life::leave);
-        life.step("commit", () -> life.members.get(0).inThread(KafkaConsumer::commitSync));
+        life.step("commit", life::commit);
         life.step("committed offsets", life::committed);
         life.step("offsets by time", life::offsetsByTime);
         life.step("describe a group", life::describeGroup);
@@ -146,10 +146,17 @@ public final class Life {
         awaitAssignments();
     }
 
-    private void committed() throws Exception {
+    private void commit() throws Exception {
         for (Member member : members) {
-            member.inThread(KafkaConsumer::commitSync);
+            member.inThread(consumer -> {
+                Map<TopicPartition, OffsetAndMetadata> ends = new HashMap<>();
+                consumer.endOffsets(consumer.assignment()).forEach((partition, end) -> ends.put(partition, new OffsetAndMetadata(end)));
+                consumer.commitSync(ends);
+            });
         }
+    }
+
+    private void committed() throws Exception {
         var offsets = admin.listConsumerGroupOffsets(GROUP).partitionsToOffsetAndMetadata().get();
         long total = offsets.values().stream().mapToLong(OffsetAndMetadata::offset).sum();
         expect("the sum of the committed offsets", total, (long) RECORDS);

@@ -79,13 +79,12 @@ await step("one leaves", async () => {
   await settled();
 });
 await step("commit", async () => {
-  for (const member of members) {
-    const ends = new Map();
-    for (const { partition, offset } of member.read.values()) {
-      if (assigned(member).includes(partition) && offset >= (ends.get(partition) ?? 0n)) ends.set(partition, offset);
-    }
-    const offsets = [...ends].map(([partition, last]) => ({ topic, partition, offset: last + 1n, leaderEpoch: -1 }));
-    await member.consumer.commit({ offsets });
+  for (const { consumer } of members) {
+    const ends = await consumer.listOffsets({ topics: [topic] });
+    const offsets = consumer.assignments[0].partitions.map((partition) => ({
+      topic, partition, offset: ends.get(topic)[partition], leaderEpoch: -1,
+    }));
+    await consumer.commit({ offsets });
   }
 });
 await step("committed offsets", async () => {

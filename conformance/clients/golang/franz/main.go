@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rejoin/clients/steps"
 )
@@ -25,7 +27,6 @@ type member struct {
 	mutex    sync.Mutex
 	assigned []int32
 	records  int
-	last     map[int32]*kgo.Record
 	stop     context.CancelFunc
 }
 
@@ -107,7 +108,7 @@ func (l *life) produce(count int, idempotent bool) error {
 }
 
 func (l *life) newMember() (*member, error) {
-	m := &member{last: map[int32]*kgo.Record{}}
+	m := &member{}
 	client, err := kgo.NewClient(
 		kgo.SeedBrokers(l.bootstrap), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 		kgo.SessionTimeout(10*time.Second), kgo.HeartbeatInterval(200*time.Millisecond),
@@ -135,7 +136,6 @@ func (l *life) newMember() (*member, error) {
 			fetches.EachRecord(func(record *kgo.Record) {
 				if len(record.Headers) == 1 {
 					m.records++
-					m.last[record.Partition] = record
 				}
 			})
 			m.mutex.Unlock()
@@ -192,18 +192,24 @@ func (l *life) leave() error {
 }
 
 func (l *life) commit() error {
+	ends, err := l.admin.ListEndOffsets(steps.Patient(), topic)
+	if err != nil {
+		return err
+	}
 	for _, m := range l.members {
 		m.mutex.Lock()
-		var records []*kgo.Record
-		for _, record := range m.last {
-			records = append(records, record)
+		offsets := map[int32]kgo.EpochOffset{}
+		for _, partition := range m.assigned {
+			end, _ := ends.Lookup(topic, partition)
+			offsets[partition] = kgo.EpochOffset{Epoch: -1, Offset: end.Offset}
 		}
 		m.mutex.Unlock()
-		if err := m.client.CommitRecords(steps.Patient(), records...); err != nil {
-			return err
-		}
+		m.client.CommitOffsetsSync(steps.Patient(), map[string]map[int32]kgo.EpochOffset{topic: offsets},
+			func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, _ *kmsg.OffsetCommitResponse, failed error) {
+				err = errors.Join(err, failed)
+			})
 	}
-	return nil
+	return err
 }
 
 func (l *life) committed() error {

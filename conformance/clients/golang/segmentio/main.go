@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -182,15 +183,17 @@ func (l *life) commit() error {
 	if err := steps.Await("all records", func() bool { return l.read() == steps.Records }); err != nil {
 		return err
 	}
+	last := map[int]kafka.Message{} // of each partition
 	for _, m := range l.members {
 		m.mutex.Lock()
-		messages := slices.Clone(m.read)
-		m.mutex.Unlock()
-		if err := m.reader.CommitMessages(steps.Patient(), messages...); err != nil {
-			return err
+		for _, message := range m.read {
+			if message.Offset >= last[message.Partition].Offset {
+				last[message.Partition] = message
+			}
 		}
+		m.mutex.Unlock()
 	}
-	return nil
+	return l.members[0].reader.CommitMessages(steps.Patient(), slices.Collect(maps.Values(last))...)
 }
 
 func (l *life) committed() error {
