@@ -38,7 +38,7 @@ FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 _BATCH_RECORDS: Final = 5_000
 _BATCH_BYTES: Final = 8 * 2**20
-_AGAIN: Final = ("40", "55P03", "57014")
+_AGAIN: Final = ("40", "53300", "55P03", "57014")
 """Prefixes of SQLSTATE: nothing was written, and a retry may succeed."""
 _READ_ONLY: Final = "25006"
 _RECORD_COLUMNS: Final = 8
@@ -174,17 +174,19 @@ class Writer:
     async def _carry_out(self, batch: _Batch) -> None:
         """Write a batch, over as many connections as that takes."""
         pause = FIRST_PAUSE
-        was_sent = False
+        is_unknown = False  # whether a statement that was sent has written the batch
         while True:
+            is_sending = False
             try:
                 if self._line is None:
                     newest = await self._call()
-                    if was_sent and newest == batch.number:
+                    if is_unknown and newest == batch.number:
                         self._end(batch, await self._leases(batch))
                         return
+                    is_unknown = False
                 batch.sent = time.perf_counter()
                 await self._learn_ends(batch)
-                was_sent = True
+                is_unknown = is_sending = True
                 held = await self._send(batch)
             except LOST as problem:
                 self._throttle.failed("store_lost", problem, level="warning")
@@ -192,9 +194,10 @@ class Writer:
             except PostgresError as problem:
                 self._throttle.failed("append_failed", problem, level="warning")
                 state = str(getattr(problem, "sqlstate", ""))
-                if state == _READ_ONLY:
+                is_unknown = is_unknown and not is_sending  # an answer to the statement itself: it wrote nothing
+                if is_unknown or state == _READ_ONLY:
                     self._hang_up()  # a standby; the next connection may find the server that takes writes
-                if not state.startswith(_AGAIN):
+                if not is_unknown and not state.startswith(_AGAIN):
                     self._fail(batch, ErrorCode.KAFKA_STORAGE_ERROR)
                     return
             except Exception as problem:

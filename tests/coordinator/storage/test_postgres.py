@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
 from rejoin.coordinator.storage.base import StoreProblem
@@ -182,6 +183,34 @@ async def test_an_append_whose_answer_is_lost_is_stored_once(postgres: str, cut:
         assert wire.cuts == 10
         assert store.watching.reconnections == 10
         assert [await store.read(partition) for partition in range(3)] == expected
+        await store.close()
+
+
+async def test_a_lost_answer_is_settled_when_the_server_lets_it_in_again(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the server answers to a new connection says nothing about what was sent over the old one."""
+    async with Wire(urlsplit(postgres).port or 0) as wire:
+        store = through(postgres, wire)
+        await store.start()
+        epoch = await store.elect(0)
+        assert await store.append(0, epoch, offset(1)) is NONE
+        refusals: list[Exception] = [
+            asyncpg.TooManyConnectionsError("sorry, too many clients already"),
+            asyncpg.InvalidPasswordError("password authentication failed"),
+        ]
+        connect = store.database.connect
+
+        async def refuse_at_first(*given: Any) -> Any:
+            if refusals:
+                raise refusals.pop()
+            return await connect(*given)
+
+        monkeypatch.setattr(store.database, "connect", refuse_at_first)
+        wire.cut = Cut.ANSWER
+        assert await store.append(0, epoch, offset(2)) is NONE
+        assert not refusals
+        assert await store.read(0, epoch) == [offset(1), offset(2)]
         await store.close()
 
 
