@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import struct
@@ -12,7 +13,9 @@ import pytest
 
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import InitialTopic
+from rejoin.coordinator.service.kafka.requests import WireVersion
 from rejoin.protocol.brokers.offer import ADVERTISED_FROM, offered
+from rejoin.protocol.wire.errors import SchemaError
 from rejoin.protocol.wire.record_batch import BatchHeader, sealed
 from rejoin.protocol.wire.records import DefaultRecord, write_records
 from tests.coordinator.service.conftest import Serve
@@ -176,6 +179,21 @@ async def test_what_was_answered_before_is_still_written(kafka: Harness) -> None
         peer.send(api_versions(0, 1), request(999, 0, 2), api_versions(0, 3))
         assert (await peer.receive())[0] == 1
         assert await peer.rest() == b""
+
+
+async def test_a_response_that_cannot_be_written_ends_its_own_connection(
+    kafka: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise SchemaError("topics.name", "cannot be written", "a string")
+
+    async with connect(kafka) as peer, connect(kafka) as other:
+        assert await other.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+        with monkeypatch.context() as broken:
+            broken.setattr(WireVersion, "write", fail)
+            with pytest.raises(asyncio.IncompleteReadError):
+                await peer.ask(heartbeat("g", "m"))
+        assert await other.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
 
 
 async def test_requests_are_counted_with_those_of_http(kafka: Harness) -> None:
