@@ -5,17 +5,16 @@ from __future__ import annotations
 import gc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final, Self, cast
 
 from pydantic import Field, model_validator
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.errors import NotFound, NotPossible, RequestFailed
+from rejoin.coordinator.control.errors import NotFound, NotPossible, RequestFailed, unknown
 from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.fault_rules import Body, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime
-from rejoin.coordinator.core.inputs import Context, Millis, Received, RecordsWritten, SessionLost, Token
+from rejoin.coordinator.core.inputs import Context, Millis, Received, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
 from rejoin.coordinator.pending_reply import PendingReply
@@ -24,12 +23,6 @@ from rejoin.coordinator.storage.memory import LogSnapshot, MemoryLog
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from rejoin.protocol.messages.records.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
 from rejoin.protocol.messages.topics.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -45,16 +38,11 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
 from rejoin.protocol.types import TopicPartition
-from rejoin.protocol.wire.record_batch import MAGIC, BatchHeader, sealed
-from rejoin.protocol.wire.records import DefaultRecord, write_records
 from rejoin.transcript.recording import RecordingSnapshot, StepRecorder
 from rejoin.transcript.sizes import size_of
 
 ADMIN: Final = "admin"
 _RATE: Final = "emulator.records.per.second"
-_PRODUCE_BY_NAME: Final = 12
-"""The newest Produce that names topics."""
-_BATCH_RECORDS: Final = 10_000
 
 KEPT_SNAPSHOT_BYTES: Final = 512 * 2**20
 _COLLECTED_BYTES: Final = 8 * 2**20
@@ -95,14 +83,6 @@ class TopicTarget(Body):
     topic: str = Field(description="the topic's name")
     partitions: int = Field(ge=1, le=100_000, description="how many it shall have")
     records_per_second: float | None = Field(default=None, ge=0, le=1e9, description="of each partition of a new topic")
-
-
-class NewRecords(Body):
-    """Records that were written: end offsets move on."""
-
-    topic: str = Field(description="the topic's name")
-    partition: int | None = Field(default=None, ge=0, description="one partition; all of them unless given")
-    records: int = Field(ge=0, le=10**15, description="how many in each")
 
 
 class SnapshotKey(Body):
@@ -182,7 +162,7 @@ class AdminActions:
         """The group and the member that is meant; an id that was only handed out is given as it is."""
         view = self._runtime.node.describe_group(which.group)
         if view is None:
-            raise self._unknown("group", which.group, self._runtime.node.group_ids())
+            raise unknown("group", which.group, self._runtime.node.group_ids())
         if which.member is not None and which.member in view.pending_members:
             return view, which.member
         found = [
@@ -264,44 +244,6 @@ class AdminActions:
             )
         return self._topics()[wanted.topic].model_dump(mode="json")
 
-    async def produce(self, produced: NewRecords) -> dict[str, Any]:
-        """Write so many records to a topic; where its logs are synthetic, move their ends on as if they were."""
-        self._clock.catch_up()
-        topic = self._topics().get(produced.topic)
-        if topic is None:
-            raise self._unknown("topic", produced.topic, list(self._topics()))
-        if produced.partition is not None and produced.partition >= topic.partitions:
-            detail = (
-                f"topic {produced.topic!r} has no partition {produced.partition}; expected 0 to {topic.partitions - 1}"
-            )
-            raise NotFound("unknown-partition", detail)
-        partitions = tuple(range(topic.partitions)) if produced.partition is None else (produced.partition,)
-        if topic.records_per_second is None:
-            await self._append(produced.topic, partitions, produced.records)
-        else:
-            for partition in partitions:
-                self._runtime.hand_in(RecordsWritten(produced.topic, partition, produced.records))
-            await self._runtime.topics_settled()
-        return self._topics()[produced.topic].model_dump(mode="json")
-
-    async def _append(self, topic: str, partitions: tuple[int, ...], count: int) -> None:
-        """Produce records whose values are their numbers to partitions of a real log."""
-        now = self._clock.now()
-        for first in range(0, count, _BATCH_RECORDS):
-            some = range(first, min(first + _BATCH_RECORDS, count))
-            records = write_records(DefaultRecord(index - first, 0, None, str(index).encode()) for index in some)
-            header = BatchHeader(0, 0, -1, MAGIC, 0, 0, len(some) - 1, now, now, -1, -1, -1, len(some))
-            batch = sealed(header, records)
-            data = tuple(PartitionProduceData(index=partition, records=batch) for partition in partitions)
-            request = ProduceRequest(
-                acks=-1, timeout_ms=1_000, topic_data=(TopicProduceData(name=topic, partition_data=data),)
-            )
-            answer = cast(ProduceResponse, await self._ask(request, _PRODUCE_BY_NAME))
-            for result in answer.responses[0].partition_responses:
-                if result.error_code is not ErrorCode.NONE:
-                    detail = f"partition {result.index} of {topic!r}: {result.error_code.name}"
-                    raise NotPossible("records-refused", detail)
-
     def _topics(self) -> dict[str, TopicView]:
         return {topic.topic: topic for topic in self._runtime.node.describe_topics(self._clock.now())}
 
@@ -335,7 +277,7 @@ class AdminActions:
         """
         kept = self._snapshots.get(which.snapshot)
         if kept is None:
-            raise self._unknown("snapshot", which.snapshot, list(self._snapshots))
+            raise unknown("snapshot", which.snapshot, list(self._snapshots))
         log = self._memory()
         waited = {id(token) for token in kept.node.waiting()}
         self._send_away(waited)
@@ -396,18 +338,6 @@ class AdminActions:
         if answer is None:
             raise RequestFailed(f"{type(request).__name__} failed")
         return answer
-
-    @staticmethod
-    def _unknown(what: str, name: str, known: list[str]) -> NotFound:
-        near = get_close_matches(name, known, n=1)
-        hint = (
-            f"is it {near[0]!r}?"
-            if near
-            else f"there are {', '.join(known[:10])}"
-            if known
-            else f"there are no {what}s"
-        )
-        return NotFound(f"unknown-{what}", f"there is no {what} {name[:249]!r}; {hint}")
 
 
 def _or_abandoned(token: Token) -> Token:

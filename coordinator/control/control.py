@@ -15,6 +15,7 @@ from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.fault_rules import Fault, FaultRule, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
 from rejoin.coordinator.control.timing import ClockDriver
+from rejoin.coordinator.control.topic_records import TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending_reply import PendingReply
@@ -31,6 +32,7 @@ class Control:
     actions: AdminActions
     injector: FaultInjector
     evidence: Evidence
+    records: TopicRecords
 
     def __init__(self, settings: Settings, clock: VirtualClock, *, topics_logged: bool = False) -> None:
         self._settings = settings
@@ -62,6 +64,7 @@ class Control:
             self._new_node,
             create_initial_topics,
         )
+        self.records = TopicRecords(runtime, self.clock)
         self.evidence = Evidence(self._settings, runtime, self.recorder)
 
     def begin(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -53,3 +55,11 @@ class RequestFailed(ControlError):
 
     def __init__(self, detail: str) -> None:
         super().__init__("internal-error", detail)
+
+
+def unknown(what: str, name: str, known: Sequence[str]) -> NotFound:
+    """Nothing has this name; the nearest one that something has."""
+    near = get_close_matches(name, known, n=1)
+    others = f"there are {', '.join(known[:10])}" if known else f"there are no {what}s"
+    hint = f"is it {near[0]!r}?" if near else others
+    return NotFound(f"unknown-{what}", f"there is no {what} {name[:249]!r}; {hint}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.errors import InvalidArgument, StepsNotKept
 from rejoin.coordinator.control.node_interface import ControlledRuntime
+from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery, sent_requests
 from rejoin.journal.events.base import Event
 from rejoin.transcript.recording import Step, StepRecorder, StepsGone
 
@@ -51,6 +52,10 @@ class Evidence:
         version = kafka_version(kafka, SINCE, "; older request logs are not JSON")
         lines = RequestLog(version, self._runtime.broker).lines(self._all(since), since, group_id)
         return _text(lines)
+
+    def requests(self, wanted: RequestsQuery) -> list[RecordedRequest]:
+        """What clients sent, and what they were answered."""
+        return sent_requests(self._all(wanted.since), wanted)
 
     def _all(self, since: int) -> list[Step]:
         """The whole recording, if what came behind the mark is all there."""

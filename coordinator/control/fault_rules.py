@@ -58,9 +58,17 @@ def _error(value: object) -> object:
 
 
 _Several = BeforeValidator(_listed)
+
+
+def as_tuple(value: object) -> object:
+    """A list of JSON as the tuple that it stands for."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 Texts = Annotated[tuple[str, ...], _Several]
 Numbers = Annotated[tuple[int, ...], _Several]
-ApiNames = Annotated[tuple[Annotated[str, BeforeValidator(_api)], ...], _Several]
+ApiName = Annotated[str, BeforeValidator(_api)]
+ApiNames = Annotated[tuple[ApiName, ...], _Several]
 Latency = Annotated[float, Field(ge=0, le=LONGEST_LATENCY_MS)]
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import ConditionNotReached
-from rejoin.coordinator.control.fault_rules import Body
+from rejoin.coordinator.control.fault_rules import Body, as_tuple
 from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
 from rejoin.coordinator.core.groups.classic.state import GroupState
-from rejoin.coordinator.core.views import GroupView
+from rejoin.coordinator.core.views import GroupView, OffsetView
 from rejoin.protocol.validation import nearest
 
 _MOST_SHOWN: Final = 20
@@ -70,6 +70,22 @@ class GroupCondition(Body):
         return " ".join(words) or "there"
 
 
+class WantedOffset(Body):
+    """An offset that shall be committed."""
+
+    topic: str = Field(description="the topic's name")
+    partition: int = Field(ge=0)
+    offset: int = Field(ge=0, description="this offset or a later one")
+
+
+class OffsetsCondition(Body):
+    """Committed offsets that are waited for."""
+
+    group: str = Field(description="the group's id")
+    offsets: Annotated[tuple[WantedOffset, ...], BeforeValidator(as_tuple)] = Field(description="all are wanted")
+    timeout_ms: Timeout = DEFAULT_TIMEOUT_MS
+
+
 def looks(group_id: str, view: GroupView | None, now: int, known: Sequence[str] = ()) -> str:
     """A group in one sentence; of one that does not exist, the nearest of the known ones."""
     if view is None:
@@ -107,17 +123,42 @@ class GroupWaiter:
 
     async def wait(self, wanted: GroupCondition) -> GroupView | None:
         """The group, once it is as wanted. Raises :class:`ConditionNotReached` with how it was then."""
-        view = self._view(wanted.group)
+        ended = await self._wait(lambda: wanted.is_met_by(self._view(wanted.group)), wanted.timeout_ms)
+        if ended:
+            raise self._not_reached(wanted, ended)
+        return self._view(wanted.group)
+
+    async def wait_for_committed(self, wanted: OffsetsCondition) -> list[OffsetView]:
+        """The group's committed offsets, once they are as wanted. Raises :class:`ConditionNotReached`."""
+        ended = await self._wait(lambda: not self._missing(wanted), wanted.timeout_ms)
+        if ended:
+            committed = self._committed(wanted.group)
+            missing = ", ".join(
+                f"{each.topic}-{each.partition} to {each.offset}" for each in self._missing(wanted)[:_MOST_SHOWN]
+            )
+            seen = ", ".join(f"{each.topic}-{each.partition}={each.offset}" for each in committed[:_MOST_SHOWN])
+            detail = f"group {wanted.group!r} has not committed {missing} {ended}; committed: {seen or 'nothing'}"
+            raise ConditionNotReached(detail, {"offsets": [each.model_dump(mode="json") for each in committed]})
+        return self._committed(wanted.group)
+
+    def _missing(self, wanted: OffsetsCondition) -> list[WantedOffset]:
+        committed = {(each.topic, each.partition): each.offset for each in self._committed(wanted.group)}
+        return [each for each in wanted.offsets if committed.get((each.topic, each.partition), -1) < each.offset]
+
+    def _committed(self, group_id: str) -> list[OffsetView]:
+        return self._runtime.node.describe_offsets(group_id, self._clock.now())
+
+    async def _wait(self, is_met: Callable[[], bool], timeout_ms: int) -> str:
+        """Return when a condition is met; or else how the wait ended."""
         try:
-            async with asyncio.timeout(wanted.timeout_ms / 1_000):
-                while not wanted.is_met_by(view):
+            async with asyncio.timeout(timeout_ms / 1_000):
+                while not is_met():
                     if self._feed.closed:
-                        raise self._not_reached(wanted, "before the node stopped")
+                        return "before the node stopped"
                     await self._feed.wait(self._feed.head)
-                    view = self._view(wanted.group)
         except TimeoutError:
-            raise self._not_reached(wanted, f"within {wanted.timeout_ms} ms") from None
-        return view
+            return f"within {timeout_ms} ms"
+        return ""
 
     def _view(self, group_id: str) -> GroupView | None:
         return self._runtime.node.describe_group(group_id)

@@ -59,7 +59,7 @@ from rejoin.coordinator.core.topics.changes import TopicChanges
 from rejoin.coordinator.core.topics.config_requests import ConfigRequests
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topics
-from rejoin.coordinator.core.views import GroupView, NodeView, OffsetView, TimerView, TopicView
+from rejoin.coordinator.core.views import GroupView, LogSlice, NodeView, OffsetView, TimerView, TopicView
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
@@ -103,7 +103,7 @@ class Node:
             ConfigRequests(self._ctx, self._topics, self._changes, admission),
         )
         offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
-        logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
+        logs = self._logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
         deletions = DeleteRecordsRequests(self._ctx, self._partitions, self._topics, admission)
         data = DataRequests(
             self._produces,
@@ -286,6 +286,17 @@ class Node:
     def describe_topics(self, now: Millis) -> list[TopicView]:
         """Every topic, by name."""
         return self._topics.describe(now)
+
+    def read_log(self, topic: str, partition: int, offset: int, max_bytes: int, now: Millis) -> LogSlice | ErrorCode:
+        """The batches of a partition from an offset on, or why they cannot be read here."""
+        self._ctx.now = now
+        found = self._logs.find(topic, None, partition)
+        if isinstance(found, ErrorCode):
+            return found
+        log, end = found.log, found.log.high_watermark
+        offset = max(offset, log.log_start_offset)
+        parts = log.read(offset, max_bytes, end, at_least_one=True) if offset < end else []
+        return LogSlice(b"".join(parts), log.log_start_offset, end)
 
     def timers(self) -> list[TimerView]:
         """Every timer, in the order in which they fire."""

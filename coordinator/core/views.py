@@ -109,6 +109,14 @@ class TopicView(View):
     end_offsets: list[int | None]
 
 
+class LogSlice(NamedTuple):
+    """Batches of a log from that of an offset on, and where its records begin and end. The last batch may be cut."""
+
+    batches: bytes
+    log_start_offset: int
+    high_watermark: int
+
+
 class NodeView(View):
     """A node in short: groups by state and how much of everything there is."""
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.fault_rules import When
+from rejoin.coordinator.control.sent_requests import RecordedRequest
+from rejoin.coordinator.control.topic_records import StoredRecord
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
 from rejoin.coordinator.core.views import GroupView, TopicView
+from rejoin.coordinator.testing.arguments import Written
 from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers
 from rejoin.coordinator.testing.results import MISTAKES, ClockAdvance, hides_traceback
 from rejoin.coordinator.testing.starting import running
 from rejoin.protocol.message import Request, Response
+from rejoin.protocol.types import TopicPartition
 
 T = TypeVar("T")
 
@@ -225,9 +229,28 @@ class BlockingGroupCoordinator:
         """Create a topic, or let it grow to so many partitions."""
         return self._wait(self.behind.set_topic(topic, partitions, records_per_second))
 
-    def produce(self, topic: str, partition: int | None, records: int) -> TopicView:
-        """Move the end offset of a partition on by so many records, or of every partition if it is None."""
+    def produce(self, topic: str, partition: int | None, records: int | Sequence[Written]) -> TopicView:
+        """Write so many records to a partition, or to every partition if it is None; or write the records of a list.
+
+        A record is a value, a pair of key and value, or a mapping with key, value, headers and timestamp; without a
+        partition it goes to that of its key. Where logs are synthetic, a number moves their ends on.
+        """
         return self._wait(self.behind.produce(topic, partition, records))
+
+    def records(
+        self, topic: str, partition: int | None = None, *, offset: int = 0, limit: int | None = None
+    ) -> list[StoredRecord]:
+        """The records of a topic by partition and offset, with key, value, headers and timestamp."""
+        return self._wait(self.behind.records(topic, partition, offset=offset, limit=limit))
+
+    def wait_for_committed(
+        self, group_id: str, offsets: Mapping[Any, int], timeout_ms: int = DEFAULT_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
+        """Wait until a group has committed these offsets or later ones, and return all that it has committed.
+
+        Partitions are named by topic and number, or by the TopicPartition of any library. Raises NotReached.
+        """
+        return self._wait(self.behind.wait_for_committed(group_id, offsets, timeout_ms))
 
     def snapshot(self) -> str:
         """Keep the whole state; returns the name to restore it by."""
@@ -244,6 +267,12 @@ class BlockingGroupCoordinator:
     def mark(self) -> int:
         """The mark of this moment, for ``since``."""
         return self._wait(self.behind.mark())
+
+    def requests(
+        self, api: str | int | None = None, client_id: str | None = None, *, since: int = 0
+    ) -> list[RecordedRequest]:
+        """What clients sent, and what they were answered: of one API or all, of one client or all."""
+        return self._wait(self.behind.requests(api, client_id, since=since))
 
     def transcript(self, since: int = 0, group: str | None = None, claim: str = "") -> str:
         """What happened, as a transcript that can be replayed."""

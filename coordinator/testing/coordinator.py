@@ -12,20 +12,24 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.admin_actions import MemberKey, NewRecords, PartitionKey, SnapshotKey, TopicTarget
+from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import ControlError
 from rejoin.coordinator.control.fault_rules import Fault, FaultRule, When
+from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery
 from rejoin.coordinator.control.timing import Advance
-from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition
+from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery, StoredRecord
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, OffsetsCondition
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.pending_reply import NoReply
 from rejoin.coordinator.service.app import App
+from rejoin.coordinator.testing.arguments import Written, wanted_offsets, written
 from rejoin.coordinator.testing.calls import Calls, watch_calls
 from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, OperationRefused, hides_traceback, raised
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.validation import sentence
 
 T = TypeVar("T")
@@ -40,7 +44,10 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
         GroupCondition,
         MemberKey,
         NewRecords,
+        OffsetsCondition,
         PartitionKey,
+        RecordsQuery,
+        RequestsQuery,
         Settings,
         SnapshotKey,
         TopicTarget,
@@ -317,14 +324,45 @@ class GroupCoordinator:
 
         return await self.do(set_topic)
 
-    async def produce(self, topic: str, partition: int | None, records: int) -> TopicView:
-        """Move the end offset of a partition on by so many records, or of every partition if it is None."""
+    async def produce(self, topic: str, partition: int | None, records: int | Sequence[Written]) -> TopicView:
+        """Write so many records to a partition, or to every partition if it is None; or write the records of a list.
+
+        A record is a value, a pair of key and value, or a mapping with key, value, headers and timestamp; without a
+        partition it goes to that of its key. Where logs are synthetic, a number moves their ends on.
+        """
+        some: Any = records if isinstance(records, int) else tuple(map(written, records))
 
         async def produce(control: Control) -> TopicView:
-            produced = NewRecords(topic=topic, partition=partition, records=records)
-            return TopicView.model_validate(await control.actions.produce(produced))
+            produced = NewRecords(topic=topic, partition=partition, records=some, encoding="base64")
+            return TopicView.model_validate(await control.records.produce(produced))
 
         return await self.do(produce)
+
+    async def records(
+        self, topic: str, partition: int | None = None, *, offset: int = 0, limit: int | None = None
+    ) -> list[StoredRecord]:
+        """The records of a topic by partition and offset, with key, value, headers and timestamp."""
+
+        async def read(control: Control) -> list[StoredRecord]:
+            return control.records.read(RecordsQuery(topic=topic, partition=partition, offset=offset, limit=limit))
+
+        return await self.do(read)
+
+    async def wait_for_committed(
+        self, group_id: str, offsets: Mapping[Any, int], timeout_ms: int = DEFAULT_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
+        """Wait until a group has committed these offsets or later ones, and return all that it has committed.
+
+        Partitions are named by topic and number, or by the TopicPartition of any library. Raises NotReached.
+        """
+        wanted: Any = wanted_offsets(offsets)
+
+        async def wait(control: Control) -> dict[TopicPartition, int]:
+            condition = OffsetsCondition(group=group_id, offsets=wanted, timeout_ms=timeout_ms)
+            committed = await control.groups.wait_for_committed(condition)
+            return {TopicPartition(each.topic, each.partition): each.offset for each in committed}
+
+        return await self.do(wait)
 
     async def snapshot(self) -> str:
         """Keep the whole state; returns the name to restore it by."""
@@ -359,6 +397,17 @@ class GroupCoordinator:
             return control.recorder.mark
 
         return await self.do(mark)
+
+    async def requests(
+        self, api: str | int | None = None, client_id: str | None = None, *, since: int = 0
+    ) -> list[RecordedRequest]:
+        """What clients sent, and what they were answered: of one API or all, of one client or all."""
+        given: Any = api
+
+        async def read(control: Control) -> list[RecordedRequest]:
+            return control.evidence.requests(RequestsQuery(api=given, client_id=client_id, since=since))
+
+        return await self.do(read)
 
     async def transcript(self, since: int = 0, group: str | None = None, claim: str = "") -> str:
         """What happened, as a transcript that can be replayed."""

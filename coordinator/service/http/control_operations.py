@@ -7,11 +7,13 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import Field
 
-from rejoin.coordinator.control.admin_actions import MemberKey, NewRecords, PartitionKey, SnapshotKey, TopicTarget
+from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.fault_rules import Body, FaultRule
+from rejoin.coordinator.control.sent_requests import RequestsQuery
 from rejoin.coordinator.control.timing import Advance
-from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, Timeout
+from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery
+from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupCondition, OffsetsCondition, Timeout
 from rejoin.coordinator.service.http.server import CONTROL
 
 
@@ -100,6 +102,19 @@ async def _wait_for_fault(control: Control, wanted: HitCount, fault_id: str) -> 
 async def _wait_for_group(control: Control, wanted: GroupCondition, _: str) -> dict[str, Any]:
     view = await control.groups.wait(wanted)
     return {"group": None if view is None else view.model_dump(mode="json")}
+
+
+async def _wait_for_committed(control: Control, wanted: OffsetsCondition, _: str) -> dict[str, Any]:
+    committed = await control.groups.wait_for_committed(wanted)
+    return {"offsets": [each.model_dump(mode="json") for each in committed]}
+
+
+def _records(control: Control, wanted: RecordsQuery, _: str) -> dict[str, Any]:
+    return {"records": [each.shown(wanted.encoding) for each in control.records.read(wanted)]}
+
+
+def _requests(control: Control, wanted: RequestsQuery, _: str) -> dict[str, Any]:
+    return {"requests": [each.shown() for each in control.evidence.requests(wanted)]}
 
 
 def _transcript(control: Control, wanted: TranscriptQuery, _: str) -> TextAnswer:
@@ -202,9 +217,27 @@ OPERATIONS: Final = (
     ControlOperation(
         "POST",
         CONTROL + "/topics/produce",
-        "move end offsets on",
+        "write records, or move the ends of synthetic logs on",
         NewRecords,
-        lambda control, records, _: control.actions.produce(records),
+        lambda control, records, _: control.records.produce(records),
+    ),
+    ControlOperation(
+        "GET", CONTROL + "/topics/records", "the records of a topic", RecordsQuery, _records, in_query=True
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/offsets/wait",
+        "wait until a group has committed offsets",
+        OffsetsCondition,
+        _wait_for_committed,
+    ),
+    ControlOperation(
+        "GET",
+        CONTROL + "/requests",
+        "what clients sent, with the answers",
+        RequestsQuery,
+        _requests,
+        in_query=True,
     ),
     ControlOperation(
         "POST", CONTROL + "/snapshot", "keep the whole state", NoFields, lambda control, *_: control.actions.snapshot()

@@ -1,0 +1,282 @@
+"""The records of topics: what a test writes to them, and what is in them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Annotated, Any, Final, Literal, NamedTuple, cast
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from rejoin.coordinator.control.clocks import VirtualClock
+from rejoin.coordinator.control.errors import InvalidArgument, NotFound, NotPossible, RequestFailed, unknown
+from rejoin.coordinator.control.fault_rules import Body, as_tuple
+from rejoin.coordinator.control.node_interface import ControlledRuntime
+from rejoin.coordinator.core.inputs import Context, Millis, RecordsWritten
+from rejoin.coordinator.core.views import LogSlice, TopicView
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.records.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from rejoin.protocol.partitioner import partition_of_key
+from rejoin.protocol.wire.record_batch import HEADER_SIZE, MAGIC, BatchHeader, parse_header, sealed, size_at
+from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
+
+PRODUCER: Final = "admin"
+MOST_RECORDS: Final = 100_000
+"""As many records are shown at once unless fewer are asked for."""
+_PRODUCE_BY_NAME: Final = 12
+"""The newest Produce that names topics."""
+_BATCH_RECORDS: Final = 10_000
+_READ_BYTES: Final = 1 << 20
+
+Encoding = Literal["utf-8", "base64"]
+Headers = tuple[tuple[str, str | None], ...]
+
+
+def _pairs(value: object) -> object:
+    """Headers by name, or pairs of name and value, as pairs."""
+    if isinstance(value, dict):
+        return tuple(value.items())
+    return tuple(map(as_tuple, value)) if isinstance(value, list) else value
+
+
+class NewRecord(Body):
+    """A record to be written."""
+
+    key: str | None = None
+    value: str | None = Field(default=None, description="null is a tombstone")
+    headers: Annotated[Headers, BeforeValidator(_pairs)] = Field(
+        default=(), description="values by name, or pairs of name and value"
+    )
+    timestamp: int | None = Field(default=None, ge=0, description="ms since 1970; the time of the node unless given")
+
+
+def _kind_of_records(value: object) -> str:
+    return "list" if isinstance(value, (list, tuple)) else "number"
+
+
+CountOrRecords = Annotated[
+    Annotated[int, Field(ge=0, le=10**15), Tag("number")]
+    | Annotated[tuple[NewRecord, ...], BeforeValidator(as_tuple), Tag("list")],
+    Discriminator(_kind_of_records),
+]
+
+
+class NewRecords(Body):
+    """Records to be written."""
+
+    topic: str = Field(description="the topic's name")
+    partition: int | None = Field(
+        default=None, ge=0, description="one partition; unless given all of them, or for a list those of the keys"
+    )
+    records: CountOrRecords = Field(description="how many in each partition, or a list of them")
+    encoding: Encoding = Field(default="utf-8", description="of keys, values and headers")
+
+
+class RecordsQuery(Body):
+    """Which records of a topic."""
+
+    topic: str = Field(description="the topic's name")
+    partition: int | None = Field(default=None, ge=0, description="one partition; all of them unless given")
+    offset: int = Field(default=0, ge=0, description="from this offset on, in each partition")
+    limit: int | None = Field(default=None, ge=0, description=f"how many; unless given all, at most {MOST_RECORDS}")
+    encoding: Encoding = Field(default="utf-8", description="of keys, values and headers in the answer")
+
+
+class StoredRecord(NamedTuple):
+    """A record as it is in its log."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: Millis
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+    def shown(self, encoding: Encoding) -> dict[str, Any]:
+        """The record as JSON has it."""
+        return {
+            **self._asdict(),
+            "key": self._text(self.key, encoding),
+            "value": self._text(self.value, encoding),
+            "headers": [[name, self._text(value, encoding)] for name, value in self.headers],
+        }
+
+    def _text(self, data: bytes | None, encoding: Encoding) -> str | None:
+        if data is None:
+            return None
+        if encoding == "base64":
+            return base64.b64encode(data).decode("ascii")
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            where = f"{self.topic}-{self.partition}@{self.offset}"
+            detail = f"the record {where} has bytes that are not UTF-8; ask with encoding=base64"
+            raise NotPossible("not-text", detail) from None
+
+
+class TopicRecords:
+    """Writes records to topics as a producer does, and reads them past all requests."""
+
+    def __init__(self, runtime: ControlledRuntime, clock: VirtualClock) -> None:
+        self._runtime = runtime
+        self._clock = clock
+
+    # --- writing
+
+    async def produce(self, produced: NewRecords) -> dict[str, Any]:
+        """Write records to a topic; where its logs are synthetic, only move their ends on."""
+        self._clock.catch_up()
+        topic = self._topic(produced.topic, produced.partition)
+        partitions = _partitions(topic, produced.partition)
+        if isinstance(produced.records, tuple):
+            if topic.records_per_second is not None:
+                detail = f"the logs of {topic.topic!r} are synthetic; give a number of records, or make a real topic"
+                raise NotPossible("synthetic-topic", detail)
+            await self._append_all(topic, produced.partition, produced.records, produced.encoding)
+        elif topic.records_per_second is None:
+            for first in range(0, produced.records, _BATCH_RECORDS):
+                numbers = range(first, min(first + _BATCH_RECORDS, produced.records))
+                batch = self._batch([DefaultRecord(0, 0, None, str(number).encode()) for number in numbers])
+                await self._append(topic.topic, dict.fromkeys(partitions, batch))
+        else:
+            for partition in partitions:
+                self._runtime.hand_in(RecordsWritten(topic.topic, partition, produced.records))
+            await self._runtime.topics_settled()
+        return self._topic(produced.topic, None).model_dump(mode="json")
+
+    async def _append_all(
+        self, topic: TopicView, partition: int | None, records: Sequence[NewRecord], encoding: Encoding
+    ) -> None:
+        """Write records to one partition, or each to that of its key; those without keys go round."""
+        now, keyless = self._clock.now(), count()
+        wanted: dict[int, list[DefaultRecord]] = {}
+        for number, record in enumerate(records):
+            key = _bytes(record.key, encoding, f"records.{number}.key")
+            at = partition
+            if at is None:
+                at = next(keyless) % topic.partitions if key is None else partition_of_key(key, topic.partitions)
+            headers = tuple(
+                (name, _bytes(value, encoding, f"records.{number}.headers")) for name, value in record.headers
+            )
+            value = _bytes(record.value, encoding, f"records.{number}.value")
+            since = 0 if record.timestamp is None else record.timestamp - now
+            wanted.setdefault(at, []).append(DefaultRecord(0, since, key, value, headers))
+        for at, some in wanted.items():
+            for first in range(0, len(some), _BATCH_RECORDS):
+                await self._append(topic.topic, {at: self._batch(some[first : first + _BATCH_RECORDS])})
+
+    def _batch(self, records: list[DefaultRecord]) -> bytes:
+        now = self._clock.now()
+        numbered = [record._replace(offset_delta=number) for number, record in enumerate(records)]
+        newest = now + max(record.timestamp_delta for record in records)
+        header = BatchHeader(0, 0, -1, MAGIC, 0, 0, len(records) - 1, now, newest, -1, -1, -1, len(records))
+        return sealed(header, write_records(numbered))
+
+    async def _append(self, topic: str, batches: dict[int, bytes]) -> None:
+        data = tuple(PartitionProduceData(index=partition, records=batch) for partition, batch in batches.items())
+        request = ProduceRequest(
+            acks=-1, timeout_ms=1_000, topic_data=(TopicProduceData(name=topic, partition_data=data),)
+        )
+        answer = await self._runtime.submit(request, Context(_PRODUCE_BY_NAME, PRODUCER)).answer()
+        if answer is None:
+            raise RequestFailed("ProduceRequest failed")
+        for result in cast(ProduceResponse, answer).responses[0].partition_responses:
+            if result.error_code is not ErrorCode.NONE:
+                message = f": {result.error_message}" if result.error_message else ""
+                detail = f"partition {result.index} of {topic!r}: {result.error_code.name}{message}"
+                raise NotPossible("records-refused", detail)
+
+    # --- reading
+
+    def read(self, wanted: RecordsQuery) -> list[StoredRecord]:
+        """The records of a topic, by partition and offset, without those of control batches."""
+        self._clock.catch_up()
+        topic = self._topic(wanted.topic, wanted.partition)
+        partitions = _partitions(topic, wanted.partition)
+        if wanted.limit is None:
+            there = sum(max((topic.end_offsets[each] or 0) - wanted.offset, 0) for each in partitions)
+            if there > MOST_RECORDS:
+                detail = (
+                    f"{wanted.topic!r} has {there} records; expected a limit, an offset or a partition with so many"
+                )
+                raise NotPossible("too-many-records", detail)
+        left = MOST_RECORDS if wanted.limit is None else wanted.limit
+        found: list[StoredRecord] = []
+        for partition in partitions:
+            for record in self._records(wanted.topic, partition, wanted.offset):
+                if len(found) == left:
+                    return found
+                found.append(record)
+        return found
+
+    def _records(self, topic: str, partition: int, offset: int) -> Iterator[StoredRecord]:
+        while True:
+            slice_ = self._runtime.node.read_log(topic, partition, offset, _READ_BYTES, self._clock.now())
+            if isinstance(slice_, ErrorCode):
+                detail = f"partition {partition} of {topic!r} cannot be read at this node: {slice_.name}"
+                raise NotPossible("not-readable", detail)
+            offset = max(offset, slice_.log_start_offset)
+            if offset >= slice_.high_watermark:
+                return
+            begin = offset
+            for header, batch in _whole_batches(slice_):
+                if not header.is_control:
+                    yield from _records_of(topic, partition, header, batch, offset)
+                offset = max(offset, header.last_offset + 1)
+            if offset == begin:
+                return  # compaction has removed the last records
+
+    def _topic(self, name: str, partition: int | None) -> TopicView:
+        """A topic that has this partition."""
+        topics = {topic.topic: topic for topic in self._runtime.node.describe_topics(self._clock.now())}
+        topic = topics.get(name)
+        if topic is None:
+            raise unknown("topic", name, list(topics))
+        if partition is not None and partition >= topic.partitions:
+            detail = f"topic {name!r} has no partition {partition}; expected 0 to {topic.partitions - 1}"
+            raise NotFound("unknown-partition", detail)
+        return topic
+
+
+def _partitions(topic: TopicView, partition: int | None) -> tuple[int, ...]:
+    return tuple(range(topic.partitions)) if partition is None else (partition,)
+
+
+def _bytes(text: str | None, encoding: Encoding, where: str) -> bytes | None:
+    if text is None or encoding == "utf-8":
+        return None if text is None else text.encode()
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as problem:
+        expected = "expected base64 in the standard alphabet with padding"
+        raise InvalidArgument(where, expected, text, f"{where}: {expected}: {problem}") from None
+
+
+def _whole_batches(found: LogSlice) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The batches of a reading; the last may be cut and is left out then."""
+    data, at = memoryview(found.batches), 0
+    while len(data) - at >= HEADER_SIZE and size_at(data, at) <= len(data) - at:
+        header = parse_header(data, at)
+        yield header, data[at : at + header.size]
+        at += header.size
+
+
+def _records_of(
+    topic: str, partition: int, header: BatchHeader, batch: memoryview, first: int
+) -> Iterator[StoredRecord]:
+    """The records of a batch from an offset on."""
+    for record in read_batch(batch):
+        offset = header.base_offset + record.offset_delta
+        if offset >= first:
+            timestamp = header.base_timestamp + record.timestamp_delta
+            if header.has_log_append_time:
+                timestamp = header.max_timestamp
+            yield StoredRecord(topic, partition, offset, timestamp, record.key, record.value, record.headers)

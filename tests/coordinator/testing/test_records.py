@@ -1,0 +1,201 @@
+"""The other side of a test: records that it writes and reads, requests that clients sent, and committed offsets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition as ConfluentPartition
+
+from rejoin.coordinator.control.topic_records import MOST_RECORDS
+from rejoin.coordinator.testing import GroupCoordinator, NotReached, OperationRefused, running
+from rejoin.protocol.messages.offsets.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from rejoin.protocol.partitioner import murmur2
+from rejoin.protocol.types import TopicPartition
+from tests.coordinator.control.conftest import start
+from tests.coordinator.control.helpers import ControlledNode
+from tests.coordinator.control.samples import beat
+
+__all__ = ["start"]
+
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+async def coordinator() -> AsyncIterator[GroupCoordinator]:
+    async with running(clock="virtual", topics={"orders": 3}, socket=False) as started:
+        yield started
+
+
+def commit(offset: int, group: str = "g") -> OffsetCommitRequest:
+    """A commit from outside of the group, as tools send it."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    topic = OffsetCommitRequestTopic(name="orders", partitions=(partition,))
+    return OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=(topic,))
+
+
+async def test_records_are_read_as_they_were_written(coordinator: GroupCoordinator) -> None:
+    written: list[Any] = [
+        "plain",
+        b"\xff\x00",
+        ("key", None),
+        {"key": b"k", "value": "v", "headers": {"source": "web"}, "timestamp": NOW - 5},
+        {"value": "v", "headers": [("a", "1"), ("a", None)]},
+    ]
+    view = await coordinator.produce("orders", 1, written)
+    assert view.end_offsets == [0, 5, 0]
+    records = await coordinator.records("orders")
+    assert [(record.partition, record.offset) for record in records] == [(1, offset) for offset in range(5)]
+    assert [(record.key, record.value) for record in records[:4]] == [
+        (None, b"plain"),
+        (None, b"\xff\x00"),
+        (b"key", None),
+        (b"k", b"v"),
+    ]
+    assert [record.timestamp for record in records] == [coordinator.now_ms] * 3 + [NOW - 5, coordinator.now_ms]
+    assert [record.headers for record in records[3:]] == [(("source", b"web"),), (("a", b"1"), ("a", None))]
+
+
+async def test_without_a_partition_records_go_to_that_of_their_key(coordinator: GroupCoordinator) -> None:
+    await coordinator.produce("orders", None, [("a", "1"), ("b", "2"), ("a", "3"), "x", "y"])
+    by_key = {record.key: record.partition for record in await coordinator.records("orders") if record.key}
+    assert by_key == {key: (murmur2(key) & 0x7FFFFFFF) % 3 for key in (b"a", b"b")}
+    assert len(await coordinator.records("orders", by_key[b"a"])) >= 2
+
+
+async def test_a_number_of_records_is_written_to_each_partition(coordinator: GroupCoordinator) -> None:
+    assert (await coordinator.produce("orders", None, 2)).end_offsets == [2, 2, 2]
+    records = await coordinator.records("orders", 2, offset=1)
+    assert [(record.offset, record.value) for record in records] == [(1, b"1")]
+    assert len(await coordinator.records("orders", limit=4)) == 4
+
+
+async def test_synthetic_topics_are_read_but_take_no_list(coordinator: GroupCoordinator) -> None:
+    await coordinator.set_topic("ticks", 1, records_per_second=10)
+    await coordinator.advance(1_000)
+    assert [record.value for record in await coordinator.records("ticks", limit=2)] == [b"ticks-0@0", b"ticks-0@1"]
+    assert len(await coordinator.records("ticks")) == 10
+    with pytest.raises(OperationRefused, match="the logs of 'ticks' are synthetic"):
+        await coordinator.produce("ticks", 0, ["value"])
+    await coordinator.produce("ticks", 0, MOST_RECORDS)
+    with pytest.raises(OperationRefused, match="'ticks' has 100010 records"):
+        await coordinator.records("ticks")
+
+
+async def test_records_go_back_with_a_snapshot(coordinator: GroupCoordinator) -> None:
+    await coordinator.produce("orders", 0, ["kept"])
+    kept = await coordinator.snapshot()
+    await coordinator.produce("orders", 0, ["forgotten"])
+    await coordinator.restore(kept)
+    assert [record.value for record in await coordinator.records("orders")] == [b"kept"]
+    await coordinator.produce("orders", 0, ["other"])
+    assert [record.value for record in await coordinator.records("orders")] == [b"kept", b"other"]
+    await coordinator.reset()
+    assert await coordinator.records("orders") == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "said"),
+    [("order", None, "is it 'orders'?"), ("orders", 3, "no partition 3; expected 0 to 2")],
+)
+async def test_a_topic_that_is_not_there(
+    coordinator: GroupCoordinator, topic: str, partition: int | None, said: str
+) -> None:
+    with pytest.raises(OperationRefused, match=said):
+        await coordinator.records(topic, partition)
+    with pytest.raises(OperationRefused, match=said):
+        await coordinator.produce(topic, partition, ["value"])
+
+
+async def test_a_value_that_is_neither_text_nor_bytes_is_refused(coordinator: GroupCoordinator) -> None:
+    bad: Any = [{"value": 7}]
+    with pytest.raises(ValueError, match="expected text or bytes, not 7"):
+        await coordinator.produce("orders", 0, bad)
+
+
+async def test_requests_are_found_by_api_and_client(coordinator: GroupCoordinator) -> None:
+    await coordinator.call(beat("m"), client_id="one")
+    mark = await coordinator.mark()
+    await coordinator.call(beat("m"), client_id="two")
+    await coordinator.call(commit(3), client_id="two")
+    beats = await coordinator.requests("Heartbeat")
+    assert [(each.client_id, each.version) for each in beats] == [("one", 4), ("two", 4)]
+    answer: Any = beats[0].response
+    assert answer.error_code.name == "UNKNOWN_MEMBER_ID"
+    assert [each.api for each in await coordinator.requests(client_id="two")] == ["Heartbeat", "OffsetCommit"]
+    assert len(await coordinator.requests(12, since=mark)) == 1
+    with pytest.raises(ValueError, match="there is no API 'Hartbeat'; is it Heartbeat"):
+        await coordinator.requests("Hartbeat")
+
+
+async def test_requests_that_a_fault_answered_or_lost_were_sent_too(coordinator: GroupCoordinator) -> None:
+    await coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")
+    await coordinator.call(beat("m"))
+    await coordinator.add_fault(keys="Heartbeat", when="drop_response")
+    with pytest.raises(Exception, match="got no answer"):
+        await coordinator.call(beat("m"))
+    refused, lost = await coordinator.requests("Heartbeat")
+    answer: Any = refused.response
+    assert (answer.error_code.name, lost.response) == ("NOT_COORDINATOR", None)
+
+
+async def test_committed_offsets_are_waited_for(coordinator: GroupCoordinator) -> None:
+    wait = coordinator.wait_for_committed("g", {("orders", 0): 5})
+    waiting = asyncio.ensure_future(wait)
+    await coordinator.call(commit(4))
+    assert not waiting.done()
+    await coordinator.call(commit(7))
+    assert await waiting == {TopicPartition("orders", 0): 7}
+    assert await coordinator.wait_for_committed("g", {ConfluentPartition("orders", 0): 7}) != {}
+    said = "group 'g' has not committed orders-1 to 1 within 1 ms; committed: orders-0=7"
+    with pytest.raises(NotReached, match=said):
+        await coordinator.wait_for_committed("g", {("orders", 1): 1, ("orders", 0): 7}, timeout_ms=1)
+
+
+async def test_over_http(node: ControlledNode) -> None:
+    some = [{"key": "k", "value": "v", "headers": {"h": "1"}}, {"value": None}]
+    await node.control("POST", "/topics/produce", topic="orders", partition=0, records=some)
+    binary = [{"value": "/wA="}]
+    await node.control("POST", "/topics/produce", topic="orders", partition=1, records=binary, encoding="base64")
+    found = (await node.control("GET", "/topics/records?topic=orders&partition=0"))["records"]
+    assert found[0] == {
+        "topic": "orders",
+        "partition": 0,
+        "offset": 0,
+        "timestamp": NOW,
+        "key": "k",
+        "value": "v",
+        "headers": [["h", "1"]],
+    }
+    assert found[1]["value"] is None
+    assert "not UTF-8; ask with encoding=base64" in (await node.refused("GET", "/topics/records?topic=orders"))[1]
+    shown = await node.control("GET", "/topics/records?topic=orders&partition=1&encoding=base64")
+    assert shown["records"][0]["value"] == "/wA="
+    bad = [{"value": "%"}]
+    refused = await node.refused("POST", "/topics/produce", topic="orders", records=bad, encoding="base64")
+    assert refused[0] == 400
+    assert "records.0.value: expected base64" in refused[1]
+    sent = (await node.control("GET", "/requests?api=Produce"))["requests"]
+    assert [each["request"]["topicData"][0]["name"] for each in sent] == ["orders", "orders"]
+    wanted = [{"topic": "orders", "partition": 0, "offset": 1}]
+    assert (await node.refused("POST", "/offsets/wait", group="g", offsets=wanted, timeout_ms=1))[0] == 409
+
+
+@pytest.fixture
+async def node(start: Any) -> ControlledNode:
+    found: ControlledNode = await start()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("key", "hashed"),
+    [(b"21", -973932308), (b"foobar", -790332482), (b"a-little-bit-long-string", -985981536), (b"abc", 479470107)],
+)
+def test_keys_are_hashed_as_in_kafka(key: bytes, hashed: int) -> None:
+    assert murmur2(key) == hashed % 2**32
