@@ -17,10 +17,10 @@ from tests.coordinator.service.helpers import join, sync
 
 async def test_time_stands_still_until_it_is_advanced(node: ControlledNode) -> None:
     before = await node.control("GET", "/clock")
-    assert (before["clock"], before["now_ms"]) == ("virtual", 1_700_000_000_000)
+    assert before["clock"] == "virtual"
     answer = await node.advance(45_000)
-    assert (answer["now_ms"], answer["advanced_ms"]) == (1_700_000_045_000, 45_000)
-    assert (await node.control("GET", "/clock"))["now_ms"] == 1_700_000_045_000
+    assert (answer["now_ms"], answer["advanced_ms"]) == (before["now_ms"] + 45_000, 45_000)
+    assert (await node.control("GET", "/clock"))["now_ms"] == answer["now_ms"]
 
 
 async def test_the_initial_delay_of_three_seconds_costs_nothing(node: ControlledNode) -> None:
@@ -118,14 +118,13 @@ async def test_clients_can_be_given_time_to_react_on_the_way(node: ControlledNod
         given = sync("g", member_id, answer["generationId"], {member_id: {"orders": [0]}})
         await node.call("SyncGroup", given)
 
+    began = (await node.control("GET", "/clock"))["now_ms"]
     living = asyncio.ensure_future(client())
     await node.control("POST", "/groups/wait", group="g", waiting=1)
     await node.control("POST", "/clock", advance_ms=47_999, settle_ms=200)
     await living
     group = await node.group()
-    assert (group["state"], group["stateSince"]) == ("Stable", 1_700_000_003_000), (
-        "it synced on the way, at three seconds"
-    )
+    assert (group["state"], group["stateSince"]) == ("Stable", began + 3_000), "it synced on the way, at three seconds"
 
 
 async def test_forty_five_seconds_five_minutes_and_seven_days(node: ControlledNode) -> None:

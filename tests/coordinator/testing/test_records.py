@@ -24,7 +24,7 @@ from tests.coordinator.control.samples import beat
 
 __all__ = ["start"]
 
-NOW = 1_700_000_000_000
+LONG_AGO = 1_700_000_000_000
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def test_records_are_read_as_they_were_written(coordinator: GroupCoordinat
         "plain",
         b"\xff\x00",
         ("key", None),
-        {"key": b"k", "value": "v", "headers": {"source": "web"}, "timestamp": NOW - 5},
+        {"key": b"k", "value": "v", "headers": {"source": "web"}, "timestamp": LONG_AGO},
         {"value": "v", "headers": [("a", "1"), ("a", None)]},
     ]
     view = await coordinator.produce("orders", 1, written)
@@ -58,7 +58,7 @@ async def test_records_are_read_as_they_were_written(coordinator: GroupCoordinat
         (b"key", None),
         (b"k", b"v"),
     ]
-    assert [record.timestamp for record in records] == [coordinator.now_ms] * 3 + [NOW - 5, coordinator.now_ms]
+    assert [record.timestamp for record in records] == [coordinator.now_ms] * 3 + [LONG_AGO, coordinator.now_ms]
     assert [record.headers for record in records[3:]] == [(("source", b"web"),), (("a", b"1"), ("a", None))]
 
 
@@ -164,11 +164,12 @@ async def test_over_http(node: ControlledNode) -> None:
     binary = [{"value": "/wA="}]
     await node.control("POST", "/topics/produce", topic="orders", partition=1, records=binary, encoding="base64")
     found = (await node.control("GET", "/topics/records?topic=orders&partition=0"))["records"]
+    now = (await node.control("GET", "/clock"))["now_ms"]
     assert found[0] == {
         "topic": "orders",
         "partition": 0,
         "offset": 0,
-        "timestamp": NOW,
+        "timestamp": now,
         "key": "k",
         "value": "v",
         "headers": [["h", "1"]],
