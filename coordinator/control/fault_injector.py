@@ -11,10 +11,11 @@ from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.delivery import FaultyDelivery
 from rejoin.coordinator.control.fault_rules import Fault, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime
-from rejoin.coordinator.core.inputs import Context, Millis
+from rejoin.coordinator.core.inputs import Context, FetchWaited, Millis
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply, Settled
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
+from rejoin.protocol.messages.records.fetch import FetchRequest
 from rejoin.transcript.recording import Interception, StepRecorder
 
 
@@ -72,7 +73,7 @@ class FaultInjector:
         self._clock.catch_up()
         fault = self._faults.match(request, context, self._runtime.broker.node_id)
         if fault is None:
-            return self._runtime.submit(request, context)
+            return self._submit(request, context)
         rule = fault.rule
         latency_ms = fault.latency_ms()
         delivery = FaultyDelivery(rule, partial(self._pace, fault)) if rule.is_delivered_faultily else None
@@ -83,8 +84,21 @@ class FaultInjector:
         applied = None
         if rule.effective_when in {"after", "drop_response"}:
             # At once, even if the client goes away: a lost answer means that the request was applied.
-            applied = self._runtime.submit(request, context)
+            applied = self._submit(request, context)
         return HeldReply(lambda: self._serve(fault, request, context, latency_ms, applied), delivery)
+
+    def _submit(self, request: Request, context: Context) -> PendingReply:
+        """Hand in a request. Where time stands still, a Fetch waits by the machine's clock, as its client expects."""
+        pending = self._runtime.submit(request, context)
+        if isinstance(request, FetchRequest) and pending.response is None and self._clock.kind == "virtual":
+            seconds = request.max_wait_ms / 1_000
+            asyncio.get_running_loop().call_later(seconds, self._end_wait, pending)
+        return pending
+
+    def _end_wait(self, pending: PendingReply) -> None:
+        if not self._stopped and pending.response is None and not pending.failed:
+            self._clock.catch_up()
+            self._runtime.hand_in(FetchWaited(pending))
 
     def stop(self) -> None:
         """Hold nothing any more; what is held gets no answer."""
@@ -119,7 +133,7 @@ class FaultInjector:
         await self._hold(fault, latency_ms)
         if when == "delay":
             self._clock.catch_up()
-            response = await self._runtime.submit(request, context).answer()
+            response = await self._submit(request, context).answer()
         if when in {"drop_request", "drop_response"}:
             self._note(fault, request, context, None)
             raise NoReply

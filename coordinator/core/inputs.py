@@ -171,6 +171,13 @@ class RecordsWritten(ControlInput):
     records: int
 
 
+@dataclass(frozen=True, slots=True)
+class FetchWaited(ControlInput):
+    """A Fetch has waited for as long as it asked to, by the machine's clock, while the node's stood still."""
+
+    token: Token
+
+
 Input: TypeAlias = (
     Received
     | Elapsed

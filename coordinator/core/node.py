@@ -27,6 +27,7 @@ from rejoin.coordinator.core.inputs import (
     ClusterSeen,
     Elapsed,
     Elected,
+    FetchWaited,
     Input,
     LogRead,
     Millis,
@@ -242,6 +243,8 @@ class Node:
                 self._cluster.leaders = what.leaders
             case SessionLost():
                 self._groups.lose_session(what.group_id, what.member_id)
+            case FetchWaited():
+                self._fetches.end_wait(what.token)
             case RecordsWritten():
                 self._topic_requests.write(what)
             case TopicsStored():

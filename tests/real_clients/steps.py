@@ -114,6 +114,7 @@ STEPS: Final[dict[str, Callable[[Client], None]]] = {
         offsets_by_time,
         describe_a_group,
         list_groups,
+        describe_configs,
         add_partitions,
         delete_records,
         delete_a_group,

@@ -12,7 +12,7 @@ from typing import Final
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.fetch.reading import FetchRead, PartitionRead
-from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
@@ -106,6 +106,11 @@ class FetchPurgatory:
             self._end(parked)
         else:
             self._look_again(parked)
+
+    def end_wait(self, token: Token) -> None:
+        """Answer the Fetch with this token, if it waits."""
+        for parked in [each for each in self._by_timer.values() if each.read.token is token]:
+            self._end(parked)
 
     def _look_again(self, parked: ParkedFetch) -> None:
         if any(self._is_satisfied(parked, partition) for partition in parked.watched):

@@ -112,6 +112,10 @@ class FetchRequests:
         """The token of every Fetch that waits."""
         return [read.token for read in self._purgatory.reads()]
 
+    def end_wait(self, token: Token) -> None:
+        """Answer a Fetch with what there is, if it still waits."""
+        self._purgatory.end_wait(token)
+
     def _complete(self, read: FetchRead) -> None:
         """Read anew what a Fetch has waited for."""
         try:

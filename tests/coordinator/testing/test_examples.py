@@ -61,7 +61,9 @@ def test_an_example_that_does_not_see_what_it_should_says_so(node: Process, lang
     assert "heartbeat in time: expected 0, got 27" in ended.stderr
 
 
-def test_with_pytest_and_a_real_consumer() -> None:
-    command = [sys.executable, "-m", "pytest", str(EXAMPLES / "test_lost_session.py"), "-p", "no:cacheprovider"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+def test_with_pytest_and_real_consumers() -> None:
+    examples = sorted(map(str, EXAMPLES.glob("test_*.py")))
+    assert len(examples) == 4, "Rejoin's own consumer, aiokafka, confluent-kafka and kafka-python"
+    command = [sys.executable, "-m", "pytest", *examples, "-p", "no:cacheprovider"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
     assert ended.returncode == 0, ended.stdout

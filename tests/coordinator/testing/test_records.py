@@ -16,6 +16,7 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.partitioner import murmur2
 from rejoin.protocol.types import TopicPartition
 from tests.coordinator.control.conftest import start
@@ -117,6 +118,16 @@ async def test_a_value_that_is_neither_text_nor_bytes_is_refused(coordinator: Gr
     bad: Any = [{"value": 7}]
     with pytest.raises(ValueError, match="expected text or bytes, not 7"):
         await coordinator.produce("orders", 0, bad)
+
+
+async def test_a_fetch_waits_by_the_machines_clock_where_time_stands_still(coordinator: GroupCoordinator) -> None:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000)
+    topic = FetchTopic(topic="orders", partitions=(partition,))
+    fetch = FetchRequest(max_wait_ms=20, min_bytes=1, topics=(topic,), forgotten_topics_data=())
+    began = coordinator.now_ms
+    answer: Any = await coordinator.call(fetch, version=12)
+    assert answer.responses[0].partitions[0].high_watermark == 0
+    assert coordinator.now_ms == began
 
 
 async def test_requests_are_found_by_api_and_client(coordinator: GroupCoordinator) -> None:
