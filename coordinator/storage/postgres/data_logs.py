@@ -74,7 +74,10 @@ class PostgresDataLogs:
 
     def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:
         began = time.perf_counter()
-        # However they ended: an append of an older epoch is refused, and is not waited for.
+        newest = self._newest.get(partition)
+        if newest is not None and newest[0] < epoch:
+            # Appends of an older epoch are there or refused since the lease has moved on.
+            del self._newest[partition]
         self._after_appends(partition, lambda _: self._log.spawn(self._read(partition, piece, began)))
 
     async def _read(self, partition: TopicIdPartition, piece: DataPiece, began: float) -> None:

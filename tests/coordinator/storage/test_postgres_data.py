@@ -47,6 +47,10 @@ async def test_a_new_leader_reads_everything_and_the_old_one_writes_nothing_more
     assert await one.append_data(ORDERS, newer, batch(3)) is FENCED, "the epoch is another node's"
     assert await two.append_data(ORDERS, newer, batch(3)) is NONE
     assert await two.read_data(ORDERS, newer) == [batch(0, 3), batch(3)]
+    again = await one.elect(0)
+    refusals = len(one.watching.fenced_at)
+    assert await one.read_data(ORDERS, again) == [batch(0, 3), batch(3)]
+    assert len(one.watching.fenced_at) == refusals, "to read is not refused"
 
 
 @pytest.mark.parametrize("cut", [Cut.REQUEST, Cut.ANSWER])
