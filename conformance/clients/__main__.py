@@ -61,7 +61,7 @@ def _run_example(command: list[str]) -> str:
     with running("--control", "-c", "group.initial.rebalance.delay.ms=0") as node:
         environment = {**os.environ, "BOOTSTRAP_SERVERS": node.bootstrap_servers, "CONTROL_URL": node.url}
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=EXAMPLE_SECONDS
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=EXAMPLE_SECONDS
         )
     return "" if done.returncode == 0 else " ".join((done.stdout + done.stderr).split())[:300]
 

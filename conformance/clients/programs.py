@@ -108,9 +108,15 @@ def python_life(name: str) -> list[str]:
     return [sys.executable, "-m", "tests.real_clients", name]
 
 
+def python_example(name: str) -> list[str]:
+    """A test whose fixture starts a coordinator of its own."""
+    test = EXAMPLES / f"test_with_{name.replace('-', '_')}.py"
+    return [sys.executable, "-m", "pytest", "-q", str(test)]
+
+
 PYTHON: Final = ("aiokafka", "confluent-kafka", "kafka-python")
 CLIENTS: Final = (
-    *(Client(name, version(name), partial(python_life, name)) for name in PYTHON),
+    *(Client(name, version(name), partial(python_life, name), partial(python_example, name)) for name in PYTHON),
     Client("Java", maven_version(HERE / "java"), java_life, java_example),
     Client("franz-go", go_version("github.com/twmb/franz-go"), partial(go_life, "franz"), go_example),
     Client("sarama", go_version("github.com/IBM/sarama"), partial(go_life, "sarama")),
