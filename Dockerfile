@@ -21,5 +21,5 @@ RUN pip install --no-cache-dir --constraint constraints.txt setuptools \
  && mkdir /journal && chown rejoin /journal
 USER rejoin
 
-EXPOSE 9095
+EXPOSE 9092 9095
 CMD ["rejoin", "serve", "--host", "0.0.0.0"]

@@ -14,7 +14,7 @@ from rejoin.coordinator.commands.serve_options import SHORT, ServeOptions
 from rejoin.coordinator.commands.serve_parser import run
 
 PLAIN = [
-    "--kafka-port 9092 --kafka-port-file p",
+    "--kafka-port 9092 --kafka-port-file p --as-kafka 2.8",
     "",
     "--host 0.0.0.0 --port 0",
     "--port=0 --advertised-host here",
