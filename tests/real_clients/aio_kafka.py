@@ -59,6 +59,12 @@ class AioKafka(Client):
         assert error == 0, message
         return {entry[0]: entry[1] for entry in entries}
 
+    def alter_topic_config(self, topic: str, name: str, value: str) -> None:
+        asked = [ConfigResource(ConfigResourceType.TOPIC, topic, {name: value})]
+        (answer,) = self._run(self._admin.alter_configs(asked))
+        ((error, message, _, _),) = answer.resources
+        assert error == 0, message
+
     def delete_topic(self, topic: str) -> None:
         _check(self._run(self._admin.delete_topics([topic])).topic_error_codes)
 

@@ -45,6 +45,9 @@ class Client(ABC):
     def topic_config(self, topic: str) -> dict[str, str | None]: ...
 
     @abstractmethod
+    def alter_topic_config(self, topic: str, name: str, value: str) -> None: ...
+
+    @abstractmethod
     def delete_topic(self, topic: str) -> None: ...
 
     # --- records

@@ -9,6 +9,8 @@ import confluent_kafka
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
     NewPartitions,
     NewTopic,
@@ -45,6 +47,11 @@ class Confluent(Client):
     def topic_config(self, topic: str) -> dict[str, str | None]:
         config = _done(self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]))
         return {name: entry.value for name, entry in config.items()}
+
+    def alter_topic_config(self, topic: str, name: str, value: str) -> None:
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        _done(self._admin.incremental_alter_configs([asked]))
 
     def delete_topic(self, topic: str) -> None:
         _done(self._admin.delete_topics([topic]))

@@ -95,6 +95,9 @@ class KafkaPython(Client):
         found: Any = self._admin.describe_configs(asked, config_filter="all")
         return {name: entry["value"] for name, entry in found["topic"][topic].items()}
 
+    def alter_topic_config(self, topic: str, name: str, value: str) -> None:
+        self._admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {name: value})])
+
     def delete_topic(self, topic: str) -> None:
         self._admin.delete_topics([topic])
 

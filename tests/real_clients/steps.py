@@ -78,6 +78,11 @@ def describe_configs(client: Client) -> None:
     assert client.topic_config(TOPIC)["cleanup.policy"] == "delete"
 
 
+def alter_configs(client: Client) -> None:
+    client.alter_topic_config(TOPIC, "retention.ms", "1000000")
+    assert client.topic_config(TOPIC)["retention.ms"] == "1000000"
+
+
 def add_partitions(client: Client) -> None:
     client.grow_topic(TOPIC, 4)
     assert client.partitions_of(TOPIC) == 4
@@ -115,6 +120,7 @@ STEPS: Final[dict[str, Callable[[Client], None]]] = {
         describe_a_group,
         list_groups,
         describe_configs,
+        alter_configs,
         add_partitions,
         delete_records,
         delete_a_group,
