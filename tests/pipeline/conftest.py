@@ -23,8 +23,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two threads of this machine, with settings for small data: to compile a plan takes longer than to run it."""
-    with session("local[2]", fast=True, settings=INTERPRETED) as started:
+    """Two threads of this machine, with settings for small data: to compile a plan takes longer than to run it.
+
+    One JVM runs the plans of all these tests, and a gigabyte is not enough for what it keeps of them.
+    """
+    with session("local[2]", fast=True, settings=INTERPRETED | {"spark.driver.memory": "3g"}) as started:
         yield started
 
 

@@ -39,7 +39,7 @@ from tests.pipeline.findings.generated import Incident, incident
 from tests.pipeline.findings.ledgers import Done, Row
 
 FIRST: Final = int(os.environ.get("REJOIN_INCIDENT_SEED", "1"))
-SEEDS: Final = range(FIRST, FIRST + int(os.environ.get("REJOIN_INCIDENT_SEEDS", "6")))
+SEEDS: Final = range(FIRST, FIRST + int(os.environ.get("REJOIN_INCIDENT_SEEDS", "3")))
 VERSION: Final = (4, 0)
 OF_CONSUMERS: Final = ("poll_timeout_exceeded", "fenced", "commit_refused")
 """What rules look at of consumers' own events; the rest would only take time to read."""
