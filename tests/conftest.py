@@ -15,6 +15,8 @@ from tests.postgres import postgres_server as postgres_server
 # set to "search" looks for new ones.
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# One JVM runs the plans of many tests, and a gigabyte is not enough for what it keeps of them.
+os.environ.setdefault("REJOIN_SPARK_MEMORY", "3g")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 

@@ -31,6 +31,7 @@ AT_MOST: Final = 4.0
 """The processor time of Rejoin for a record, as a multiple of kfake's."""
 OTHERS: Final = ("kfake", "Kafka 4.4")
 TOPIC: Final = "bench"
+_DELAY: Final = "group.initial.rebalance.delay.ms"
 _KFAKE: Final = Path(__file__).parents[2] / "conformance" / "emulators" / "kfake"
 
 
@@ -51,7 +52,14 @@ def rejoin(*options: str) -> Iterator[tuple[str, int]]:
     with tempfile.TemporaryDirectory() as folder:
         port_file = Path(folder) / "port"
         command = [sys.executable, "-m", "rejoin", "serve", "--port", "0", "--kafka-port-file", str(port_file)]
-        arguments = [*command, "--log-level", "warning", *(option.replace("FOLDER", folder) for option in options)]
+        arguments = [
+            *command,
+            "--log-level",
+            "warning",
+            "-c",
+            f"{_DELAY}=0",
+            *(option.replace("FOLDER", folder) for option in options),
+        ]
         with _process(arguments) as process:
             yield f"127.0.0.1:{_wait_for(lambda: port_file.exists() and port_file.read_text().strip())}", process.pid
 
@@ -109,7 +117,7 @@ def measure_one(address: str, pid: int) -> Cost:
     consumer.subscribe([TOPIC])
     cpu, began, count = server.cpu_seconds(), time.perf_counter(), 0
     while count < RECORDS:
-        messages = consumer.consume(10_000, timeout=30)
+        messages = consumer.consume(min(10_000, RECORDS - count), timeout=30)
         assert messages, f"{count} of {RECORDS} records were consumed"
         count += len(messages)
     consume_cpu, consume = server.cpu_seconds() - cpu, time.perf_counter() - began
@@ -135,7 +143,7 @@ async def _measure_kafka() -> Cost:
     # Imported here: what starts a broker is not needed for the others.
     from conformance.kafka.broker import Cluster, class_path  # noqa: PLC0415
 
-    async with Cluster(await class_path(), 1, {}) as cluster:
+    async with Cluster(await class_path(), 1, {_DELAY: "0"}) as cluster:
         host, port = cluster.addresses[1]
         return await asyncio.to_thread(measure_one, f"{host}:{port}", cluster.pid(1))
 

@@ -66,8 +66,8 @@ _FAST: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
-    "spark.driver.memory": "1g",
 }
+_FAST_MEMORY: Final = "1g"
 _PATIENCE_S: Final = 10.0
 """How long Spark may take to stop after Ctrl-C; the JVM ends with this process anyway."""
 _FAST_JVM: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xms512m"
@@ -256,7 +256,7 @@ def _settings(master: str, folder: Path, fast: bool) -> dict[str, str]:
     if _is_local(master) or _is_loopback(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if fast:
-        settings |= _FAST
+        settings |= _FAST | {"spark.driver.memory": os.environ.get(MEMORY) or _FAST_MEMORY}
         java.append(_FAST_JVM)
     return settings | {"spark.driver.extraJavaOptions": " ".join(java)}
 

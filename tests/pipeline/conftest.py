@@ -14,20 +14,25 @@ from tests.pipeline.quick import INTERPRETED
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with tests that need Spark are run by one process of a parallel run, in the one JVM that gets warm."""
-    here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    """Files with tests that need Spark are run by two processes of a parallel run, whose JVMs get warm.
+
+    Reports and findings go together: they share the report on the gallery.
+    """
+    folder = Path(__file__).parent
+    here = [item for item in items if item.path.is_relative_to(folder)]
     on_spark = {item.path for item in here if "spark" in getattr(item, "fixturenames", ())}
     for item in here:
-        item.add_marker(pytest.mark.xdist_group("spark" if item.path in on_spark else item.path.stem))
+        group = item.path.stem
+        if item.path in on_spark:
+            is_report = item.path.relative_to(folder).parts[0] in {"findings", "report"}
+            group = "spark reports" if is_report else "spark"
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two threads of this machine, with settings for small data: to compile a plan takes longer than to run it.
-
-    One JVM runs the plans of all these tests, and a gigabyte is not enough for what it keeps of them.
-    """
-    with session("local[2]", fast=True, settings=INTERPRETED | {"spark.driver.memory": "3g"}) as started:
+    """Two threads of this machine, with settings for small data: to compile a plan takes longer than to run it."""
+    with session("local[2]", fast=True, settings=INTERPRETED) as started:
         yield started
 
 
