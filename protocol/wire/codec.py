@@ -174,7 +174,7 @@ def codec_of(api_key: int, version: int) -> Codec | None:
 
 
 def unsupported_api_versions_frame(correlation_id: int, oldest: int, newest: int) -> bytes:
-    """What a client hears that asks for ApiVersions in a version that is not served: its range, in version 0.
+    """The response to ApiVersions in a version that is not served: its range, in version 0.
 
     Kafka: ApiVersionsRequest.getErrorResponse. It is the one response whose version is not the request's.
     """

@@ -76,7 +76,7 @@ def string_varint(number: int) -> bytes:
 
 
 def skip_tagged_fields(data: bytes, at: int) -> int:
-    """Step over a section of tagged fields that nobody here knows; returns where it ends."""
+    """Step over a section of tagged fields that are unknown here; returns where it ends."""
     count, at = _read_varint(data, at)
     if count > MAX_TAGGED_FIELDS:
         raise Malformed(f"more than {MAX_TAGGED_FIELDS} tagged fields")

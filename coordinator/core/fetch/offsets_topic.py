@@ -5,7 +5,7 @@ there, the latest last, so that it ends where the partition ends. From then on e
 what newer records replace is removed when the log has doubled.
 
 Offsets are counted from what the log had when this node began to lead the partition. So a partition that is led anew
-may end earlier than before; its leader epoch tells consumers.
+may end earlier than before; consumers see it by its leader epoch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The batches of synthetic logs, made when they are read.
 
 A record is a function of topic, partition and offset, with the time at which the log has reached that offset. Batches
-have fixed borders, so whoever reads an offset, whenever, gets the same bytes; only the last batch of a log still grows.
+have fixed borders, so each read of an offset gets the same bytes; only the last batch of a log still grows.
 """
 
 from __future__ import annotations

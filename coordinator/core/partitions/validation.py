@@ -135,7 +135,7 @@ def _check_header(batch: bytes | memoryview, header: BatchHeader, config: TopicC
     if crc_of(batch) != header.crc:
         raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
     if header.codec > max(CompressionType):
-        # Kafka: an unknown codec is an exception that nobody expects, here and in what cannot be unpacked.
+        # Kafka: an unknown codec is an unexpected exception, here and in what cannot be unpacked.
         raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR)
     count = header.records_count
     if header.last_offset_delta < 0 or count <= 0 or count != header.last_offset_delta + 1:

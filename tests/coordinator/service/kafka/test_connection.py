@@ -86,8 +86,8 @@ async def test_requests_are_answered_in_order_and_one_at_a_time(kafka: Harness) 
     async with connect(kafka) as peer, connect(kafka) as other:
         peer.send(api_versions(0, 1), join_group("g", 2), api_versions(0, 3))
         assert (await peer.receive())[0] == 1
-        peer.send(heartbeat("g", "nobody", correlation=4))
-        assert await other.ask(heartbeat("g", "nobody")) == UNKNOWN_MEMBER_ID, "other connections are not held up"
+        peer.send(heartbeat("g", "unknown", correlation=4))
+        assert await other.ask(heartbeat("g", "unknown")) == UNKNOWN_MEMBER_ID, "other connections are not held up"
         kafka.clock.advance(3_000)
         answers = [await peer.receive() for _ in range(3)]
     assert [correlation for correlation, _ in answers] == [2, 3, 4], "what came behind the join waited for its answer"
@@ -103,7 +103,7 @@ async def test_a_request_may_come_in_pieces(kafka: Harness) -> None:
 
 
 async def test_a_flexible_request_has_tagged_fields_behind_its_client_id(kafka: Harness) -> None:
-    tags = b"\x01\x63\x02\xff\xff"  # one, which nobody knows
+    tags = b"\x01\x63\x02\xff\xff"  # one, which is unknown
     body = compact("g") + struct.pack(">i", 1) + compact("m") + b"\0" + b"\0"
     async with connect(kafka) as peer:
         answer = await peer.ask(request(12, 4, 1, tags + body))
