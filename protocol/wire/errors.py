@@ -20,7 +20,3 @@ class SchemaError(ValueError):
         self.field = field
         self.problem = problem
         self.expected = expected
-
-
-class InvalidReceiveError(ValueError):
-    """The length in front of a frame is negative or above the limit. Nothing behind it can be read."""
