@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.group_shards import GroupShards
@@ -50,7 +50,7 @@ SNAPSHOT_BATCH: Final = 100
 LEAST_TO_COMPACT: Final = 1 << 18
 COMPACTED: Final = TopicConfig(cleanup_policy=("compact",))
 
-Timed: TypeAlias = tuple[Millis, KeyedRecord]  # type: ignore[type-arg]
+Timed: TypeAlias = tuple[Millis, KeyedRecord[Any, Any]]
 
 
 @dataclass(slots=True)

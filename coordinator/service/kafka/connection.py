@@ -17,6 +17,7 @@ from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.wire.errors import SchemaError
+from rejoin.protocol.wire.writer import Part
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.listener import KafkaListener
@@ -117,7 +118,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _serve_one(self, data: bytes) -> None:
         self.last_used = self._loop.time()
-        written: list[bytes] = []
+        written: list[Part] = []
         self._serve(data[_SIZE_BYTES:], written)
         transport = self.transport
         if transport is None or not written:
@@ -132,7 +133,7 @@ class KafkaConnection(asyncio.Protocol):
         buffer, most = self._buffer, self._listener.max_request_bytes
         self.last_used = self._loop.time()
         at, end = 0, len(buffer)
-        written: list[bytes] = []
+        written: list[Part] = []
         while self._parked is None and self._is_writable and self.transport is not None and end - at >= _SIZE_BYTES:
             size = int.from_bytes(buffer[at : at + _SIZE_BYTES], "big", signed=True)
             if not 0 <= size <= most:
@@ -154,14 +155,14 @@ class KafkaConnection(asyncio.Protocol):
             self.transport.writelines(written)
         self._read_or_not()
 
-    def _hand_over_buffer(self, start: int, written: list[bytes]) -> bytearray:
+    def _hand_over_buffer(self, start: int, written: list[Part]) -> bytearray:
         """Serve a large Produce, which is all that the buffer has, without copying it; the next buffer is empty."""
         frame, self._buffer = self._buffer, bytearray()
         del frame[:start]
         self._serve(cast(bytes, frame), written)  # nothing changes it any more
         return self._buffer
 
-    def _serve(self, frame: bytes, written: list[bytes]) -> None:
+    def _serve(self, frame: bytes, written: list[Part]) -> None:
         """Hand in one request; its response goes to ``written`` if it is there at once."""
         listener = self._listener
         try:
@@ -189,7 +190,7 @@ class KafkaConnection(asyncio.Protocol):
         self._parked = self._pending = None
         if self.transport is None:
             return
-        written: list[bytes] = []
+        written: list[Part] = []
         if response is None and pending is not None and not pending.failed:
             # A fault: the client sees no answer, but a connection that ends.
             self.transport.abort()
@@ -224,7 +225,7 @@ class KafkaConnection(asyncio.Protocol):
         else:
             self.transport = None
 
-    def _answer(self, request: KafkaRequest, response: Response | None, written: list[bytes]) -> None:
+    def _answer(self, request: KafkaRequest, response: Response | None, written: list[Part]) -> None:
         if response is None:
             response = request.request.error_response(request.context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
@@ -243,7 +244,7 @@ class KafkaConnection(asyncio.Protocol):
         """Write what is answered, then close."""
         self._close([])
 
-    def _close(self, written: list[bytes]) -> None:
+    def _close(self, written: list[Part]) -> None:
         transport, self.transport = self.transport, None
         if transport is not None:
             transport.writelines(written)

@@ -29,6 +29,7 @@ from rejoin.protocol.wire.codec import (
     unsupported_api_versions_frame,
 )
 from rejoin.protocol.wire.errors import SchemaError
+from rejoin.protocol.wire.writer import Part
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.connection import KafkaConnection
@@ -61,11 +62,11 @@ class WireVersion(ServedVersion):
         self._has_parts = codec.api.response is FetchResponse
         self._kept: dict[ErrorCode, bytes] = {}
 
-    def write(self, correlation_id: int, response: Response, written: list[bytes]) -> None:
+    def write(self, correlation_id: int, response: Response, written: list[Part]) -> None:
         """Put the frame of a response behind others."""
         codec = self.codec
         if self._has_parts:
-            written += codec.response_parts(correlation_id, response)  # type: ignore[arg-type]
+            written += codec.response_parts(correlation_id, response)
             return
         error = self.bare_error(response)
         if error is None:
@@ -146,7 +147,7 @@ class RequestReader:
         assert codec is not None, "what is offered has a codec"
         return WireVersion(codec, self._metrics.api(api.name))
 
-    def write(self, call: KafkaRequest, response: Response, written: list[bytes]) -> None:
+    def write(self, call: KafkaRequest, response: Response, written: list[Part]) -> None:
         """Put a request's response behind others, and count it.
 
         Raises :class:`NotServed` where all that the client can be shown is the end of its connection.
