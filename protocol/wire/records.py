@@ -105,7 +105,7 @@ def read_records(data: Buffer, count: int) -> list[DefaultRecord]:
 def scan_records(data: Buffer, count: int) -> int:
     """Check exactly ``count`` records, unpacked, without making them; returns their largest timestamp delta.
 
-    Raises :class:`RecordsError` as :func:`read_records` does, at a fifth of its cost.
+    Raises :class:`RecordsError` as :func:`read_records` does.
     """
     data = bytes(data)
     position = 0
