@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic, time
@@ -21,6 +22,7 @@ from rejoin.client.core.effects import (
     CallListener,
     Cancel,
     CommitDone,
+    Disconnect,
     Effect,
     OffsetsFound,
     PollFailed,
@@ -31,7 +33,7 @@ from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import Answered, CallbackDone, Elapsed, Failed, Input, Millis
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.journal.events.base import Event
-from rejoin.protocol.message import Request
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
@@ -111,13 +113,14 @@ class Driver:
     def __init__(self, runtime: ConsumerRuntime, core: ConsumerCore, call_listener: ListenerCaller) -> None:
         self.core = core
         self._runtime = runtime
+        self._transport = runtime.transport.for_client()
         self._call_listener = call_listener
         self._inbox: deque[Input] = deque()
         self._draining = False
         self._queued_at: Millis | None = None
-        self._requests: dict[int, asyncio.Task[None]] = {}
+        self._requests: dict[int, asyncio.Future[Response]] = {}
         self._callbacks: set[asyncio.Task[None]] = set()
-        self._in_order: asyncio.Task[None] | None = None
+        self._in_order: asyncio.Future[Response] | None = None
         self._poll: asyncio.Future[PollReturned] | None = None
         self._tokens: set[asyncio.Future[Any]] = set()
         self.broken: BaseException | None = None
@@ -204,9 +207,11 @@ class Driver:
             case Send():
                 self._send(effect)
             case Cancel():
-                task = self._requests.pop(effect.request_id, None)
-                if task is not None:
-                    task.cancel()
+                request = self._requests.pop(effect.request_id, None)
+                if request is not None:
+                    request.cancel()
+            case Disconnect():
+                self._transport.disconnect(effect.to)
             case PollReturned():
                 if self._poll is not None and not self._poll.done():
                     self._poll.set_result(effect)
@@ -235,37 +240,42 @@ class Driver:
     # -- requests
 
     def _send(self, send: Send) -> None:
-        task = asyncio.get_running_loop().create_task(self._request(send, self._in_order))
-        self._requests[send.request_id] = task
-        if isinstance(send.request, _WAITED_FOR):
-            self._in_order = task
+        keeps_order = self._transport.keeps_order
+        awaitable = self._carried(send) if keeps_order else self._in_turn(send, self._in_order)
+        request = asyncio.ensure_future(awaitable)
+        self._requests[send.request_id] = request
+        if not keeps_order and isinstance(send.request, _WAITED_FOR):
+            self._in_order = request
+        request.add_done_callback(partial(self._answered, send.request_id))
 
-    async def _request(self, send: Send, after: asyncio.Task[None] | None) -> None:
-        """Ask, and hand in what comes of it.
+    def _carried(self, send: Send) -> Awaitable[Response]:
+        client_id = self.core.config.client_id
+        return self._transport.send(
+            send.to, send.request, send.version, timeout_ms=send.timeout_ms, client_id=client_id
+        )
+
+    async def _in_turn(self, send: Send, after: asyncio.Future[Response] | None) -> Response:
+        """Ask, after what must be answered before.
 
         Kafka's client sends everything to the coordinator over one connection. Requests over HTTP can overtake one
         another, so commits, leaving and joining wait until the commit or leave before them is answered.
         """
         if after is not None and not after.done() and isinstance(send.request, (JoinGroupRequest, *_WAITED_FOR)):
             await asyncio.wait([after])
-        what: Input
-        try:
-            response = await self._runtime.transport.send(
-                send.to,
-                send.request,
-                send.version,
-                timeout_ms=send.timeout_ms,
-                client_id=self.core.config.client_id,
-            )
-            what = Answered(send.request_id, response)
-        except TransportError as error:
-            what = Failed(send.request_id, error.failure, error.detail)
-        except KafkaError as error:
-            self._requests.pop(send.request_id, None)
-            self._break(error)
-            return
-        if self._requests.pop(send.request_id, None) is not None:
-            self.step(what)
+        return await self._carried(send)
+
+    def _answered(self, request_id: int, request: asyncio.Future[Response]) -> None:
+        """Hand in what came of a request."""
+        error = None if request.cancelled() else request.exception()
+        if self._requests.pop(request_id, None) is None:
+            return  # Cancelled.
+        match error:
+            case None:
+                self.step(Answered(request_id, request.result()))
+            case TransportError():
+                self.step(Failed(request_id, error.failure, error.detail))
+            case _:
+                self._break(error)
 
     # -- the listener
 
@@ -302,8 +312,10 @@ class Driver:
 
     async def stop(self) -> None:
         """Give up on everything that is in flight."""
-        tasks: list[asyncio.Task[None]] = [*self._requests.values(), *self._callbacks]
+        waiting: list[asyncio.Future[Any]] = [*self._requests.values(), *self._callbacks]
         self._requests.clear()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        if self._transport is not self._runtime.transport:
+            await self._transport.close()

@@ -81,6 +81,16 @@ class Request(Struct):
         if check is not None:
             _check_version(self, check, version)
 
+    def fits(self, version: int) -> bool:
+        """Whether this version can carry all that is filled in. What it must have besides is written as its default."""
+        check = _version_check(type(self), version)
+        try:
+            if check is not None:
+                _check_version(self, check, version, is_complete=False)
+        except WrongVersion:
+            return False
+        return True
+
     @abstractmethod
     def error_response(self, version: int, error: ErrorCode) -> Response:
         """The response that refuses the whole request, with the error where this version has room for one.
@@ -153,12 +163,12 @@ def _version_check(model: type[BaseModel], version: int) -> _VersionCheck | None
     return check if any(check) else None
 
 
-def _check_version(message: BaseModel, check: _VersionCheck, version: int) -> None:
+def _check_version(message: BaseModel, check: _VersionCheck, version: int, *, is_complete: bool = True) -> None:
     for field in check.absent:
         if getattr(message, field.name) != field.default:
             raise WrongVersion(field.alias, f"only {field.versions} carries it, and this request says v{version}")
     for field in check.needed:
-        if field.name not in message.model_fields_set:
+        if is_complete and field.name not in message.model_fields_set:
             raise WrongVersion(field.alias, f"missing; v{version} must have it")
     for field in check.not_null:
         if getattr(message, field.name) is None:
@@ -167,6 +177,6 @@ def _check_version(message: BaseModel, check: _VersionCheck, version: int) -> No
     for field, of_struct in check.nested:
         for index, part in enumerate(_each(getattr(message, field.name))):
             try:
-                _check_version(part, of_struct, version)
+                _check_version(part, of_struct, version, is_complete=is_complete)
             except WrongVersion as problem:
                 raise WrongVersion(f"{field.alias}.{index}.{problem.field}", problem.problem) from None

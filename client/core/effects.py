@@ -14,16 +14,18 @@ from rejoin.protocol.types import TopicPartition
 
 
 class Endpoint(NamedTuple):
-    """A node as FindCoordinator names it."""
+    """A node as Metadata or FindCoordinator name it. As the coordinator it has a connection of its own."""
 
+    # Kafka: the coordinator's connection has the id Integer.MAX_VALUE - node_id.
     node_id: int
     host: str
     port: int
+    is_coordinator: bool = False
 
 
 @dataclass(slots=True)
 class Send:
-    """Send a request to the coordinator at ``to``, or to any node (None).
+    """Send a request to the node at ``to``, or to any node (None).
 
     The driver hands in exactly one ``Answered`` or ``Failed``, unless a ``Cancel`` comes first. After ``timeout_ms``
     without an answer that is ``Failed(TIMEOUT)``; 0 and below means that it should not wait at all.
@@ -41,6 +43,13 @@ class Cancel:
     """The consumer does not wait for this request any more; an answer to it is ignored."""
 
     request_id: int
+
+
+@dataclass(slots=True)
+class Disconnect:
+    """Give up the connection to a node: what waits there would hold up what comes next."""
+
+    to: Endpoint
 
 
 CallbackKind: TypeAlias = Literal["revoked", "assigned", "lost"]
@@ -98,5 +107,5 @@ class CallDone:
 
 
 Effect: TypeAlias = (
-    Send | Cancel | CallListener | PollReturned | PollFailed | CommitDone | OffsetsFound | CallDone | Event
+    Send | Cancel | Disconnect | CallListener | PollReturned | PollFailed | CommitDone | OffsetsFound | CallDone | Event
 )

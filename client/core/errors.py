@@ -172,6 +172,16 @@ class AssignorFailedError(KafkaError):
         self.member_id = member_id
 
 
+class WrongProtocolError(KafkaError):
+    """The address answers in another protocol than it was asked in."""
+
+
+class UnsupportedVersionError(KafkaError):
+    """A node speaks no version of a request that this client speaks."""
+
+    java_name = "UnsupportedVersionException"
+
+
 class IllegalStateError(KafkaError):
     """The call makes no sense in the state the consumer is in, or the coordinator said something impossible."""
 

@@ -24,15 +24,16 @@ def send(
     generation: Generation = NO_GENERATION,
     timeout_ms: int | None = None,
 ) -> int:
-    """Send a request to the coordinator (``to``) or to any node, and return its id."""
+    """Send a request to a node (``to``) or to any, and return its id."""
     api = BY_REQUEST[type(request)]
     requests = state.requests
     requests.last_id = request_id = requests.last_id + 1
+    version = ctx.version(api)
     requests.in_flight[request_id] = RequestInFlight(
-        request_id, api, request, generation, ctx.now, to, on_answer, on_failure
+        request_id, api, request, version, generation, ctx.now, to, on_answer, on_failure
     )
     timeout = ctx.config.request_timeout_ms if timeout_ms is None else timeout_ms
-    ctx.emit(Send(request_id, to, request, ctx.version(api), timeout))
+    ctx.emit(Send(request_id, to, request, version, timeout))
     return request_id
 
 
@@ -42,10 +43,9 @@ def cancel(state: ConsumerState, ctx: StepContext, request_id: int) -> None:
         ctx.emit(Cancel(request_id))
 
 
-def drop_requests_to_coordinator(state: ConsumerState, ctx: StepContext) -> None:
-    """Give up on everything that waits for the coordinator; the handlers are called before the step ends."""
-    # Kafka: markCoordinatorUnknown disconnects, which fails whatever is in flight on that connection.
-    for lost in [request for request in state.requests.in_flight.values() if request.to is not None]:
+def drop_requests_to(state: ConsumerState, ctx: StepContext, to: Endpoint) -> None:
+    """Give up on everything that waits for a coordinator; the handlers are called before the step ends."""
+    for lost in [request for request in state.requests.in_flight.values() if request.to == to]:
         cancel(state, ctx, lost.request_id)
         state.requests.lost.append(lost)
 

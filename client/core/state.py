@@ -82,6 +82,7 @@ class RequestInFlight(NamedTuple):
     request_id: int
     api: Api
     request: Request
+    version: int
     generation: Generation
     sent_at: Millis
     to: Endpoint | None

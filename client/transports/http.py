@@ -1,10 +1,6 @@
 """Requests over HTTP: Kafka's own JSON, posted to the paths of the table of APIs.
 
-This module chooses the node to ask: the bootstrap list first, then the nodes that Metadata answers name. A
-node that cannot be reached, or does not answer in time, is left alone for ``reconnect.backoff.ms``, doubling up to
-``reconnect.backoff.max.ms``, and asked again only after those that answer.
-
-Source: Kafka's NetworkClient (leastLoadedNode, handleTimedOutRequests) and ClusterConnectionStates.
+This module chooses the node to ask: the bootstrap list first, then the nodes that Metadata answers name.
 """
 
 from __future__ import annotations
@@ -25,7 +21,8 @@ from pydantic import ValidationError
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import Failure
-from rejoin.client.transports.base import TransportError
+from rejoin.client.transports.base import SharedTransport, TransportError
+from rejoin.client.transports.nodes import NodeState, ReconnectBackoff
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.registry import BY_REQUEST
@@ -49,15 +46,12 @@ class ProblemError(KafkaError):
         self.detail = detail
 
 
-@dataclass(slots=True, eq=False)
-class NodeState:
-    """A node and its recent failures. ``failures`` counts since its last answer; ``failed_at`` is 0 without any."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class HttpNode(NodeState):
+    """A node by its base URL."""
 
     url: str
-    failures: int = 0
-    failed_at: float = 0.0
-    usable_at: float = 0.0
-    in_flight: int = 0
+    has_answered: bool = False
 
 
 def base_url(server: str) -> str:
@@ -75,7 +69,7 @@ def base_url(server: str) -> str:
     return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
 
 
-class HttpTransport:
+class HttpTransport(SharedTransport):
     """Connections to a cluster, for any number of consumers of one event loop."""
 
     def __init__(
@@ -85,11 +79,10 @@ class HttpTransport:
         reconnect_backoff_ms: int = 50,
         reconnect_backoff_max_ms: int = 1_000,
     ) -> None:
-        self._bootstrap = [NodeState(base_url(server)) for server in servers]
-        self._known: list[NodeState] = []
-        self._nodes: dict[str, NodeState] = {node.url: node for node in self._bootstrap}
-        self._first_backoff = reconnect_backoff_ms / 1_000
-        self._longest_backoff = max(reconnect_backoff_max_ms / 1_000, self._first_backoff)
+        self._bootstrap = [HttpNode(url=base_url(server)) for server in servers]
+        self._known: list[HttpNode] = []
+        self._nodes: dict[str, HttpNode] = {node.url: node for node in self._bootstrap}
+        self._backoff = ReconnectBackoff.of_ms(reconnect_backoff_ms, reconnect_backoff_max_ms)
         self._session: aiohttp.ClientSession | None = None
         self._last_problem = ""
 
@@ -111,7 +104,7 @@ class HttpTransport:
     ) -> Response:
         """See :class:`rejoin.client.transports.base.Transport`."""
         api = BY_REQUEST[type(request)]
-        node: NodeState | None = None
+        node: HttpNode | None = None
         try:
             async with asyncio.timeout(max(0, timeout_ms) / 1_000):
                 body = request.to_json(version)
@@ -128,7 +121,7 @@ class HttpTransport:
             self._learn(response)
         return response
 
-    async def _post(self, node: NodeState, path: str, body: bytes, headers: dict[istr, str]) -> bytes:
+    async def _post(self, node: HttpNode, path: str, body: bytes, headers: dict[istr, str]) -> bytes:
         if self._session is None:
             # Not aiohttp's own limit of 100 connections: parked JoinGroups would take them all.
             self._session = aiohttp.ClientSession(
@@ -141,24 +134,29 @@ class HttpTransport:
             async with self._session.post(node.url + path, data=body, headers=headers) as answer:
                 content = await _content(answer)
         except (aiohttp.ClientError, OSError) as error:
-            self._failed(node)
+            node.fail(self._backoff)
             self._last_problem = f"{node.url}: {error or type(error).__name__}"
+            if isinstance(error, aiohttp.ServerDisconnectedError) and not node.has_answered:
+                # Kafka's brokers close the connection without an answer.
+                text = f"for a listener of Kafka's protocol write {node.url.partition('://')[2]}"
+                self._last_problem = f"{node.url} closed the connection before it answered; {text}"
             raise TransportError(Failure.DISCONNECT, self._last_problem) from error
         finally:
             node.in_flight -= 1
         if answer.status == 200:
-            node.failures, node.failed_at = 0, 0.0
+            node.succeed()
+            node.has_answered = True
             self._last_problem = ""
             return content
         detail = _problem(content)
         if answer.status >= 500:
-            self._failed(node)
+            node.fail(self._backoff)
             raise TransportError(Failure.DISCONNECT, f"{node.url} answered {answer.status}: {detail}")
         raise ProblemError(node.url + path, answer.status, detail)
 
     # -- nodes
 
-    async def _usable(self, to: Endpoint | None) -> NodeState:
+    async def _usable(self, to: Endpoint | None) -> HttpNode:
         """The node to ask, after its backoff if every candidate has one."""
         if to is not None:
             candidates = [self._node(base_url(_address(to.host, to.port)))]
@@ -172,7 +170,7 @@ class HttpTransport:
         await asyncio.sleep(max(0.0, node.usable_at - monotonic()))
         return node
 
-    def _reluctance(self, node: NodeState) -> tuple[float, bool, int]:
+    def _reluctance(self, node: HttpNode) -> tuple[float, bool, int]:
         """Least for the node to ask first: one that answers, of the cluster itself, with the fewest requests waiting.
 
         Where all have failed, the one whose failure is the longest ago comes next.
@@ -180,27 +178,21 @@ class HttpTransport:
         # Differs: Kafka prefers a connection that stands, and starts to look at a random node.
         return node.failed_at, node not in self._known, node.in_flight
 
-    def _timed_out(self, node: NodeState | None, timeout_ms: int) -> str:
+    def _timed_out(self, node: HttpNode | None, timeout_ms: int) -> str:
         """Count it against the node that was asked; while every node backs off, there may be none."""
         if node is None:
             return f"no node to ask within {timeout_ms} ms; {self._last_problem}"
         # Kafka: handleTimedOutRequests. A node that does not answer in time is disconnected from, and backed off.
-        self._failed(node)
+        node.fail(self._backoff)
         self._last_problem = f"{node.url}: no answer within {timeout_ms} ms"
         return self._last_problem
 
-    def _node(self, url: str) -> NodeState:
-        return self._nodes.setdefault(url, NodeState(url))
+    def _node(self, url: str) -> HttpNode:
+        return self._nodes.setdefault(url, HttpNode(url=url))
 
     def _learn(self, response: MetadataResponse) -> None:
         if response.brokers:
             self._known = [self._node(base_url(_address(node.host, node.port))) for node in response.brokers]
-
-    def _failed(self, node: NodeState) -> None:
-        backoff = min(self._first_backoff * 2 ** min(node.failures, 20), self._longest_backoff)
-        node.failures += 1
-        node.failed_at = monotonic()
-        node.usable_at = node.failed_at + backoff
 
 
 def _address(host: str, port: int) -> str:

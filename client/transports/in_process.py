@@ -15,12 +15,12 @@ import asyncio
 
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.inputs import Failure
-from rejoin.client.transports.base import TransportError
+from rejoin.client.transports.base import SharedTransport, TransportError
 from rejoin.coordinator.testing import GroupCoordinator, NoAnswer
 from rejoin.protocol.message import Request, Response
 
 
-class InProcessTransport:
+class InProcessTransport(SharedTransport):
     """Carries requests to a coordinator in the same process. Consumers may share it."""
 
     def __init__(self, coordinator: GroupCoordinator) -> None:

@@ -20,6 +20,7 @@ from rejoin.client.core.effects import (
     CallListener,
     Cancel,
     CommitDone,
+    Disconnect,
     Effect,
     OffsetsFound,
     PollFailed,
@@ -292,6 +293,8 @@ class ConsumerActor(Actor):
                 connection = self._connection_of.pop(effect.request_id, None)
                 if connection is not None:
                     connection.cancel(effect.request_id)
+            case Disconnect():
+                pass  # The connection gives up each request when that is cancelled.
             case PollReturned():
                 self._on_records(effect.ranges)
             case PollFailed():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rejoin.client.core import requests
-from rejoin.client.core.effects import Endpoint
+from rejoin.client.core.effects import Disconnect, Endpoint
 from rejoin.client.core.errors import (
     CodedError,
     CoordinatorNotAvailableError,
@@ -18,7 +18,7 @@ from rejoin.client.core.errors import (
 )
 from rejoin.client.core.group import heartbeat_timers
 from rejoin.client.core.reactions import Reaction, reaction
-from rejoin.client.core.sending import drop_requests_to_coordinator, send
+from rejoin.client.core.sending import drop_requests_to, send
 from rejoin.client.core.state import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.journal.events.client import CoordinatorFound, CoordinatorLost, CoordinatorNotFound
@@ -61,11 +61,13 @@ def forget(state: ConsumerState, ctx: StepContext, cause: str) -> None:
     """The coordinator has moved, or is gone: drop what waits for it."""
     if state.coordinator is None:
         return
-    state.coordinator = None
+    lost, state.coordinator = state.coordinator, None
     state.lookup.attempts = 0
     state.lookup.retry_at = 0
     ctx.emit(CoordinatorLost(cause=cause, **ctx.identity))
-    drop_requests_to_coordinator(state, ctx)
+    # Kafka: markCoordinatorUnknown disconnects, which fails whatever is in flight on that connection.
+    drop_requests_to(state, ctx, lost)
+    ctx.emit(Disconnect(lost))
 
 
 def not_available() -> CoordinatorNotAvailableError:
@@ -75,7 +77,7 @@ def not_available() -> CoordinatorNotAvailableError:
 
 def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response) -> None:
     assert isinstance(response, FindCoordinatorResponse)
-    found = requests.coordinator_found(response, ctx.group_id, ctx.version(FIND_COORDINATOR))
+    found = requests.coordinator_found(response, ctx.group_id, sent.version)
     if found.error_code is not ErrorCode.NONE:
         _failed(state, ctx, sent, _problem(ctx, found.error_code))
         return
@@ -83,7 +85,7 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, res
     lookup.request_id = None
     lookup.attempts = 0
     lookup.fatal_error = None
-    state.coordinator = Endpoint(found.node_id, found.host, found.port)
+    state.coordinator = Endpoint(found.node_id, found.host, found.port, is_coordinator=True)
     heartbeat_timers.restart_session(state, ctx)
     ctx.emit(CoordinatorFound(node_id=found.node_id, host=found.host, port=found.port, **ctx.identity))
     _ended(state, None)

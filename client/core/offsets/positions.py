@@ -116,7 +116,7 @@ def _committed_answered(
     fetch: CommittedFetch, state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response
 ) -> None:
     try:
-        committed = read_committed(state, ctx, response)
+        committed = read_committed(state, ctx, sent, response)
         fetch.offsets = {partition: offset for partition, (offset, _) in committed.items()}
     except KafkaError as error:
         fetch.error = error
@@ -129,19 +129,18 @@ def _committed_failed(
 
 
 def read_committed(
-    state: ConsumerState, ctx: StepContext, response: Response
+    state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response
 ) -> dict[TopicPartition, tuple[int | None, str]]:
     """Offset and metadata of each partition, None where nothing is committed. Raises what the answer says."""
     # Kafka: OffsetFetchResponseHandler.
     assert isinstance(response, OffsetFetchResponse)
-    version = ctx.version(OFFSET_FETCH)
-    error = requests.offset_fetch_error(response, version)
+    error = requests.offset_fetch_error(response, sent.version)
     if error is not ErrorCode.NONE:
         raise _group_error(state, ctx, error)
     offsets: dict[TopicPartition, tuple[int | None, str]] = {}
     forbidden: dict[str, None] = {}
     unstable = False
-    for partition, committed in requests.fetched_offsets(response, version):
+    for partition, committed in requests.fetched_offsets(response, sent.version):
         error = committed.error_code
         if error is ErrorCode.NONE:
             offset = committed.committed_offset

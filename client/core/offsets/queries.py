@@ -74,8 +74,8 @@ def _ask_committed(
     if not lookup.ensure_for_user(state, ctx):
         return
 
-    def read(response: Response) -> OffsetsOf:
-        committed = positions.read_committed(state, ctx, response)
+    def read(sent: RequestInFlight, response: Response) -> OffsetsOf:
+        committed = positions.read_committed(state, ctx, sent, response)
         query.metadata = {partition: metadata for partition, (_, metadata) in committed.items()}
         return {partition: offset for partition, (offset, _) in committed.items()}
 
@@ -93,7 +93,7 @@ def _ask_offsets(
     _send(state, ctx, query, request, _read_offsets, to=None)
 
 
-def _read_offsets(response: Response) -> OffsetsOf:
+def _read_offsets(sent: RequestInFlight, response: Response) -> OffsetsOf:
     assert isinstance(response, ListOffsetsResponse)
     found: dict[TopicPartition, int | None] = {}
     for partition, error, offset in requests.listed_offsets(response):
@@ -118,7 +118,7 @@ def _send(
     ctx: StepContext,
     query: Query,
     request: Request,
-    read: Callable[[Response], OffsetsOf],
+    read: Callable[[RequestInFlight, Response], OffsetsOf],
     to: Endpoint | None,
 ) -> None:
     query.request_id = send(state, ctx, request, partial(_answered, query, read), partial(_failed, query), to=to)
@@ -126,7 +126,7 @@ def _send(
 
 def _answered(
     query: Query,
-    read: Callable[[Response], OffsetsOf],
+    read: Callable[[RequestInFlight, Response], OffsetsOf],
     state: ConsumerState,
     ctx: StepContext,
     sent: RequestInFlight,
@@ -134,7 +134,7 @@ def _answered(
 ) -> None:
     query.request_id = None
     try:
-        found = read(response)
+        found = read(sent, response)
     except KafkaError as error:
         _attempt_failed(state, ctx, query, error)
     else:

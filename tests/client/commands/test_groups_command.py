@@ -17,7 +17,7 @@ from rejoin.client.commands.groups.parsing import instant, read_plan, topic_part
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError, KafkaTimeoutError
 from rejoin.client.core.inputs import Failure
-from rejoin.client.transports.base import TransportError
+from rejoin.client.transports.base import SharedTransport, TransportError
 from rejoin.client.transports.http import HttpTransport
 from rejoin.commands import build
 from rejoin.coordinator.service.app import App
@@ -294,7 +294,7 @@ async def test_a_node_that_is_not_there_is_reported(unused_tcp_port: int, capsys
     assert "Executing consumer group command failed due to" in capsys.readouterr().out
 
 
-class FirstHangs:
+class FirstHangs(SharedTransport):
     """A cluster whose first node takes requests and never answers."""
 
     def __init__(self, node: HttpTransport) -> None:
@@ -324,7 +324,7 @@ async def test_a_first_node_that_hangs_leaves_time_to_ask_another(serve: Serve) 
     assert second > 20_000
 
 
-class NamedNodeHangs:
+class NamedNodeHangs(SharedTransport):
     """A cluster of two nodes, of which the first takes requests and never answers. Its clock runs only meanwhile."""
 
     def __init__(self, node: HttpTransport) -> None:

@@ -1,0 +1,1 @@
+"""Requests over Kafka's own protocol: one connection to each node, and one more to the coordinator."""

@@ -1,0 +1,248 @@
+"""One broker as a transport sees it: its connection, what waits for it, and the versions that it speaks.
+
+A connection is ready once it is connected, has logged in where there is an authenticator, and has answered ApiVersions.
+Requests that come before wait, in order. When it is lost, everything that waits has failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from ssl import SSLContext
+from time import monotonic
+from typing import Final, TypeAlias
+
+from rejoin.client.core.errors import KafkaError, UnsupportedVersionError
+from rejoin.client.core.inputs import Failure
+from rejoin.client.transports.base import TransportError
+from rejoin.client.transports.kafka.address import BrokerAddress
+from rejoin.client.transports.kafka.connection import BrokerConnection, open_connection
+from rejoin.client.transports.nodes import NodeState, ReconnectBackoff
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
+from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from rejoin.protocol.registry import API_VERSIONS, Api
+from rejoin.protocol.wire.errors import SchemaError
+
+SETUP_TIMEOUT_SECONDS: Final = 10.0
+"""How long connecting, logging in and ApiVersions may take. Source: Kafka's socket.connection.setup.timeout.ms."""
+
+_INTRODUCES_ITSELF: Final = 3
+
+Authenticator: TypeAlias = Callable[[BrokerConnection], Awaitable[None]]
+"""Logs in on a new connection, before anything else is sent. Raises KafkaError where that is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How connections are secured: TLS, and what logs in on them."""
+
+    ssl: SSLContext | None = None
+    authenticate: Authenticator | None = None
+
+
+@dataclass(slots=True, eq=False)
+class SubmittedRequest:
+    """A request whose caller waits."""
+
+    api: Api
+    request: Request
+    version: int
+    future: asyncio.Future[Response]
+    timer: asyncio.TimerHandle | None = None
+    broker: BrokerNode | None = None
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class BrokerNode(NodeState):
+    """A broker at one address, connected when it is first asked. ``on_versions`` gets what ApiVersions answered."""
+
+    address: BrokerAddress
+    client_id: str
+    security: Security
+    backoff: ReconnectBackoff
+    on_versions: Callable[[Mapping[int, tuple[int, int]]], None]
+    versions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    last_problem: str = ""
+    _connection: BrokerConnection | None = None
+    _opening: asyncio.Task[None] | None = None
+    _waiting: list[SubmittedRequest] = field(default_factory=list)
+
+    @property
+    def is_ready(self) -> bool:
+        return self._connection is not None
+
+    def submit(self, pending: SubmittedRequest) -> None:
+        """Send a request, as soon as the connection is ready. Its future always ends."""
+        self.in_flight += 1
+        pending.broker = self
+        pending.future.add_done_callback(self._ended)
+        if self._connection is not None:
+            self._transmit(self._connection, pending)
+            return
+        self._waiting.append(pending)
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_task(self._open())
+
+    def close(self, reason: str) -> None:
+        """End the connection; whatever waits for an answer fails."""
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.on_lost = None
+            connection.close(reason)
+        self._fail_waiting(TransportError(Failure.DISCONNECT, f"{self.address}: {reason}"))
+
+    def time_out(self, reason: str) -> None:
+        """A request was not answered in time: the broker is left alone for a while."""
+        # Kafka: NetworkClient.handleTimedOutRequests. Nothing behind such a request would be answered either.
+        self.fail(self.backoff)
+        self.last_problem = reason
+        self.close(reason)
+
+    def _ended(self, _: asyncio.Future[Response]) -> None:
+        self.in_flight -= 1
+
+    def _fail_waiting(self, error: Exception) -> None:
+        waiting, self._waiting = self._waiting, []
+        for pending in waiting:
+            pending.fail(error)
+
+    # -- opening
+
+    async def _open(self) -> None:
+        wait = self.usable_at - monotonic()
+        if wait > 0:
+            await asyncio.sleep(wait)
+        try:
+            async with asyncio.timeout(SETUP_TIMEOUT_SECONDS):
+                connection = await self._set_up()
+        except TimeoutError:
+            error = TransportError(Failure.DISCONNECT, f"{self.address}: no connection within 10 s")
+            self._opening_failed(error, error.detail)
+        except TransportError as error:
+            self._opening_failed(error, error.detail)
+        except KafkaError as error:
+            self._opening_failed(error, str(error))
+        else:
+            self._opening = None
+            self._become_ready(connection)
+
+    def _opening_failed(self, error: Exception, detail: str) -> None:
+        self._opening = None
+        self.fail(self.backoff)
+        self.last_problem = detail
+        self._fail_waiting(error)
+
+    async def _set_up(self) -> BrokerConnection:
+        self.versions = {}
+        connection = await open_connection(self.address, self.client_id, self.security.ssl)
+        try:
+            if self.security.authenticate is not None:
+                await self.security.authenticate(connection)
+            self.versions = await ask_versions(connection)
+        except TransportError as error:
+            text = f"{error.detail} before it answered ApiVersions; for a listener of HTTP write http://{self.address}"
+            raise TransportError(error.failure, text) from error
+        finally:
+            if not self.versions:
+                connection.close("the connection could not be set up")
+        return connection
+
+    def _become_ready(self, connection: BrokerConnection) -> None:
+        self.succeed()
+        self._connection = connection
+        connection.on_lost = self._lost
+        if not connection.is_open:
+            self._lost("the broker closed the connection")
+            return
+        self.on_versions(self.versions)
+        waiting, self._waiting = self._waiting, []
+        for pending in waiting:
+            self._transmit(connection, pending)
+
+    def _lost(self, reason: str) -> None:
+        self._connection = None
+        self.fail(self.backoff)
+        self.last_problem = f"{self.address}: {reason}"
+        self._fail_waiting(TransportError(Failure.DISCONNECT, self.last_problem))
+
+    # -- sending
+
+    def _transmit(self, connection: BrokerConnection, pending: SubmittedRequest) -> None:
+        if pending.future.done():
+            return
+        try:
+            version = self._version(pending)
+        except (TransportError, KafkaError) as error:
+            pending.fail(error)
+            return
+        try:
+            answer = connection.ask(pending.api, pending.request, version)
+        except SchemaError as error:
+            pending.fail(KafkaError(f"{pending.api.name} v{version} cannot be written: {error}"))
+            return
+        future = pending.future
+
+        def answered(answer: asyncio.Future[Response]) -> None:
+            error = answer.exception()
+            if future.done():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                self.succeed()
+                future.set_result(answer.result())
+
+        answer.add_done_callback(answered)
+
+    def _version(self, pending: SubmittedRequest) -> int:
+        """The version to send: what was asked for, or the broker's newest where the request can be written in it."""
+        api, version = pending.api, pending.version
+        known = self.versions.get(api.key)
+        if known is None or version < known[0]:
+            spoken = "no version" if known is None else f"versions {known[0]} to {known[1]}"
+            raise UnsupportedVersionError(f"{self.address} speaks {spoken} of {api.name}; expected {version} or older")
+        if version <= known[1]:
+            return version
+        if known[1] < api.min_version:
+            text = f"{self.address} speaks {api.name} up to version {known[1]}; expected {api.min_version} at least"
+            raise UnsupportedVersionError(text)
+        if not pending.request.fits(known[1]):
+            # The client makes it again: it knows the versions by now.
+            text = f"{self.address}: {api.name} v{version} was not sent, as the broker speaks it up to v{known[1]}"
+            raise TransportError(Failure.DISCONNECT, text)
+        return known[1]
+
+
+@cache
+def _software_version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 (slow to import)
+
+    return version("rejoin")
+
+
+async def ask_versions(connection: BrokerConnection) -> dict[int, tuple[int, int]]:
+    """The versions of each API that a broker speaks, by key. Raises TransportError and UnsupportedVersionError."""
+    # Kafka: NetworkClient.handleInitiateApiVersionRequests, handleApiVersionsResponse.
+    request = ApiVersionsRequest(client_software_name="rejoin", client_software_version=_software_version())
+    version = API_VERSIONS.max_version
+    while True:
+        sent = request if version >= _INTRODUCES_ITSELF else ApiVersionsRequest()
+        response = await connection.ask(API_VERSIONS, sent, version)
+        assert isinstance(response, ApiVersionsResponse)
+        ranges = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+        if response.error_code is ErrorCode.NONE:
+            return ranges
+        newest = ranges.get(API_VERSIONS.key, (0, 0))[1]
+        if response.error_code is not ErrorCode.UNSUPPORTED_VERSION or newest >= version:
+            raise UnsupportedVersionError(f"{connection.address}: ApiVersions was answered {response.error_code.name}")
+        version = newest
