@@ -243,7 +243,7 @@ class Admin:
         version = api.max_version
         until = monotonic() + (self._timeout_ms if timeout_ms is None else timeout_ms) / 1_000
         while True:
-            left = int((until - monotonic()) * 1_000)
+            left = max(0, int((until - monotonic()) * 1_000))
             if to is None:
                 # Any node can answer. If this one hangs, there is time left to ask another.
                 left //= 2
