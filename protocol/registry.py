@@ -1,57 +1,24 @@
 """The table of APIs: one entry for each, from which routes, clients, logs, faults and tests are made.
 
 A new API is a file of messages, an entry here, and a handler in the coordinator. An API without a handler is defined
-and not registered: its messages can be read and written, but no client is offered them.
+and not registered: its messages can be read and written, but no client is offered them. The messages of an API are
+loaded when they are first asked for: a process needs few of them, and starts without.
 """
 
 from __future__ import annotations
 
 from collections.abc import ValuesView
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
 
 from rejoin.protocol.message import Request, Response
-from rejoin.protocol.messages.cluster.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from rejoin.protocol.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from rejoin.protocol.messages.cluster.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from rejoin.protocol.messages.cluster.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse
-from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
-from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from rejoin.protocol.messages.groups.list_groups import ListGroupsRequest, ListGroupsResponse
-from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
-from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from rejoin.protocol.messages.records.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from rejoin.protocol.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersResponse
-from rejoin.protocol.messages.records.fetch import FetchRequest, FetchResponse
-from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from rejoin.protocol.messages.records.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
-from rejoin.protocol.messages.records.produce import ProduceRequest, ProduceResponse
-from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from rejoin.protocol.messages.topics.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-)
-from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+
+@cache
+def _message(module: str, name: str) -> Any:
+    return getattr(import_module(module, "rejoin.protocol.messages"), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +26,7 @@ class Api:
     """One of Kafka's requests: ``key`` is its number, versions are inclusive, ``path`` is where HTTP serves it.
 
     Versions from ``flexible_from`` on have compact lengths and tagged fields on the wire; none: no version has.
+    ``module`` has its messages; one that begins with a dot is below ``rejoin.protocol.messages``.
     """
 
     name: str
@@ -66,12 +34,34 @@ class Api:
     min_version: int
     max_version: int
     flexible_from: int | None
-    request: type[Request]
-    response: type[Response]
+    module: str
     path: str
+
+    @property
+    def request(self) -> type[Request]:
+        """What a client sends."""
+        request: type[Request] = _message(self.module, f"{self.name}Request")
+        return request
+
+    @property
+    def response(self) -> type[Response]:
+        """What it is answered."""
+        response: type[Response] = _message(self.module, f"{self.name}Response")
+        return response
 
     def supports(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
+
+
+class _ByRequest(dict[type[Request], Api]):
+    """The APIs that are offered, by their requests: an entry is made when it is first looked up."""
+
+    def __missing__(self, request: type[Request]) -> Api:
+        api = BY_NAME.get(request.__name__.removesuffix("Request"))
+        if api is None or api.request is not request:
+            raise KeyError(request)
+        self[request] = api
+        return api
 
 
 DEFINED: Final[dict[int, Api]] = {}
@@ -80,63 +70,57 @@ DEFINED: Final[dict[int, Api]] = {}
 BY_KEY: Final[dict[int, Api]] = {}
 BY_NAME: Final[dict[str, Api]] = {}
 BY_PATH: Final[dict[str, Api]] = {}
-BY_REQUEST: Final[dict[type[Request], Api]] = {}
+BY_REQUEST: Final = _ByRequest()
+"""Look an entry up with ``[]``: there are no others yet than those that were asked for."""
 
 APIS: Final[ValuesView[Api]] = BY_KEY.values()
 """Every API that is offered, by key."""
 
 
-def define(
-    key: int, versions: tuple[int, int], flexible_from: int | None, request: type[Request], response: type[Response]
-) -> Api:
-    """Add the messages of an API. Its name and its path follow from the name of its request."""
-    name = request.__name__.removesuffix("Request")
+def define(key: int, versions: tuple[int, int], flexible_from: int | None, name: str, module: str) -> Api:
+    """Add the messages of an API: ``NameRequest`` and ``NameResponse`` in ``module``. Its name gives its path."""
     dashed = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
-    api = DEFINED[key] = Api(name, key, *versions, flexible_from, request, response, f"/v1/{dashed}")
+    api = DEFINED[key] = Api(name, key, *versions, flexible_from, module, f"/v1/{dashed}")
     return api
 
 
-def register(
-    key: int, versions: tuple[int, int], flexible_from: int | None, request: type[Request], response: type[Response]
-) -> Api:
+def register(key: int, versions: tuple[int, int], flexible_from: int | None, name: str, module: str) -> Api:
     """Add an API that nodes serve."""
-    api = define(key, versions, flexible_from, request, response)
-    BY_KEY[key] = BY_NAME[api.name] = BY_PATH[api.path] = BY_REQUEST[request] = api
+    api = define(key, versions, flexible_from, name, module)
+    BY_KEY[key] = BY_NAME[name] = BY_PATH[api.path] = api
     return api
 
 
-PRODUCE: Final = register(0, (3, 13), 9, ProduceRequest, ProduceResponse)
-FETCH: Final = register(1, (4, 18), 12, FetchRequest, FetchResponse)
-LIST_OFFSETS: Final = register(2, (0, 11), 6, ListOffsetsRequest, ListOffsetsResponse)
-METADATA: Final = register(3, (0, 13), 9, MetadataRequest, MetadataResponse)
-OFFSET_COMMIT: Final = register(8, (0, 9), 8, OffsetCommitRequest, OffsetCommitResponse)
-OFFSET_FETCH: Final = register(9, (0, 9), 6, OffsetFetchRequest, OffsetFetchResponse)
-FIND_COORDINATOR: Final = register(10, (0, 6), 3, FindCoordinatorRequest, FindCoordinatorResponse)
-JOIN_GROUP: Final = register(11, (0, 9), 6, JoinGroupRequest, JoinGroupResponse)
-HEARTBEAT: Final = register(12, (0, 4), 4, HeartbeatRequest, HeartbeatResponse)
-LEAVE_GROUP: Final = register(13, (0, 5), 4, LeaveGroupRequest, LeaveGroupResponse)
-SYNC_GROUP: Final = register(14, (0, 5), 4, SyncGroupRequest, SyncGroupResponse)
-DESCRIBE_GROUPS: Final = register(15, (0, 6), 5, DescribeGroupsRequest, DescribeGroupsResponse)
-LIST_GROUPS: Final = register(16, (0, 5), 3, ListGroupsRequest, ListGroupsResponse)
-API_VERSIONS: Final = register(18, (0, 4), 3, ApiVersionsRequest, ApiVersionsResponse)
-CREATE_TOPICS: Final = register(19, (0, 7), 5, CreateTopicsRequest, CreateTopicsResponse)
-DELETE_TOPICS: Final = register(20, (0, 6), 4, DeleteTopicsRequest, DeleteTopicsResponse)
-DELETE_RECORDS: Final = register(21, (0, 2), 2, DeleteRecordsRequest, DeleteRecordsResponse)
-INIT_PRODUCER_ID: Final = register(22, (0, 5), 2, InitProducerIdRequest, InitProducerIdResponse)
-OFFSET_FOR_LEADER_EPOCH: Final = register(23, (2, 4), 4, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse)
-WRITE_TXN_MARKERS: Final = register(27, (0, 1), 1, WriteTxnMarkersRequest, WriteTxnMarkersResponse)
-TXN_OFFSET_COMMIT: Final = register(28, (0, 5), 3, TxnOffsetCommitRequest, TxnOffsetCommitResponse)
-DESCRIBE_CONFIGS: Final = register(32, (1, 4), 4, DescribeConfigsRequest, DescribeConfigsResponse)
-ALTER_CONFIGS: Final = register(33, (0, 2), 2, AlterConfigsRequest, AlterConfigsResponse)
-DESCRIBE_LOG_DIRS: Final = register(35, (1, 5), 2, DescribeLogDirsRequest, DescribeLogDirsResponse)
-CREATE_PARTITIONS: Final = register(37, (0, 3), 2, CreatePartitionsRequest, CreatePartitionsResponse)
-DELETE_GROUPS: Final = register(42, (0, 2), 2, DeleteGroupsRequest, DeleteGroupsResponse)
-INCREMENTAL_ALTER_CONFIGS: Final = register(
-    44, (0, 1), 1, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-)
-OFFSET_DELETE: Final = register(47, (0, 0), None, OffsetDeleteRequest, OffsetDeleteResponse)
-DESCRIBE_CLUSTER: Final = register(60, (0, 2), 0, DescribeClusterRequest, DescribeClusterResponse)
-DESCRIBE_PRODUCERS: Final = register(61, (0, 0), 0, DescribeProducersRequest, DescribeProducersResponse)
+PRODUCE: Final = register(0, (3, 13), 9, "Produce", ".records.produce")
+FETCH: Final = register(1, (4, 18), 12, "Fetch", ".records.fetch")
+LIST_OFFSETS: Final = register(2, (0, 11), 6, "ListOffsets", ".records.list_offsets")
+METADATA: Final = register(3, (0, 13), 9, "Metadata", ".cluster.metadata")
+OFFSET_COMMIT: Final = register(8, (0, 9), 8, "OffsetCommit", ".offsets.offset_commit")
+OFFSET_FETCH: Final = register(9, (0, 9), 6, "OffsetFetch", ".offsets.offset_fetch")
+FIND_COORDINATOR: Final = register(10, (0, 6), 3, "FindCoordinator", ".cluster.find_coordinator")
+JOIN_GROUP: Final = register(11, (0, 9), 6, "JoinGroup", ".groups.join_group")
+HEARTBEAT: Final = register(12, (0, 4), 4, "Heartbeat", ".groups.heartbeat")
+LEAVE_GROUP: Final = register(13, (0, 5), 4, "LeaveGroup", ".groups.leave_group")
+SYNC_GROUP: Final = register(14, (0, 5), 4, "SyncGroup", ".groups.sync_group")
+DESCRIBE_GROUPS: Final = register(15, (0, 6), 5, "DescribeGroups", ".groups.describe_groups")
+LIST_GROUPS: Final = register(16, (0, 5), 3, "ListGroups", ".groups.list_groups")
+API_VERSIONS: Final = register(18, (0, 4), 3, "ApiVersions", ".cluster.api_versions")
+CREATE_TOPICS: Final = register(19, (0, 7), 5, "CreateTopics", ".topics.create_topics")
+DELETE_TOPICS: Final = register(20, (0, 6), 4, "DeleteTopics", ".topics.delete_topics")
+DELETE_RECORDS: Final = register(21, (0, 2), 2, "DeleteRecords", ".records.delete_records")
+INIT_PRODUCER_ID: Final = register(22, (0, 5), 2, "InitProducerId", ".transactions.init_producer_id")
+OFFSET_FOR_LEADER_EPOCH: Final = register(23, (2, 4), 4, "OffsetForLeaderEpoch", ".records.offset_for_leader_epoch")
+WRITE_TXN_MARKERS: Final = register(27, (0, 1), 1, "WriteTxnMarkers", ".transactions.write_txn_markers")
+TXN_OFFSET_COMMIT: Final = register(28, (0, 5), 3, "TxnOffsetCommit", ".transactions.txn_offset_commit")
+DESCRIBE_CONFIGS: Final = register(32, (1, 4), 4, "DescribeConfigs", ".cluster.describe_configs")
+ALTER_CONFIGS: Final = register(33, (0, 2), 2, "AlterConfigs", ".cluster.alter_configs")
+DESCRIBE_LOG_DIRS: Final = register(35, (1, 5), 2, "DescribeLogDirs", ".cluster.describe_log_dirs")
+CREATE_PARTITIONS: Final = register(37, (0, 3), 2, "CreatePartitions", ".topics.create_partitions")
+DELETE_GROUPS: Final = register(42, (0, 2), 2, "DeleteGroups", ".groups.delete_groups")
+INCREMENTAL_ALTER_CONFIGS: Final = register(44, (0, 1), 1, "IncrementalAlterConfigs", ".cluster.alter_configs")
+OFFSET_DELETE: Final = register(47, (0, 0), None, "OffsetDelete", ".offsets.offset_delete")
+DESCRIBE_CLUSTER: Final = register(60, (0, 2), 0, "DescribeCluster", ".cluster.describe_cluster")
+DESCRIBE_PRODUCERS: Final = register(61, (0, 0), 0, "DescribeProducers", ".records.describe_producers")
 DESCRIBE_TOPIC_PARTITIONS: Final = register(
-    75, (0, 0), 0, DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
+    75, (0, 0), 0, "DescribeTopicPartitions", ".topics.describe_topic_partitions"
 )

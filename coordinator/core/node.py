@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core import describe, quiescence, snapshots
-from rejoin.coordinator.core.apis import SERVED, AdminRequests, DataRequests, RequestHandlers
-from rejoin.coordinator.core.cluster.descriptions import DescriptionRequests
+from rejoin.coordinator.core.apis import HandlersByRequest, RulesByRequest
 from rejoin.coordinator.core.cluster.leaders import Leaders
-from rejoin.coordinator.core.cluster.metadata import MetadataRequests
-from rejoin.coordinator.core.cluster.requests import ClusterRequests
 from rejoin.coordinator.core.effects import Append, Effect, Reply
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.fetch.offsets_topic import OffsetsTopic
@@ -41,34 +38,28 @@ from rejoin.coordinator.core.inputs import (
     TopicsRecords,
     TopicsStored,
 )
-from rejoin.coordinator.core.offsets.requests import OffsetRequests
 from rejoin.coordinator.core.partitions.delayed import DelayedTimer
-from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
-from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
-from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
 from rejoin.coordinator.core.partitions.partition import PartitionTimer
 from rejoin.coordinator.core.partitions.partitions import Partitions
-from rejoin.coordinator.core.partitions.produce import ProduceRequests
-from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
-from rejoin.coordinator.core.partitions.producers import ProducerRequests
+from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
 from rejoin.coordinator.core.runtime.shard import Shard
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
-from rejoin.coordinator.core.topics.config_requests import ConfigRequests
-from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.views import GroupView, LogSlice, NodeView, OffsetView, TimerView, TopicView
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
-from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OffsetRecord
-from rejoin.protocol.registry import BY_REQUEST
+from rejoin.protocol.registry import BY_REQUEST, PRODUCE
 from rejoin.protocol.traits import traits_of
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
+
+if TYPE_CHECKING:
+    from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+    from rejoin.protocol.messages.records.produce import ProduceRequest
 
 
 class Node:
@@ -87,43 +78,28 @@ class Node:
         self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
         self._partitions = Partitions(self._ctx, self._cluster)
         self._topics = Topics(settings, new_id, self._ctx.emit, self._partitions)
-        rules = {request: served.rule for request, served in SERVED.items()}
-        admission = Admission(rules, settings, self._cluster, Authorizer(settings.emulator_deny))
-        groups = GroupRequests(self._ctx, self._groups, admission)
-        offsets = OffsetRequests(self._ctx, self._groups, self._topics, admission)
-        self._produces = ProduceRequests(self._ctx, self._partitions, self._topics, admission)
+        admission = Admission(RulesByRequest(), settings, self._cluster, Authorizer(settings.emulator_deny))
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
-        producer_ids = ProducerIdRequests(self._ctx, self._topics, self._changes, admission)
-        topics = TopicRequests(self._ctx, self._cluster, self._topics, self._changes, admission)
-        self._topic_requests = topics
-        leaders = Leaders(self._cluster, self._groups, self._topics, self._partitions)
-        admin = AdminRequests(
-            ClusterRequests(self._ctx, self._groups, admission),
-            MetadataRequests(self._ctx, self._cluster, self._topics, leaders, topics, admission),
-            DescriptionRequests(self._ctx, self._cluster, self._topics, self._partitions, leaders, admission),
-            ConfigRequests(self._ctx, self._topics, self._changes, admission),
-        )
         offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
         logs = self._logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
-        deletions = DeleteRecordsRequests(self._ctx, self._partitions, self._topics, admission)
-        data = DataRequests(
-            self._produces,
-            producer_ids,
-            ProducerRequests(self._ctx, self._partitions, admission),
-            ListOffsetsRequests(self._ctx, self._topics, logs, admission),
-            LeaderEpochRequests(self._ctx, logs, admission),
-            deletions,
-        )
-        self._purgatories = {
-            DelayedTimer.PRODUCE_TIMEOUT: self._produces.purgatory,
-            DelayedTimer.DELETE_RECORDS_TIMEOUT: deletions.purgatory,
-        }
         self._fetches = FetchRequests(self._ctx, logs, admission)
         self._partitions.observe(self._fetches)
         offsets_topic.on_progress = self._fetches.on_progress
         self._changes.on_applied = self._fetches.on_topics_changed
-        handlers = RequestHandlers(self._ctx, admission, groups, offsets, topics, admin, self._fetches, data)
-        self._handlers = {request: served.handler(handlers) for request, served in SERVED.items()}
+        self._requests = RequestHandlers(
+            self._ctx,
+            admission,
+            self._cluster,
+            self._groups,
+            self._topics,
+            self._partitions,
+            self._changes,
+            Leaders(self._cluster, self._groups, self._topics, self._partitions),
+            logs,
+            GroupRequests(self._ctx, self._groups, admission),
+            self._fetches,
+        )
+        self._handlers = HandlersByRequest(self._requests)
 
     # --- the door
 
@@ -166,7 +142,7 @@ class Node:
                 if isinstance(key.kind, FetchTimer):
                     self._fetches.fire(key)
                 elif isinstance(key.kind, DelayedTimer):
-                    self._purgatories[key.kind].fire()
+                    self._requests.purgatory(key.kind).fire()
                 elif isinstance(key.kind, PartitionTimer):
                     self._partitions.fire(key)
                 else:
@@ -182,8 +158,8 @@ class Node:
         concerned: dict[LogPartition, None] = {
             shard.partition: None for shard in map(self._groups.shard_of, named) if shard is not None
         }
-        if isinstance(what.request, ProduceRequest):
-            concerned.update(dict.fromkeys(self._produces.partitions_of(what.request)))
+        if BY_REQUEST[type(what.request)] is PRODUCE:
+            concerned.update(dict.fromkeys(self._requests.produces.partitions_of(cast("ProduceRequest", what.request))))
         for partition in concerned or (None,):
             self._reload(partition, BY_REQUEST[type(what.request)].name, problem)
         answered = any(isinstance(effect, Reply) and effect.token is what.token for effect in ctx.effects)
@@ -246,7 +222,7 @@ class Node:
             case FetchWaited():
                 self._fetches.end_wait(what.token)
             case RecordsWritten():
-                self._topic_requests.write(what)
+                self._requests.topics.write(what)
             case TopicsStored():
                 self._changes.stored(what)
             case TopicsChanged():

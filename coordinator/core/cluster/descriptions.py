@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from rejoin.coordinator.core.cluster.leaders import NO_NODE, Leaders
-from rejoin.coordinator.core.cluster.metadata import CLUSTER_ID, NOT_ASKED
+from rejoin.coordinator.core.cluster.metadata import NOT_ASKED
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.shards import ClusterMetadata
+from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import TopicError, Topics, check_name
 from rejoin.protocol.errors import ErrorCode

@@ -8,7 +8,7 @@ from rejoin.coordinator.core.cluster.leaders import NO_NODE, Leaders
 from rejoin.coordinator.core.inputs import Broker, Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
-from rejoin.coordinator.core.runtime.shards import ClusterMetadata
+from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
 from rejoin.coordinator.core.topics.topics import Topics
@@ -28,7 +28,6 @@ from rejoin.protocol.types import ZERO_UUID
 
 FIRST_WITH_EMPTY_MEANING_NONE: Final = 1
 FIRST_BY_ID: Final = 12
-CLUSTER_ID: Final = "rejoin-emulated-kafka0"
 NOT_ASKED: Final = -(2**31)
 
 

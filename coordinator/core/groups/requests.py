@@ -1,42 +1,24 @@
-"""Requests about groups as they come in at a node: who may ask, whether this is the node to ask, then the group.
+"""Requests of members as they come in at a node: who may ask, whether this is the node to ask, then the group.
 
 The checks before the group's own are in Kafka's order. Kafka: KafkaApis, GroupCoordinatorService.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
-from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.classic.member_requests import HEARTBEAT_RESPONSES, leave_unknown_group
 from rejoin.coordinator.core.groups.classic.responses import sync_refused
-from rejoin.coordinator.core.groups.classic.state import DEAD, STABLE
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.groups.delete_groups import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-)
-from rejoin.protocol.messages.groups.describe_groups import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from rejoin.protocol.messages.groups.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
-
-FIRST_DESCRIBE_WITH_NOT_FOUND: Final = 6
 
 ECHOED_MEMBER_ID: Final = (
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -47,14 +29,12 @@ ECHOED_MEMBER_ID: Final = (
 
 
 class GroupRequests:
-    """Routes requests about groups to their shards."""
+    """Routes the requests of members to the shards of their groups."""
 
     def __init__(self, ctx: StepContext, shards: GroupShards, admission: Admission) -> None:
         self._ctx = ctx
         self._shards = shards
         self._admission = admission
-
-    # --- members
 
     def join(self, token: Token, request: JoinGroupRequest, context: Context) -> None:
         shard = self._admission.admit(self._shards, request, context, request.group_id)
@@ -104,122 +84,3 @@ class GroupRequests:
         response = shard.kind_of(group).leave(group, request, context.api_version)
         self._ctx.reply(token, response)
         self._ctx.effects.insert(at, self._ctx.effects.pop())
-
-    # --- administration
-
-    def list_groups(self, token: Token, request: ListGroupsRequest, context: Context) -> None:
-        shards = self._admission.admit_to_all(self._shards, request, context)
-        if isinstance(shards, ErrorCode):
-            self._ctx.reply(token, ListGroupsResponse(error_code=shards))
-            return
-        states = {state.strip().lower() for state in request.states_filter}
-        types = {kind.lower() for kind in request.types_filter}  # Kafka: spaces count here, unlike around a state.
-        sees_all = self._admission.allows(ListGroupsRequest, context, Resource.CLUSTER)
-        groups = [
-            group
-            for shard in shards
-            for group in shard.groups.values()
-            if group.persisted  # only those that the log knows
-            and (not states or group.state.lower() in states)
-            and (not types or group.kind in types)
-            and (sees_all or self._admission.allows(ListGroupsRequest, context, Resource.GROUP, group.group_id))
-        ]
-        response = ListGroupsResponse(
-            groups=tuple(
-                ListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type or "",
-                    group_state=group.state,
-                    group_type=group.kind,
-                )
-                for group in sorted(groups, key=lambda group: group.group_id)
-            )
-        )
-        self._ctx.reply(token, response)
-
-    def describe_groups(self, token: Token, request: DescribeGroupsRequest, context: Context) -> None:
-        described = tuple(self._describe(group_id, request, context) for group_id in request.groups)
-        self._ctx.reply(token, DescribeGroupsResponse(groups=described))
-
-    def _describe(self, group_id: str, request: DescribeGroupsRequest, context: Context) -> DescribedGroup:
-        shard = self._admission.admit(self._shards, request, context, group_id)
-        if isinstance(shard, ErrorCode):
-            return DescribedGroup(group_id=group_id, error_code=shard)
-        group = shard.classic_group(group_id)
-        if group is not None and not group.persisted:
-            group = None
-        # Kafka: a group that does not exist is Dead; from DescribeGroups v6 on that is an error, without operations.
-        if group is None and context.api_version >= FIRST_DESCRIBE_WITH_NOT_FOUND:
-            return DescribedGroup(
-                group_id=group_id,
-                group_state=DEAD,
-                error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-                error_message=f"Group {group_id} not found.",
-            )
-        operations = -(2**31)
-        if request.include_authorized_operations:
-            operations = self._admission.authorized_operations(context, Resource.GROUP, group_id)
-        if group is None:
-            return DescribedGroup(group_id=group_id, group_state=DEAD, authorized_operations=operations)
-        return DescribedGroup(
-            group_id=group_id,
-            group_state=group.state,
-            protocol_type=group.protocol_type or "",
-            protocol_data=(group.protocol_name or "") if group.state is STABLE else "",
-            members=describe_members(group),
-            authorized_operations=operations,
-        )
-
-    def delete_groups(self, token: Token, request: DeleteGroupsRequest, context: Context) -> None:
-        names = list(dict.fromkeys(request.groups_names))
-        deletion = PendingDeletion(self._ctx, token, dict.fromkeys(names))
-        for group_id in names:
-            shard = self._admission.admit(self._shards, request, context, group_id)
-            error = shard if isinstance(shard, ErrorCode) else shard.delete_group(group_id, deletion.done)
-            if error is not None:
-                deletion.done(group_id, error)
-        if not names:
-            self._ctx.reply(token, DeleteGroupsResponse())
-
-
-def describe_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
-    """Members as DescribeGroups shows them: metadata only while the group is Stable, the stored assignment always."""
-    return tuple(
-        DescribedGroupMember(
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            member_metadata=member.metadata_for(group.protocol_name or "") if group.state is STABLE else b"",
-            member_assignment=member.assignment,
-        )
-        for member in group.ordered_members()
-    )
-
-
-@dataclass(slots=True)
-class PendingDeletion:
-    """A DeleteGroups request, until the last of its groups is gone or refused."""
-
-    ctx: StepContext
-    token: Token
-    results: dict[str, ErrorCode | None]
-    left: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.left = len(self.results)
-
-    def done(self, group_id: str, error: ErrorCode) -> None:
-        self.results[group_id] = error
-        self.left -= 1
-        if self.left:
-            return
-        self.ctx.reply(
-            self.token,
-            DeleteGroupsResponse(
-                results=tuple(
-                    DeletableGroupResult(group_id=name, error_code=result or ErrorCode.NONE)
-                    for name, result in self.results.items()
-                )
-            ),
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic
+from typing import Final, Generic
 
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.core.runtime.shard import LogObserver, M, MakeMachine, Shard, ShardState
@@ -10,6 +10,8 @@ from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.types import TopicPartition
+
+CLUSTER_ID: Final = "rejoin-emulated-kafka0"
 
 
 class ClusterMetadata:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rejoin.coordinator.core.cluster.metadata import CLUSTER_ID
+from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
 from rejoin.coordinator.service.driver import Runtime
 from rejoin.coordinator.service.http.problems import Problem
 from rejoin.protocol.records.consumer_offsets import offsets_partition

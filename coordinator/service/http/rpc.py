@@ -67,16 +67,17 @@ class Answer(web.StreamResponse):
 class Variant(ServedVersion):
     """One version of an API: how its requests are read and its answers written."""
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_kept", "_request")
 
     def __init__(self, api: Api, version: int) -> None:
         super().__init__(api, version)
+        self._request = api.request
         self._kept: dict[ErrorCode, tuple[str, bytes, bytes]] = {}
 
     def parse(self, body: bytes) -> Request:
         """Read a request, or raise the problem with it."""
         try:
-            return self.api.request.parse(body, self.version)
+            return self._request.parse(body, self.version)
         except ValidationError as problem:
             raise invalid_body(self.api.name, self.version, problem) from None
         except WrongVersion as problem:
@@ -101,30 +102,38 @@ class Variant(ServedVersion):
 
 
 class Route:
-    """An API's path: its versions, as clients name them, and its counters."""
+    """An API's path: its versions, as clients name them, each made with its first request; and its counters."""
 
-    __slots__ = ("_oldest", "api", "metrics", "newest", "variants")
+    __slots__ = ("_newest", "_oldest", "_variants", "api", "metrics")
 
     def __init__(self, api: Api, metrics: ApiMetrics, versions: tuple[int, int]) -> None:
         self.api = api
         self.metrics = metrics
-        self._oldest, newest = versions
-        self.variants = {str(version): Variant(api, version) for version in range(self._oldest, newest + 1)}
-        self.newest = self.variants[str(newest)]
+        self._oldest, self._newest = versions
+        self._variants: dict[str | None, Variant] = {}
 
     def variant(self, named: str | None) -> Variant:
-        """The version that a request asks for."""
+        """The version that a request asks for; the newest, if it names none."""
+        return self._variants.get(named) or self._add(named)
+
+    def _add(self, named: str | None) -> Variant:
+        oldest, newest = self._oldest, self._newest
         if named is None:
-            return self.newest
-        found = self.variants.get(named)
-        if found is not None:
-            return found
-        oldest, newest = self._oldest, self.newest.version
+            variant = self.variant(str(newest))
+        elif _DECIMAL.fullmatch(named) and oldest <= int(named) <= newest:
+            variant = Variant(self.api, int(named))
+        else:
+            raise self._refusal(named)
+        self._variants[named] = variant
+        return variant
+
+    def _refusal(self, named: str) -> Problem:
+        oldest, newest = self._oldest, self._newest
         if not _DECIMAL.fullmatch(named):
             detail = f"{API_VERSION}: expected a whole number from {oldest} to {newest}"
-            raise Problem(400, "invalid-header", detail, one_error(API_VERSION, "expected a whole number", named))
+            return Problem(400, "invalid-header", detail, one_error(API_VERSION, "expected a whole number", named))
         reason = f"{self.api.name} is supported in versions {oldest} to {newest}"
-        raise Problem(400, "unsupported-version", f"{reason}, not {named}", one_error(API_VERSION, reason, named))
+        return Problem(400, "unsupported-version", f"{reason}, not {named}", one_error(API_VERSION, reason, named))
 
 
 @lru_cache(maxsize=4_096)

@@ -263,7 +263,7 @@ class Service:
         protocol = request.protocol
         assert isinstance(protocol, Connection)
         # Version 2: the newest that requires no client software name.
-        variant = route.variants["2"]
+        variant = route.variant("2")
         message: Request = route.api.request()
         response = await self._submit(message, context(2, "", ANONYMOUS, protocol.client_host)).answer()
         if response is None:

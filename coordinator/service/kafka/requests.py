@@ -17,10 +17,7 @@ from rejoin.coordinator.service.served_version import ServedVersion
 from rejoin.protocol.brokers.offer import offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
-from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
-from rejoin.protocol.messages.records.fetch import FetchResponse
-from rejoin.protocol.messages.records.produce import ProduceRequest, ProduceResponse
-from rejoin.protocol.registry import API_VERSIONS, DEFINED
+from rejoin.protocol.registry import API_VERSIONS, DEFINED, FETCH, PRODUCE
 from rejoin.protocol.wire.codec import (
     Codec,
     RequestHeader,
@@ -33,6 +30,8 @@ from rejoin.protocol.wire.writer import Part
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.connection import KafkaConnection
+    from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
+    from rejoin.protocol.messages.records.produce import ProduceRequest, ProduceResponse
 
 _LONGEST_CLIENT_ID: Final = 1_024
 _MOST_CONTEXTS: Final = 64
@@ -59,7 +58,7 @@ class WireVersion(ServedVersion):
         self.codec = codec
         self.metrics = metrics
         self.read = codec.read_request
-        self._has_parts = codec.api.response is FetchResponse
+        self._has_parts = codec.api is FETCH
         self._kept: dict[ErrorCode, bytes] = {}
 
     def write(self, correlation_id: int, response: Response, written: list[Part]) -> None:
@@ -125,8 +124,9 @@ class RequestReader:
             request = served.read(frame, header.body_at)
         except SchemaError as problem:
             raise NotServed(served.api.name, f"version {served.version}: {problem}") from None
-        if type(request) is ApiVersionsRequest and served.version >= _FIRST_WITH_SOFTWARE:
-            connection.software = f"{request.client_software_name} {request.client_software_version}"
+        if served.api is API_VERSIONS and served.version >= _FIRST_WITH_SOFTWARE:
+            software = cast("ApiVersionsRequest", request)
+            connection.software = f"{software.client_software_name} {software.client_software_version}"
         return KafkaRequest(served, request, context, header.correlation_id)
 
     def _find(self, header: RequestHeader) -> WireVersion | bytes:
@@ -153,8 +153,8 @@ class RequestReader:
         Raises :class:`NotServed` where all that the client can be shown is the end of its connection.
         """
         served = call.served
-        if type(call.request) is ProduceRequest and call.request.acks == 0:
-            _check_unanswered(cast(ProduceResponse, response))
+        if served.api is PRODUCE and cast("ProduceRequest", call.request).acks == 0:
+            _check_unanswered(cast("ProduceResponse", response))
         else:
             served.write(call.correlation_id, response, written)
         error = served.error_of(response)

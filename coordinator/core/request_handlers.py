@@ -1,0 +1,146 @@
+"""The objects of one node that handle requests.
+
+Most are made, and their modules loaded, with the first request for them: a node starts without what it may never need.
+Those that keep something between requests, or that others ask, are made with the node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rejoin.coordinator.core.cluster.leaders import Leaders
+from rejoin.coordinator.core.fetch.logs import ReadableLogs
+from rejoin.coordinator.core.fetch.requests import FetchRequests
+from rejoin.coordinator.core.groups.group_shards import GroupShards
+from rejoin.coordinator.core.groups.requests import GroupRequests
+from rejoin.coordinator.core.partitions.delayed import DelayedTimer, Purgatory
+from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.runtime.admission import Admission
+from rejoin.coordinator.core.runtime.shards import ClusterMetadata
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.changes import TopicChanges
+from rejoin.coordinator.core.topics.topics import Topics
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.core.cluster.descriptions import DescriptionRequests
+    from rejoin.coordinator.core.cluster.metadata import MetadataRequests
+    from rejoin.coordinator.core.cluster.requests import ClusterRequests
+    from rejoin.coordinator.core.groups.admin_requests import GroupAdminRequests
+    from rejoin.coordinator.core.offsets.requests import OffsetRequests
+    from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
+    from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
+    from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
+    from rejoin.coordinator.core.partitions.produce import ProduceRequests
+    from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
+    from rejoin.coordinator.core.partitions.producers import ProducerRequests
+    from rejoin.coordinator.core.topics.config_requests import ConfigRequests
+    from rejoin.coordinator.core.topics.requests import TopicRequests
+
+
+@dataclass
+class RequestHandlers:
+    """What handlers work on, and the handlers."""
+
+    ctx: StepContext
+    admission: Admission
+    cluster_metadata: ClusterMetadata
+    shards: GroupShards
+    all_topics: Topics
+    partitions: Partitions
+    changes: TopicChanges
+    leaders: Leaders
+    logs: ReadableLogs
+    groups: GroupRequests
+    fetches: FetchRequests
+
+    @cached_property
+    def offsets(self) -> OffsetRequests:
+        from rejoin.coordinator.core.offsets.requests import OffsetRequests
+
+        return OffsetRequests(self.ctx, self.shards, self.all_topics, self.admission)
+
+    @cached_property
+    def group_admin(self) -> GroupAdminRequests:
+        from rejoin.coordinator.core.groups.admin_requests import GroupAdminRequests
+
+        return GroupAdminRequests(self.ctx, self.shards, self.admission)
+
+    # --- topics and the cluster
+
+    @cached_property
+    def topics(self) -> TopicRequests:
+        from rejoin.coordinator.core.topics.requests import TopicRequests
+
+        return TopicRequests(self.ctx, self.cluster_metadata, self.all_topics, self.changes, self.admission)
+
+    @cached_property
+    def configs(self) -> ConfigRequests:
+        from rejoin.coordinator.core.topics.config_requests import ConfigRequests
+
+        return ConfigRequests(self.ctx, self.all_topics, self.changes, self.admission)
+
+    @cached_property
+    def cluster(self) -> ClusterRequests:
+        from rejoin.coordinator.core.cluster.requests import ClusterRequests
+
+        return ClusterRequests(self.ctx, self.shards, self.admission)
+
+    @cached_property
+    def metadata(self) -> MetadataRequests:
+        from rejoin.coordinator.core.cluster.metadata import MetadataRequests
+
+        return MetadataRequests(
+            self.ctx, self.cluster_metadata, self.all_topics, self.leaders, self.topics, self.admission
+        )
+
+    @cached_property
+    def descriptions(self) -> DescriptionRequests:
+        from rejoin.coordinator.core.cluster.descriptions import DescriptionRequests
+
+        return DescriptionRequests(
+            self.ctx, self.cluster_metadata, self.all_topics, self.partitions, self.leaders, self.admission
+        )
+
+    # --- data partitions
+
+    @cached_property
+    def produces(self) -> ProduceRequests:
+        from rejoin.coordinator.core.partitions.produce import ProduceRequests
+
+        return ProduceRequests(self.ctx, self.partitions, self.all_topics, self.admission)
+
+    @cached_property
+    def delete_records(self) -> DeleteRecordsRequests:
+        from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
+
+        return DeleteRecordsRequests(self.ctx, self.partitions, self.all_topics, self.admission)
+
+    def purgatory(self, timer: DelayedTimer) -> Purgatory:
+        """Where requests wait that this timer ends."""
+        return self.produces.purgatory if timer is DelayedTimer.PRODUCE_TIMEOUT else self.delete_records.purgatory
+
+    @cached_property
+    def producer_ids(self) -> ProducerIdRequests:
+        from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
+
+        return ProducerIdRequests(self.ctx, self.all_topics, self.changes, self.admission)
+
+    @cached_property
+    def producers(self) -> ProducerRequests:
+        from rejoin.coordinator.core.partitions.producers import ProducerRequests
+
+        return ProducerRequests(self.ctx, self.partitions, self.admission)
+
+    @cached_property
+    def list_offsets(self) -> ListOffsetsRequests:
+        from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
+
+        return ListOffsetsRequests(self.ctx, self.all_topics, self.logs, self.admission)
+
+    @cached_property
+    def leader_epochs(self) -> LeaderEpochRequests:
+        from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
+
+        return LeaderEpochRequests(self.ctx, self.logs, self.admission)
