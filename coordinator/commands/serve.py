@@ -64,9 +64,15 @@ def _most_bytes(text: str) -> int:
     return size
 
 
-def _release_from(given: ServeOptions) -> tuple[str, ...]:
-    """The setting that ``--as-kafka`` stands for."""
-    return () if given.as_kafka is None else (f"emulator.as.kafka={given.as_kafka}",)
+def _settings_from(given: ServeOptions) -> tuple[str, ...]:
+    """The settings that options stand for."""
+    settings = {
+        "emulator.as.kafka": given.as_kafka,
+        "emulator.tls.self.signed": "true" if given.tls_self_signed else None,
+        "emulator.tls.ca.file": given.tls_ca_file,
+        "emulator.insecure": "true" if given.insecure else None,
+    }
+    return tuple(f"{name}={value}" for name, value in settings.items() if value is not None)
 
 
 def _kafka_port_from(given: ServeOptions) -> int | None:
@@ -129,7 +135,7 @@ def options_from(given: ServeOptions) -> Options:
             check_writable(name, file)
     token = _token_from(given)
     return Options(
-        settings=settings_from((*_release_from(given), *given.config), os.environ),
+        settings=settings_from((*_settings_from(given), *given.config), os.environ),
         host=given.host,
         port=given.port,
         kafka_port=_kafka_port_from(given),

@@ -57,5 +57,12 @@ class ServeOptions:
     line."""
     control_token_file: Path | None = None
     """File with that token, on its first line."""
+    tls_self_signed: bool = False
+    """Speak TLS on all listeners, with an authority and a certificate made now. The log says where the authority's
+    certificate is, for the clients."""
+    tls_ca_file: Path | None = None
+    """File to write that certificate to. The default is a temporary one."""
+    insecure: bool = False
+    """Listen on addresses that other machines can reach, without any login."""
     clock: str = "real"
     """With --control: real; virtual, which moves only on request; or fast:SPEED, as in fast:60."""

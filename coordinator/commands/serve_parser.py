@@ -12,6 +12,8 @@ ServeOptions.__annotations__ |= {
     "config": Annotated[tuple[str, ...], Parameter(name=("--config", "-c"), negative=())],
     "topic": Annotated[tuple[str, ...], Parameter(negative=())],
     "control": Annotated[bool, Parameter(negative=())],
+    "tls_self_signed": Annotated[bool, Parameter(negative=())],
+    "insecure": Annotated[bool, Parameter(negative=())],
 }
 
 

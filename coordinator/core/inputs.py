@@ -32,6 +32,10 @@ TopicsRecords: TypeAlias = tuple[
 """What one change of the topics consists of; it is stored whole or not at all."""
 
 
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a client that did not say who it is."""
+
+
 @dataclass(slots=True, frozen=True)
 class Context:
     """Who asks, and in which version. ``client_host`` is printed as Kafka prints it, ``/127.0.0.1``."""
@@ -39,7 +43,7 @@ class Context:
     api_version: int
     client_id: str = ""
     client_host: str = "/127.0.0.1"
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS
     listener: str = HTTP
     """The listener that the request came in by; addresses in the response are those of its own kind."""
 

@@ -27,11 +27,12 @@ from rejoin.coordinator.service.http.server import Service
 from rejoin.coordinator.service.http.views import Views
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
+from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.coordinator.service.stores import Store, open_store
 from rejoin.coordinator.storage.base import SoleLogs, StoreProblem
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.journal.writer import JournalWriter
-from rejoin.protocol.brokers.listener_address import ListenerAddress, addresses_from
+from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress, addresses_from
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.create_topics import (
     CreatableTopic,
@@ -116,6 +117,7 @@ class App:
         self._log: Any = structlog.get_logger("coordinator").bind()
         settings = options.settings
         _check_control(options)
+        self.security = _security(options)
         self.metrics = Metrics()
         self.store = store = open_store(options.log, options.data, options.store, settings, self.metrics)
         try:
@@ -179,13 +181,15 @@ class App:
             control=_control_routes(self.control, access),
             arrivals=arrivals,
             access=access,
+            security=self.security,
         )
 
     @property
     def url(self) -> str:
         """The base URL of the service."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        scheme = "https" if self.security.protocol(HTTP).has_tls else "http"
+        return f"{scheme}://{host}:{self.port}"
 
     @property
     def bootstrap_servers(self) -> str:
@@ -202,6 +206,7 @@ class App:
         listener = bind(options.host, options.port) if options.listen else None
         kafka: Bound = []
         try:
+            self._make_tls()
             kafka = self._bind_kafka()
             if listener is not None:
                 self.port = listener.getsockname()[1]
@@ -226,6 +231,7 @@ class App:
             await self.service.abandon()
             if listener is not None:
                 listener.close()
+            self.security.close()
             with suppress(StoreProblem):
                 await self.runtime.stop()
             await self.store.close()
@@ -235,7 +241,8 @@ class App:
             self._clock_file.begin()
         if listener is not None:
             kafka_at = ",".join(each.address for each in self.endpoints) or None
-            self._log.info("listening", url=self.url, kafka=kafka_at, node_id=options.settings.broker_id)
+            ca = {"tls_ca": self.security.ca_location} if self.security.ca_location else {}
+            self._log.info("listening", url=self.url, kafka=kafka_at, node_id=options.settings.broker_id, **ca)
 
     async def stop(self) -> None:
         """Answer parked requests, close the connections, the log and the journal."""
@@ -252,6 +259,7 @@ class App:
         if self._kafka is not None:
             await self._kafka.stop()
         await self.service.stop()
+        self.security.close()
         if self._clock_file is not None:
             self._clock_file.end()
         await self.runtime.stop()
@@ -280,7 +288,7 @@ class App:
         port = options.kafka_port if options.listen else None
         try:
             bound = binding.bind(
-                binding.wanted(settings, options.host, port),
+                self._checked(binding.wanted(settings, options.host, port, self.security.default)),
                 addresses_from(settings.advertised_listeners),
                 options.advertised_host,
                 _bind_for_kafka,
@@ -291,6 +299,26 @@ class App:
         self.endpoints = tuple(endpoint for endpoint, _ in bound)
         self.bound_ports = {endpoint.listener: each.getsockname()[1] for endpoint, each in bound}
         return bound
+
+    def _make_tls(self) -> None:
+        """Load certificates before anything is bound, so that one with a mistake is found first."""
+        settings, options = self._options.settings, self._options
+        if options.listen:
+            names = [HTTP, self.security.default.value, *(each.listener for each in addresses_from(settings.listeners))]
+            try:
+                if not is_loopback(options.host):
+                    self.security.check_exposed(HTTP, options.host or "every address")
+                for name in names:
+                    self.security.tls(name)
+            except ValueError as problem:
+                raise StartFailed(str(problem)) from None
+
+    def _checked(self, listeners: tuple[ListenerAddress, ...]) -> tuple[ListenerAddress, ...]:
+        """Listeners of Kafka's protocol, none of which is open to other machines without a login."""
+        for each in listeners:
+            if not is_loopback(each.host):
+                self.security.check_exposed(each.listener, each.host or "every address")
+        return listeners
 
     async def _create_initial_topics(self) -> None:
         """Create the topics of the options."""
@@ -313,6 +341,16 @@ class App:
             raise StartFailed(f"topic {topic.name}: {result.error_code.name}: {result.error_message or 'refused'}")
 
 
+def _security(options: Options) -> ListenerSecurity:
+    """How the listeners are protected. A certificate that is made is valid for all names that clients know."""
+    advertised = [each.host for each in addresses_from(options.settings.advertised_listeners)]
+    names = [options.host, options.advertised_host or "", *advertised]
+    try:
+        return ListenerSecurity(options.settings, tuple(names))
+    except ValueError as problem:
+        raise StartFailed(str(problem)) from None
+
+
 def _clock_file(options: Options, clock: Clock) -> ClockFile | None:
     """A node under control has the time that it is given, and needs none."""
     return ClockFile(options.data, clock) if options.data is not None and options.control is None else None
@@ -324,7 +362,7 @@ def _check_control(options: Options) -> None:
     if token is not None:
         if not token or not token.isascii() or not token.isprintable():
             raise StartFailed("--control-token: expected printable ASCII characters, at least one")
-    elif options.control is not None and options.listen and not _is_loopback(options.host):
+    elif options.control is not None and options.listen and not is_loopback(options.host):
         raise StartFailed(
             f"--control on {options.host or 'every address'}: expected a --control-token too, since other machines "
             "can reach it; or listen on 127.0.0.1"
@@ -347,7 +385,7 @@ def _access(options: Options) -> Access:
         options.host,
         options.advertised_host or "",
         token=_token(options),
-        is_local=not options.listen or _is_loopback(options.host),
+        is_local=not options.listen or is_loopback(options.host),
     )
 
 
@@ -369,7 +407,7 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
     from rejoin.coordinator.service.kafka.listener import KafkaListener  # noqa: PLC0415
 
     submit = app.runtime.submit if app.control is None else app.control.submit
-    return KafkaListener(options.settings, app.metrics, arrivals or Arrivals(), submit)
+    return KafkaListener(options.settings, app.metrics, arrivals or Arrivals(), submit, app.security)
 
 
 def _bind_for_kafka(host: str, port: int) -> socket.socket:
@@ -379,7 +417,7 @@ def _bind_for_kafka(host: str, port: int) -> socket.socket:
         raise StartFailed(f"Kafka's protocol: {problem} (--kafka-port)") from None
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address; a name by all its addresses."""
     try:
         found = {str(each[4][0]) for each in socket.getaddrinfo(host or None, None, type=socket.SOCK_STREAM)}

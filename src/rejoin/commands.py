@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 EXTRAS: Final = {
     "pipeline": ("pyspark", "py4j", "numpy", "pandas", "pyarrow"),
     "postgres": ("asyncpg",),
+    "security": ("cryptography", "jwt"),
 }
 """Each extra of the distribution with the packages that it brings; the first one stands for all."""
 

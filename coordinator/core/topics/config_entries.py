@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from pydantic import SecretStr
+
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.topics.configs import (
     RATE_CONFIG,
@@ -110,12 +112,14 @@ def _type_of(name: str, default: object) -> ConfigType:
             return ConfigType.DOUBLE
         case tuple():
             return ConfigType.LIST
+        case SecretStr():
+            return ConfigType.PASSWORD
     return ConfigType.STRING
 
 
 def _text(value: object) -> str | None:
     match value:
-        case None:
+        case None | SecretStr():
             return None
         case bool():
             return str(value).lower()
@@ -151,7 +155,7 @@ def describable_configs(
             value=entry.value,
             read_only=entry.read_only,
             config_source=entry.source,
-            is_sensitive=False,
+            is_sensitive=entry.type is ConfigType.PASSWORD,
             synonyms=tuple(_synonym(each) for each in entry.candidates) if with_synonyms else (),
             config_type=entry.type,
             documentation=None,

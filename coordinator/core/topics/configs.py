@@ -33,6 +33,7 @@ class ConfigType(IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 class ConfigSource(IntEnum):
@@ -171,7 +172,7 @@ def _read(definition: ConfigDef, text: str) -> ConfigValue:
             return number
         case ConfigType.LIST:
             return tuple(part.strip() for part in text.split(",")) if text else ()
-        case ConfigType.STRING:
+        case ConfigType.STRING | ConfigType.PASSWORD:
             return text
 
 

@@ -30,8 +30,6 @@ CORRELATION_ID: Final = istr("Kafka-Correlation-Id")
 PRINCIPAL: Final = istr("Kafka-Principal")
 KAFKA_ERROR: Final = istr("Kafka-Error")
 
-ANONYMOUS: Final = "User:ANONYMOUS"
-
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,4}")
 _CORRELATION: Final = re.compile(r"-?[0-9]{1,10}")
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f]")

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import structlog
 from aiohttp import web
 
-from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.core.inputs import ANONYMOUS, Context
 from rejoin.coordinator.pending_reply import NoReply, PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, MAX_BODY_BYTES
@@ -29,7 +29,6 @@ from rejoin.coordinator.service.http.cluster_views import resign
 from rejoin.coordinator.service.http.connections import Connection, Connections
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.http.rpc import (
-    ANONYMOUS,
     API_VERSION,
     CLIENT_ID,
     KAFKA_ERROR,
@@ -42,6 +41,8 @@ from rejoin.coordinator.service.http.rpc import (
 )
 from rejoin.coordinator.service.http.views import ROUTES, Views
 from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.security.listener_security import ListenerSecurity
+from rejoin.protocol.brokers.listener_address import HTTP
 from rejoin.protocol.brokers.offer import offered
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
@@ -77,11 +78,13 @@ class Service:
         control: Controlling | None = None,
         arrivals: Arrivals | None = None,
         access: Access | None = None,
+        security: ListenerSecurity | None = None,
     ) -> None:
         self.runtime = runtime
         self._submit = runtime.submit if control is None else control.submit
         self._control = control
         self._access = access or Access()
+        self._security = security
         self.metrics = metrics
         self._views = views
         self._max_body_bytes = max_body_bytes
@@ -101,7 +104,9 @@ class Service:
 
     async def listen(self, listener: socket.socket) -> None:
         """Listen on a bound socket. Until ``begin`` only the views are served."""
-        self._listening = await asyncio.get_running_loop().create_server(self._server, sock=listener, backlog=_BACKLOG)
+        tls = self._security.tls(HTTP) if self._security is not None else None
+        loop = asyncio.get_running_loop()
+        self._listening = await loop.create_server(self._server, sock=listener, backlog=_BACKLOG, ssl=tls)
 
     async def begin(self, listener: socket.socket) -> None:
         """Serve everything. The bound socket may already be listening."""

@@ -10,18 +10,19 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from rejoin.coordinator.config import Settings
-from rejoin.protocol.brokers.listener_address import PLAINTEXT, ListenerAddress, addresses_from
+from rejoin.protocol.brokers.listener_address import ListenerAddress, addresses_from
+from rejoin.protocol.brokers.security_protocol import SecurityProtocol
 
 Bound: TypeAlias = list[tuple[ListenerAddress, socket.socket]]
 """Each listener with the address that it advertises, and its socket."""
 
 
-def wanted(settings: Settings, host: str, port: int | None) -> tuple[ListenerAddress, ...]:
-    """The listeners to bind: those of the settings, else one on ``host``, else none."""
+def wanted(settings: Settings, host: str, port: int | None, protocol: SecurityProtocol) -> tuple[ListenerAddress, ...]:
+    """The listeners to bind: those of the settings, else one on ``host`` with this protocol, else none."""
     named = addresses_from(settings.listeners)
     if named or port is None:
         return named
-    return (ListenerAddress(PLAINTEXT, host, port),)
+    return (ListenerAddress(protocol.value, host, port),)
 
 
 def check(listeners: tuple[ListenerAddress, ...], advertised: tuple[ListenerAddress, ...]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, cast
 
-from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.core.inputs import ANONYMOUS, Context
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply
 from rejoin.coordinator.service.kafka.requests import KafkaRequest, NotServed
 from rejoin.protocol.errors import ErrorCode
@@ -46,6 +46,7 @@ class KafkaConnection(asyncio.Protocol):
         "contexts",
         "last_used",
         "name",
+        "principal",
         "software",
         "transport",
     )
@@ -63,6 +64,7 @@ class KafkaConnection(asyncio.Protocol):
         self._is_writable = True
         self.transport: asyncio.Transport | None = None
         self.client_host = "127.0.0.1"
+        self.principal = ANONYMOUS
         self.client_id = ""
         """What the last request said."""
         self.software = ""

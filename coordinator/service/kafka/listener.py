@@ -20,7 +20,9 @@ from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
 from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
 from rejoin.coordinator.service.metrics import Metrics
+from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.protocol.brokers.listener_address import ListenerAddress
+from rejoin.protocol.brokers.security_protocol import SecurityProtocol
 from rejoin.protocol.message import Request
 from rejoin.protocol.printable import printable
 from rejoin.protocol.wire.errors import SchemaError
@@ -43,9 +45,12 @@ class Submit(Protocol):
 class KafkaListener:
     """The sockets of one node's Kafka listeners, and their connections."""
 
-    def __init__(self, settings: Settings, metrics: Metrics, arrivals: Arrivals, submit: Submit) -> None:
+    def __init__(
+        self, settings: Settings, metrics: Metrics, arrivals: Arrivals, submit: Submit, security: ListenerSecurity
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.submit = submit
+        self.security = security
         self.max_request_bytes = settings.socket_request_max_bytes
         self.requests = RequestReader(metrics, settings.emulator_as_kafka)
         self.connections: set[KafkaConnection] = set()
@@ -62,11 +67,19 @@ class KafkaListener:
     async def listen(self, bound: Sequence[tuple[ListenerAddress, socket.socket]]) -> None:
         """Accept connections on bound sockets, each under the name of its listener."""
         for endpoint, sock in bound:
-            server = await self.loop.create_server(self._maker(endpoint.listener), sock=sock, backlog=_BACKLOG)
+            name = endpoint.listener
+            server = await self.loop.create_server(
+                self._maker(name), sock=sock, backlog=_BACKLOG, ssl=self.security.tls(name)
+            )
             self._servers.append(server)
 
     def _maker(self, name: str) -> Any:
-        return lambda: KafkaConnection(self, name)
+        if self.security.protocol(name) is SecurityProtocol.PLAINTEXT:
+            return lambda: KafkaConnection(self, name)
+        from rejoin.coordinator.service.kafka.secure_connection import TlsConnection  # noqa: PLC0415
+
+        principals = self.security.principals()
+        return lambda: TlsConnection(self, name, principals)
 
     def stop_accepting(self) -> None:
         """Take no more connections."""
@@ -122,6 +135,10 @@ class KafkaListener:
         """A request that cannot be served ends its connection; say so once for each client, API and reason."""
         self._refuse(connection, problem.reason, problem.api)
 
+    def refuse_login(self, connection: KafkaConnection, reason: str) -> None:
+        """A client that is not let in; its connection ends."""
+        self._refuse(connection, reason)
+
     def log_unwritable(self, api: str, version: int, problem: SchemaError) -> None:
         """A response that its version cannot carry. Its connection is closed; the others go on."""
         self._log.error("response_not_written", api=api, version=version, problem=str(problem))
@@ -131,7 +148,7 @@ class KafkaListener:
         if begins.startswith(_HTTP):
             reason = "an HTTP request; this port speaks Kafka's protocol, HTTP has a port of its own"
         elif begins.startswith(_TLS_HANDSHAKE):
-            reason = "a TLS handshake; this port is plain text (security.protocol=PLAINTEXT)"
+            reason = "a TLS handshake; this port has no TLS (security.protocol=PLAINTEXT)"
         elif size < 0:
             reason = f"a request of {size} bytes; expected a length of 0 or more"
         else:

@@ -184,6 +184,7 @@ def _context(header: RequestHeader, connection: KafkaConnection) -> Context:
         api_version=header.api_version,
         client_id=client_id,
         client_host=f"/{connection.client_host}",
+        principal=connection.principal,
         listener=connection.name,
     )
     connection.client_id = client_id

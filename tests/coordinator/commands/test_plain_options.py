@@ -16,7 +16,8 @@ from rejoin.coordinator.commands.serve_parser import run
 PLAIN = [
     "--kafka-port 9092 --kafka-port-file p --as-kafka 2.8",
     "",
-    "--host 0.0.0.0 --port 0",
+    "--host 0.0.0.0 --port 0 --insecure",
+    "--tls-self-signed --tls-ca-file ca.pem",
     "--port=0 --advertised-host here",
     "--journal j --data d",
     "--store postgresql://u:p@h/d",

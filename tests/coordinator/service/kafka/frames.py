@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from types import TracebackType
 from typing import Self
@@ -38,6 +39,11 @@ def heartbeat(group: str, member: str, generation: int = 1, correlation: int = 1
     return request(12, 0, correlation, string(group) + struct.pack(">i", generation) + string(member))
 
 
+def find_coordinator(group: str) -> bytes:
+    """FindCoordinator 0."""
+    return request(10, 0, 1, string(group))
+
+
 def join_group(group: str, correlation: int = 1, session_ms: int = 10_000) -> bytes:
     """JoinGroup 0 of a new member."""
     protocols = struct.pack(">i", 1) + string("range") + struct.pack(">i", 0)
@@ -48,11 +54,12 @@ def join_group(group: str, correlation: int = 1, session_ms: int = 10_000) -> by
 class Peer:
     """A client's end of a connection."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._port = port
+        self._tls = tls
 
     async def __aenter__(self) -> Self:
-        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=self._tls)
         return self
 
     async def __aexit__(

@@ -139,7 +139,7 @@ async def logged() -> AsyncIterator[Callable[[], list[dict[str, str]]]]:
 
 NOT_A_REQUEST = {
     "an HTTP request": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "an HTTP request; this port speaks Kafka's protocol"),
-    "a TLS handshake": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "a TLS handshake; this port is plain text"),
+    "a TLS handshake": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "a TLS handshake; this port has no TLS"),
     "a negative length": (struct.pack(">i", -1), "a request of -1 bytes"),
     "a length beyond the limit": (
         struct.pack(">i", 2_001),

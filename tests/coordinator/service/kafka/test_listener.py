@@ -13,7 +13,7 @@ from rejoin.coordinator.service.app import App, Options, StartFailed
 from rejoin.coordinator.testing.starting import running
 from rejoin.protocol.brokers.releases import newest_versions
 from tests.coordinator.service.conftest import Serve
-from tests.coordinator.service.kafka.frames import Peer, api_versions, heartbeat, request, string
+from tests.coordinator.service.kafka.frames import Peer, api_versions, find_coordinator, heartbeat, request, string
 
 UNKNOWN_MEMBER_ID = struct.pack(">h", 25)
 
@@ -33,10 +33,6 @@ def brokers(body: bytes) -> list[tuple[int, str, int]]:
 
 def metadata() -> bytes:
     return request(3, 0, 1, struct.pack(">i", 1) + string("nothing"))
-
-
-def find_coordinator(group: str) -> bytes:
-    return request(10, 0, 1, string(group))
 
 
 async def test_each_listener_sends_its_clients_to_itself(serve: Serve) -> None:

@@ -1,0 +1,96 @@
+"""The security protocol of each listener of a node, and what it needs for that.
+
+What takes time to import, or more than the standard library, is imported where a listener needs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rejoin.coordinator.config import Settings
+from rejoin.protocol.brokers.listener_address import HTTP
+from rejoin.protocol.brokers.security_protocol import SecurityProtocol, protocols_from
+
+if TYPE_CHECKING:
+    import ssl
+
+    from rejoin.coordinator.service.security.principals import SslPrincipals
+    from rejoin.coordinator.service.security.self_signed import SelfSigned
+
+_EXPOSED: Final = (
+    "other machines can reach it, and its clients need no login: expected certificates of clients "
+    "(ssl.client.auth=required), or --insecure to allow that; docs/security.md has more"
+)
+
+
+class ListenerSecurity:
+    """How each listener is protected. ``names`` are those that a certificate made at the start is valid for.
+
+    Raises ``ValueError`` where files or settings cannot be used.
+    """
+
+    def __init__(self, settings: Settings, names: tuple[str, ...] = ()) -> None:
+        self._settings = settings
+        self._names = names
+        self._protocols = protocols_from(settings.listener_security_protocol_map)
+        self._context: ssl.SSLContext | None = None
+        self._self_signed: SelfSigned | None = None
+        self._principals: SslPrincipals | None = None
+        self.default = SecurityProtocol.of(tls=self._has_certificate, sasl=False)
+        """The protocol of a listener that no setting names."""
+
+    @property
+    def _has_certificate(self) -> bool:
+        settings = self._settings
+        return bool(
+            settings.emulator_tls_self_signed or settings.ssl_keystore_location or settings.ssl_certificate_location
+        )
+
+    @property
+    def ca_location(self) -> str:
+        """The file with the authority that was made at the start; empty without one."""
+        return self._self_signed.ca_location if self._self_signed is not None else ""
+
+    def protocol(self, listener: str) -> SecurityProtocol:
+        """The security protocol of a listener."""
+        # Differs: Kafka refuses to start with a listener that is not in the map.
+        unnamed = self.default if listener == HTTP else SecurityProtocol.PLAINTEXT
+        return self._protocols.get(listener, unnamed)
+
+    def authenticates(self, listener: str) -> bool:
+        """Whether every client of a listener must prove who it is."""
+        protocol = self.protocol(listener)
+        return protocol.has_sasl or (protocol.has_tls and self._settings.ssl_client_auth == "required")
+
+    def check_exposed(self, listener: str, address: str) -> None:
+        """Refuse a listener that other machines can reach, unless its clients must prove who they are."""
+        if not self.authenticates(listener) and not self._settings.emulator_insecure:
+            raise ValueError(f"listener {listener} on {address}: {_EXPOSED}")
+
+    def tls(self, listener: str) -> ssl.SSLContext | None:
+        """The TLS context of a listener; none where connections are not encrypted."""
+        if not self.protocol(listener).has_tls:
+            return None
+        if self._context is None:
+            from rejoin.coordinator.service.security.tls import server_context  # noqa: PLC0415
+
+            if self._settings.emulator_tls_self_signed:
+                from rejoin.coordinator.service.security.self_signed import SelfSigned  # noqa: PLC0415
+
+                self._self_signed = SelfSigned(self._names, self._settings.emulator_tls_ca_file)
+            self._context = server_context(self._settings, self._self_signed)
+        return self._context
+
+    def principals(self) -> SslPrincipals:
+        """Who shows a certificate."""
+        if self._principals is None:
+            from rejoin.coordinator.service.security.principals import SslPrincipals  # noqa: PLC0415
+
+            self._principals = SslPrincipals(self._settings.ssl_principal_mapping_rules)
+        return self._principals
+
+    def close(self) -> None:
+        """Remove what was made for this node."""
+        if self._self_signed is not None:
+            self._self_signed.remove()
+            self._self_signed = None

@@ -1,0 +1,81 @@
+"""The TLS context of a node's listeners, from PEM files.
+
+Kafka: SslFactory, with stores of type PEM.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rejoin.coordinator.config import Settings
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.service.security.self_signed import SelfSigned
+
+_CLIENT_AUTH: Final = {
+    "none": ssl.CERT_NONE,
+    "requested": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+
+
+def server_context(settings: Settings, made: SelfSigned | None) -> ssl.SSLContext:
+    """The context with its certificate; ``made`` is one of this start. Raises ``ValueError`` where that fails."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if made is not None:
+        made.load_into(context)
+    else:
+        _load_certificate(context, settings)
+    _load_authorities(context, settings)
+    context.verify_mode = _CLIENT_AUTH[settings.ssl_client_auth]
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
+    setting, location = "ssl.keystore.location", settings.ssl_keystore_location
+    if settings.ssl_certificate_location:
+        if location:
+            raise ValueError("ssl.certificate.location: expected that or ssl.keystore.location, not both")
+        setting, location = "ssl.certificate.location", settings.ssl_certificate_location
+    if not location:
+        raise ValueError(
+            "a listener has TLS and no certificate: expected ssl.keystore.location, ssl.certificate.location with "
+            "ssl.key.location, or --tls-self-signed"
+        )
+    password = settings.ssl_key_password.get_secret_value()
+    try:
+        # A function: with a text that is empty, OpenSSL would ask the terminal for the password.
+        context.load_cert_chain(location, settings.ssl_key_location or None, password=lambda: password)
+    except ssl.SSLError as problem:
+        raise ValueError(f"{setting} {location}: {_reason(problem, settings.ssl_key_location or location)}") from None
+    except OSError as problem:
+        files = f"{setting} {location}" + (f", {settings.ssl_key_location}" if settings.ssl_key_location else "")
+        raise ValueError(f"{files}: {problem.strerror}; expected PEM files that can be read") from None
+
+
+def _reason(problem: ssl.SSLError, key_location: str) -> str:
+    if problem.reason == "KEY_VALUES_MISMATCH":
+        return "the private key is not that of the certificate"
+    if b"ENCRYPTED" in Path(key_location).read_bytes():
+        return "the private key is encrypted: expected its password as REJOIN_SSL_KEY_PASSWORD in the environment"
+    return "expected a PEM file with a certificate and its private key, which may be in ssl.key.location"
+
+
+def _load_authorities(context: ssl.SSLContext, settings: Settings) -> None:
+    location = settings.ssl_truststore_location
+    if not location:
+        if settings.ssl_client_auth != "none":
+            raise ValueError(
+                f"ssl.client.auth={settings.ssl_client_auth}: expected ssl.truststore.location too, a PEM file with "
+                "the authorities of the clients"
+            )
+        return
+    try:
+        context.load_verify_locations(location)
+    except ssl.SSLError:
+        raise ValueError(f"ssl.truststore.location {location}: expected a PEM file with certificates") from None
+    except OSError as problem:
+        raise ValueError(f"ssl.truststore.location {location}: {problem.strerror}") from None
