@@ -86,7 +86,8 @@ class Settings(BaseModel):
     offsets_topic_replication_factor: int = Field(
         default=3,
         ge=1,
-        description="Accepted for compatibility; has no effect. Replication is up to the store.",
+        description="With --brokers: replicas of __consumer_offsets, at most as many as there are brokers. Else "
+        "replication is up to the store.",
     )
     group_coordinator_threads: int = Field(
         default=1, ge=1, description="Accepted for compatibility; has no effect. There is one event loop."
@@ -171,7 +172,16 @@ class Settings(BaseModel):
     broker_session_timeout_ms: int = Field(
         default=9_000,
         ge=300,
-        description="With several nodes: how long a node keeps its partitions without renewing its leases.",
+        description="With several nodes: how long a node that is silent keeps the partitions that it leads.",
+    )
+    default_replication_factor: int = Field(
+        default=3,
+        ge=1,
+        description="With --brokers: replicas of a topic that is created without a replication factor, at most as many "
+        "as there are brokers. Kafka's own default is 1.",
+    )
+    replica_lag_time_max_ms: int = Field(
+        default=30_000, ge=1, description="With --brokers: how long a follower that is behind counts as in sync."
     )
     emulator_records_per_second: float | None = Field(
         default=None,

@@ -36,7 +36,7 @@ from rejoin.simulation.kernel import Millis, Order
 from rejoin.simulation.network import ClientConnection, Exchange
 
 if TYPE_CHECKING:
-    from rejoin.coordinator.core.topics.topics import SyntheticLog
+    from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
     from rejoin.simulation.idle import IdleSkipper
 
 NONE: Final = ErrorCode.NONE

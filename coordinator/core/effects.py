@@ -54,6 +54,15 @@ class DeleteLog:
 
 
 @dataclass(slots=True)
+class AlterPartition:
+    """Ask the controller for another set of in-sync replicas; it comes with ``ClusterSeen``. Kafka: AlterPartition."""
+
+    partition: TopicIdPartition
+    epoch: int
+    isr: tuple[int, ...]
+
+
+@dataclass(slots=True)
 class AppendTopics:
     """Write a change to the topics log if its newest version is still ``version``; its end comes as ``TopicsStored``.
 
@@ -65,4 +74,4 @@ class AppendTopics:
     records: TopicsRecords
 
 
-Effect: TypeAlias = Reply | Append | ReadLog | DeleteLog | AppendTopics | Event
+Effect: TypeAlias = Reply | Append | ReadLog | DeleteLog | AlterPartition | AppendTopics | Event

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress
 from rejoin.protocol.errors import ErrorCode
@@ -15,7 +16,7 @@ from rejoin.protocol.records.topics import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from rejoin.protocol.types import LogPartition, TopicPartition
+from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
 Millis: TypeAlias = int
 """Whole milliseconds: an instant since 1970, or a length."""
@@ -74,9 +75,12 @@ class Stored:
 
 @dataclass(slots=True)
 class Elected:
-    """This node leads a partition from now on, in this epoch."""
+    """This node leads a partition from now on, in this epoch.
 
-    partition: TopicPartition
+    Data partitions are elected only where they have registrations; else they follow ``leased_by``.
+    """
+
+    partition: LogPartition
     epoch: int
 
 
@@ -84,7 +88,7 @@ class Elected:
 class Resigned:
     """This node does not lead a partition any more."""
 
-    partition: TopicPartition
+    partition: LogPartition
 
 
 @dataclass(slots=True)
@@ -119,12 +123,44 @@ class Broker:
         return ListenerAddress(HTTP, self.host, self.port)
 
 
+NO_LEADER: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRegistration:
+    """What the controller knows of a partition. Kafka: org.apache.kafka.metadata.PartitionRegistration."""
+
+    replicas: tuple[int, ...]
+    """The brokers that keep it, the preferred leader first."""
+    isr: tuple[int, ...]
+    leader: int
+    """Or -1."""
+    leader_epoch: int = 0
+
+
+Registrations: TypeAlias = Mapping[LogPartition, PartitionRegistration]
+
+
 @dataclass(slots=True)
 class ClusterSeen:
-    """The cluster as far as it is known: the live nodes, and who leads each partition (missing: none)."""
+    """The cluster as far as it is known: the live nodes, and who leads each partition (missing: none).
+
+    ``registrations`` has all partitions where a controller decides on each of them. Without it, the leader of an
+    offsets partition leads the data partitions that belong to it.
+    """
 
     brokers: tuple[Broker, ...]
     leaders: dict[TopicPartition, int]
+    registrations: Registrations | None = None
+
+
+@dataclass(slots=True)
+class FollowersFetched:
+    """How far the followers of a data partition have got: by broker, the end offset of its log."""
+
+    partition: TopicIdPartition
+    epoch: int
+    end_offsets: Mapping[int, int]
 
 
 @dataclass(slots=True)
@@ -190,6 +226,7 @@ Input: TypeAlias = (
     | Resigned
     | LogRead
     | ClusterSeen
+    | FollowersFetched
     | TopicsStored
     | TopicsChanged
     | ControlInput

@@ -25,6 +25,7 @@ from rejoin.coordinator.core.inputs import (
     Elapsed,
     Elected,
     FetchWaited,
+    FollowersFetched,
     Input,
     LogRead,
     Millis,
@@ -208,15 +209,23 @@ class Node:
                     if what.end:
                         self._topics.saw(shard.machine.newest_at)
                         self._changes.delete_orphaned_offsets(partition)
-            case Elected():
-                self._shards[what.partition.topic].elect(what.partition, what.epoch)
-                self._partitions.elect(what.partition, what.epoch)
-            case Resigned():
-                self._shards[what.partition.topic].resign(what.partition)
-                self._partitions.resign(what.partition)
+            case Elected(partition=TopicIdPartition() as data_partition):
+                self._partitions.elect(data_partition, what.epoch)
+            case Elected(partition=TopicPartition() as partition):
+                self._shards[partition.topic].elect(partition, what.epoch)
+                self._partitions.elect_by_lease(partition, what.epoch)
+            case Resigned(partition=TopicIdPartition() as data_partition):
+                self._partitions.resign(data_partition)
+            case Resigned(partition=TopicPartition() as partition):
+                self._shards[partition.topic].resign(partition)
+                self._partitions.resign_by_lease(partition)
             case ClusterSeen():
                 self._cluster.brokers = what.brokers
                 self._cluster.leaders = what.leaders
+                self._cluster.registrations = what.registrations
+                self._partitions.registered()
+            case FollowersFetched():
+                self._partitions.followers_fetched(what)
             case SessionLost():
                 self._groups.lose_session(what.group_id, what.member_id)
             case FetchWaited():

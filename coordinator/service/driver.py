@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 import structlog
 
-from rejoin.coordinator.core.effects import Append, AppendTopics, DeleteLog, ReadLog, Reply
+from rejoin.coordinator.core.effects import AlterPartition, Append, AppendTopics, DeleteLog, ReadLog, Reply
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -81,6 +81,8 @@ class Runtime:
         self.topics: TopicsSync | None = None
         if topics_log is not None:
             self.topics = TopicsSync(topics_log, lambda: self.node, self.hand_in)
+        self.alter_partition: Callable[[AlterPartition], None] | None = None
+        """Asks the controller, where there is one, for other replicas in sync."""
         self._log = log
         self._data_logs = data_logs
         self._publisher = publisher
@@ -252,6 +254,9 @@ class Runtime:
                 self._read(effect)
             elif isinstance(effect, DeleteLog):
                 self._data_logs.delete_data(effect.partition, effect.epoch, effect.leased_by)
+            elif isinstance(effect, AlterPartition):
+                assert self.alter_partition is not None, "only a controller registers partitions"
+                self.alter_partition(effect)
             elif isinstance(effect, AppendTopics):
                 assert self.topics is not None, "a node with a topics log has one"
                 self.topics.append(effect)

@@ -2,15 +2,16 @@
 
 Source: Kafka's ``TopicRecord``, ``PartitionRecord``, ``ConfigRecord``, ``RemoveTopicRecord`` and
 ``ProducerIdsRecord``, in the JSON that its log dump prints.
-There are no replicas here, so a partition is the instant from which its synthetic log grows and the records that were
-there then; one record may stand for many partitions in a row. The last record of a partition wins.
+A partition is the instant from which its synthetic log grows and the records that were there then; one record may
+stand for many partitions in a row. The last record of a partition wins. Replicas are there where a controller decides
+on each partition.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, TypeAdapter, model_serializer
 
 from rejoin.protocol.message import Struct
 from rejoin.protocol.types import Int32, Int64
@@ -25,13 +26,25 @@ class TopicData(Struct):
 
 
 class PartitionData(Struct):
-    """``partitions`` partitions from ``partition_id`` on: ``base_offset`` records were there at ``started_at`` (ms)."""
+    """``partitions`` partitions from ``partition_id`` on: ``base_offset`` records were there at ``started_at`` (ms).
+
+    ``replicas`` are those of each of them; left out, they are as before, or nothing is known of them.
+    """
 
     topic_id: str
     partition_id: Int32
     partitions: Int32 = 1
     started_at: Int64
     base_offset: Int64 = 0
+    replicas: tuple[tuple[Int32, ...], ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what programs before did not know, where it says nothing."""
+        found: dict[str, Any] = write(self)
+        if not self.replicas:
+            del found["replicas"]
+        return found
 
 
 class ConfigData(Struct):

@@ -25,7 +25,7 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.snapshots import GroupSnapshot, ShardSnapshot
 from rejoin.coordinator.core.topics.configs import RATE_CONFIG
-from rejoin.coordinator.core.topics.topics import SyntheticLog
+from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode

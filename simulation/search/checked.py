@@ -6,6 +6,7 @@ from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Elected, Input
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import PartitionsAssigned
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
@@ -27,7 +28,7 @@ class CheckedLab(Watcher):
         lab.world.control(every_ms, self._check_whole)
 
     def before(self, node: NodeActor, what: Input) -> None:
-        if isinstance(what, Elected) and node.core is not None:
+        if isinstance(what, Elected) and isinstance(what.partition, TopicPartition) and node.core is not None:
             shard = node.core.shard(what.partition)
             self._epoch_before = -1 if shard is None else shard.epoch
         self.observed.before(node, what)

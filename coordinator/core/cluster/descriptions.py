@@ -153,7 +153,8 @@ class DescriptionRequests:
                         leader_id=leaders[index].node_id,
                         leader_epoch=leaders[index].leader_epoch,
                         replica_nodes=leaders[index].replicas,
-                        isr_nodes=leaders[index].replicas,
+                        isr_nodes=leaders[index].isr,
+                        offline_replicas=leaders[index].offline_replicas,
                         eligible_leader_replicas=(),
                         last_known_elr=(),
                     )

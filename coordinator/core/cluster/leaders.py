@@ -1,6 +1,6 @@
 """Who leads the partitions of a topic: the one source for Metadata and DescribeTopicPartitions.
 
-There is one replica of each partition: its leader.
+Where no controller decides on each partition, there is one replica of each: its leader.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.groups.group_shards import GroupShards
-from rejoin.coordinator.core.inputs import Broker
+from rejoin.coordinator.core.inputs import Broker, PartitionRegistration
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.topics.topics import Topics
@@ -26,14 +26,13 @@ class PartitionLeader(NamedTuple):
 
     node_id: int
     leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...] = ()
 
     @property
     def error(self) -> ErrorCode:
         return ErrorCode.LEADER_NOT_AVAILABLE if self.node_id == NO_NODE else ErrorCode.NONE
-
-    @property
-    def replicas(self) -> tuple[int, ...]:
-        return () if self.node_id == NO_NODE else (self.node_id,)
 
 
 class Leaders:
@@ -51,22 +50,38 @@ class Leaders:
         if topic == OFFSETS_TOPIC:
             return [self._of_offsets(index) for index in range(count)]
         found = self._topics.by_name[topic]
-        if found.is_real:
-            topic_id = found.topic_id
-            return [
-                _leader(*self._partitions.leader_of(TopicIdPartition(topic_id, index, topic))) for index in range(count)
-            ]
-        nodes = [broker.node_id for broker in self._cluster.brokers]
-        return [
-            PartitionLeader(nodes[index % len(nodes)] if nodes else NO_NODE, SYNTHETIC_LEADER_EPOCH)
-            for index in range(count)
-        ]
+        partitions = [TopicIdPartition(found.topic_id, index, topic) for index in range(count)]
+        return [self._of_data(partition, found.is_real) for partition in partitions]
+
+    def _of_data(self, partition: TopicIdPartition, is_real: bool) -> PartitionLeader:
+        registration = self._cluster.registration(partition)
+        if registration is not None:
+            return self._registered(registration)
+        if is_real:
+            return _leader(*self._partitions.leader_of(partition))
+        brokers = self._cluster.brokers
+        return _leader(brokers[partition.partition % len(brokers)] if brokers else None, SYNTHETIC_LEADER_EPOCH)
+
+    def _registered(self, registration: PartitionRegistration) -> PartitionLeader:
+        live = [broker.node_id for broker in self._cluster.brokers]
+        return PartitionLeader(
+            registration.leader if registration.leader in live else NO_NODE,
+            registration.leader_epoch,
+            registration.replicas,
+            registration.isr,
+            tuple(replica for replica in registration.replicas if replica not in live),
+        )
 
     def _of_offsets(self, index: int) -> PartitionLeader:
         partition = offsets_partition(index)
+        registration = self._cluster.registration(partition)
+        if registration is not None:
+            return self._registered(registration)
         shard = self._shards.by_partition.get(partition)
         return _leader(self._cluster.leader_of(partition), UNKNOWN_LEADER_EPOCH if shard is None else shard.epoch)
 
 
 def _leader(broker: Broker | None, leader_epoch: int) -> PartitionLeader:
-    return PartitionLeader(NO_NODE if broker is None else broker.node_id, leader_epoch)
+    if broker is None:
+        return PartitionLeader(NO_NODE, leader_epoch, (), ())
+    return PartitionLeader(broker.node_id, leader_epoch, (broker.node_id,), (broker.node_id,))

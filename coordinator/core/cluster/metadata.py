@@ -117,7 +117,8 @@ class MetadataRequests:
                 leader_id=leader.node_id,
                 leader_epoch=leader.leader_epoch,
                 replica_nodes=leader.replicas,
-                isr_nodes=leader.replicas,
+                isr_nodes=leader.isr,
+                offline_replicas=leader.offline_replicas,
             )
             for index, leader in enumerate(self._leaders.of(name))
         )

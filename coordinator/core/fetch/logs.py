@@ -101,12 +101,23 @@ class ReadableLogs:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         identity = TopicIdPartition(found.topic_id, partition, topic)
         if not found.is_real:
+            epoch = self.synthetic_epoch(identity)
+            if isinstance(epoch, ErrorCode):
+                return epoch
             log = SyntheticBatches(found, partition, self._topics.time(self._ctx.now), self._batches)
-            return ReadablePartition(identity, SYNTHETIC_LEADER_EPOCH, log, is_synthetic=True)
+            return ReadablePartition(identity, epoch, log, is_synthetic=True)
         led = self._partitions.get(identity)
         if led is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ReadablePartition(identity, led.epoch, led.log)
+
+    def synthetic_epoch(self, partition: TopicIdPartition) -> int | ErrorCode:
+        """The leader epoch of a synthetic log, which any node can read unless a controller decides on leaders."""
+        registration = self._cluster.registration(partition)
+        if registration is None:
+            return SYNTHETIC_LEADER_EPOCH
+        is_here = registration.leader == self._ctx.settings.broker_id
+        return registration.leader_epoch if is_here else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def _find_offsets(self, index: int) -> Found:
         log = self._offsets_topic.log(index)
@@ -117,8 +128,14 @@ class ReadableLogs:
         if topic == OFFSETS_TOPIC:
             led = self._offsets_topic.log(partition)
             return self._cluster.leader_of(offsets_partition(partition)), -1 if led is None else led[0]
-        identity = self._partitions.identify(topic, partition)
-        return (None, -1) if identity is None else self._partitions.leader_of(identity)
+        found = self._topics.by_name.get(topic)
+        if found is None or not self.exists(topic, partition):
+            return None, -1
+        identity = TopicIdPartition(found.topic_id, partition, topic)
+        registration = self._cluster.registration(identity)
+        if registration is not None:
+            return self._cluster.broker(registration.leader), registration.leader_epoch
+        return self._partitions.leader_of(identity) if found.is_real else (None, -1)
 
     def grows_at(self, topic: str, partition: int, records: int) -> Millis | None:
         """When a synthetic log has more than so many new records; none where it never will, and for other logs."""

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.log import UNKNOWN_EPOCH, UNKNOWN_OFFSET, AbortedTxn
-from rejoin.coordinator.core.topics.topics import SyntheticLog, Topic
+from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
+from rejoin.coordinator.core.topics.topics import Topic
 from rejoin.protocol.records.synthetic import synthetic_record
 from rejoin.protocol.wire.record_batch import (
     MAGIC,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
-from rejoin.coordinator.core.fetch.logs import SYNTHETIC_LEADER_EPOCH, ReadableLogs
+from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED, LogBatch, PartitionLog
 from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
@@ -24,6 +24,7 @@ from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from rejoin.protocol.types import TopicIdPartition
 from rejoin.protocol.wire.errors import RecordsError
 from rejoin.protocol.wire.records import read_batch
 
@@ -116,8 +117,11 @@ class ListOffsetsRequests:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         topic = self._topics.by_name.get(name)
         if topic is not None and not topic.is_real:
+            epoch = self._logs.synthetic_epoch(TopicIdPartition(topic.topic_id, index, name))
+            if isinstance(epoch, ErrorCode):
+                return epoch
             offset, time = topic.look_up(index, timestamp, self._topics.time(self._ctx.now))
-            return OffsetAndTime(time, offset, SYNTHETIC_LEADER_EPOCH)
+            return OffsetAndTime(time, offset, epoch)
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return ErrorCode.UNKNOWN_SERVER_ERROR
         partition = self._logs.find(name, None, index)

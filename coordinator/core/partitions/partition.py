@@ -5,16 +5,19 @@ At most one append is in flight. What is appended meanwhile goes with the next o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
-from rejoin.coordinator.core.effects import Append, ReadLog
+from rejoin.coordinator.core.effects import AlterPartition, Append, ReadLog
+from rejoin.coordinator.core.inputs import Millis, PartitionRegistration
 from rejoin.coordinator.core.partitions.cleaning import compaction, retained_from
 from rejoin.coordinator.core.partitions.log import PartitionLog
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
+from rejoin.coordinator.core.runtime.followers import Followers
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.protocol.errors import ErrorCode
@@ -28,6 +31,7 @@ class PartitionTimer(IntEnum):
 
     CLEANING = 2_000
     PRODUCER_EXPIRY = 2_001
+    ISR_EXPIRY = 2_002
 
 
 class PartitionObserver(Protocol):
@@ -35,6 +39,14 @@ class PartitionObserver(Protocol):
 
     def on_progress(self, partition: TopicIdPartition) -> None:
         """High watermark, last stable offset or log start have moved, or the partition is not led here any more."""
+
+
+@dataclass(slots=True)
+class _Replicating:
+    """What happens when all replicas in sync have the log up to an offset."""
+
+    end_offset: int
+    completion: AppendCompletion
 
 
 @dataclass(slots=True)
@@ -54,14 +66,17 @@ class Partition:
         "_ctx",
         "_in_flight",
         "_observer",
+        "_replicating",
         "_waiting",
         "config",
         "epoch",
+        "followers",
         "is_loading",
         "leased_by",
         "log",
         "partition",
         "producers",
+        "stored_end",
     )
 
     def __init__(
@@ -72,6 +87,7 @@ class Partition:
         epoch: int,
         observer: PartitionObserver,
         config: TopicConfig,
+        registration: PartitionRegistration | None = None,
     ) -> None:
         self._ctx = ctx
         self._observer = observer
@@ -82,8 +98,12 @@ class Partition:
         self.is_loading = True
         self.log = PartitionLog()
         self.producers = ProducerStateManager()
+        self.followers = Followers(registration, ctx.settings.broker_id)
+        self.stored_end = 0
+        """The end of what this node has stored; readers see what all replicas in sync have."""
         self._in_flight: list[_Wanted] = []
         self._waiting: list[_Wanted] = []
+        self._replicating: list[_Replicating] = []
         self._append_id = 0
 
     # --- leading
@@ -92,6 +112,7 @@ class Partition:
         """Read the log; until that is done, this node does not serve the partition."""
         self.is_loading = True
         self.log = PartitionLog()
+        self.stored_end = 0
         self.producers = ProducerStateManager()
         self._ctx.effects.append(ReadLog(self.partition, self.epoch))
 
@@ -100,7 +121,8 @@ class Partition:
         for entry in entries:
             self._replay(entry)
         if end:
-            self.log.stored_up_to(self.log.end_offset)
+            self.stored_end = self.log.end_offset
+            self.log.stored_up_to(self.followers.high_watermark(self.stored_end))
             self.log.start_epoch(self.epoch, self.log.end_offset)
             self.producers.loaded()
             self.expire_producers()
@@ -169,6 +191,15 @@ class Partition:
                 return
         completion.ended(ErrorCode.NONE)
 
+    def when_replicated(self, end_offset: int, completion: AppendCompletion) -> None:
+        """Call back when all replicas in sync have the log up to an offset, or when they will not."""
+        if self.followers.replicas == 1:
+            self.when_stored(end_offset, completion)
+        elif self.log.high_watermark >= end_offset:
+            completion.ended(ErrorCode.NONE)
+        else:
+            self._replicating.append(_Replicating(end_offset, completion))
+
     def when_all_stored(self, completion: AppendCompletion) -> None:
         """Call back when all that was asked for is stored, or has failed."""
         pending = self._waiting or self._in_flight
@@ -203,10 +234,53 @@ class Partition:
             self._append_failed(error)
             return
         ended = self._in_flight
-        has_moved = self.log.stored_up_to(ended[-1].end_offset)
+        self.stored_end = ended[-1].end_offset
+        self.followers.appended(self.stored_end, self._ctx.now)
+        has_moved = self._advance()
         self._append_waiting()
         for completion in [each for wanted in ended for each in wanted.completions]:
             completion.ended(ErrorCode.NONE)
+        if has_moved:
+            self._observer.on_progress(self.partition)
+
+    # --- replicas
+
+    def _advance(self) -> bool:
+        """Let readers see what all replicas in sync have; returns whether that is more than before."""
+        if not self.followers.is_enough(self.config.min_insync_replicas):
+            # Kafka: Partition.maybeIncrementLeaderHW. Fewer replicas than that could lose it again.
+            return False
+        return self.log.stored_up_to(self.followers.high_watermark(self.stored_end))
+
+    def followers_fetched(self, end_offsets: Mapping[int, int]) -> None:
+        """Followers have got so far; those that have caught up are in sync again."""
+        self.followers.fetched(end_offsets, self.stored_end)
+        self._on_replicas()
+        self._want_isr(self.followers.grown(self.log.high_watermark))
+
+    def alter(self, registration: PartitionRegistration) -> None:
+        """The controller has decided on the replicas in sync."""
+        self.followers.alter(registration)
+        self._on_replicas()
+
+    def expire_followers(self, lag_ms: Millis) -> None:
+        """Followers that have been behind for too long are not in sync."""
+        self._want_isr(self.followers.shrunk(self._ctx.now, lag_ms))
+
+    def _want_isr(self, isr: tuple[int, ...]) -> None:
+        if isr not in (self.followers.isr, self.followers.wanted_isr):
+            self.followers.wanted_isr = isr
+            self._ctx.effects.append(AlterPartition(self.partition, self.epoch, isr))
+
+    def _on_replicas(self) -> None:
+        """What waits for replicas may have ended."""
+        if self.is_loading:
+            return
+        has_moved = self._advance()
+        ended = [each for each in self._replicating if each.end_offset <= self.log.high_watermark]
+        self._replicating = [each for each in self._replicating if each.end_offset > self.log.high_watermark]
+        for each in ended:
+            each.completion.ended(ErrorCode.NONE)
         if has_moved:
             self._observer.on_progress(self.partition)
 
@@ -228,5 +302,8 @@ class Partition:
     def _fail(self, error: ErrorCode) -> None:
         ended = self._in_flight + self._waiting
         self._in_flight, self._waiting = [], []
-        for completion in [each for wanted in ended for each in wanted.completions]:
+        completions = [each for wanted in ended for each in wanted.completions]
+        completions += [each.completion for each in self._replicating]
+        self._replicating = []
+        for completion in completions:
             completion.ended(error)

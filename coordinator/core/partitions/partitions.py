@@ -1,13 +1,14 @@
 """The data partitions that this node leads.
 
-A data partition is led by the node that leads one of the offsets partitions, and in that epoch: so leases, elections
-and fencing are those of the offsets partitions, and requests take leader and epoch from here only.
+Where a controller decides on each partition, a data partition is elected by itself. Else it is led by the node that
+leads one of the offsets partitions, and in that epoch: so leases, elections and fencing are those of the offsets
+partitions. Requests take leader and epoch from here only.
 """
 
 from __future__ import annotations
 
 from rejoin.coordinator.core.effects import DeleteLog
-from rejoin.coordinator.core.inputs import Broker
+from rejoin.coordinator.core.inputs import Broker, FollowersFetched
 from rejoin.coordinator.core.partitions.partition import Partition, PartitionObserver, PartitionTimer
 from rejoin.coordinator.core.partitions.topic_config import DEFAULT, TopicConfig
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
@@ -23,6 +24,7 @@ UNKNOWN_LEADER_EPOCH = -1
 
 _CLEANING = TimerKey(PartitionTimer.CLEANING, TopicPartition("", -1))
 _PRODUCER_EXPIRY = TimerKey(PartitionTimer.PRODUCER_EXPIRY, TopicPartition("", -1))
+_ISR_EXPIRY = TimerKey(PartitionTimer.ISR_EXPIRY, TopicPartition("", -1))
 
 
 class Partitions:
@@ -86,6 +88,9 @@ class Partitions:
 
     def leader_of(self, partition: TopicIdPartition) -> tuple[Broker | None, int]:
         """The live node that leads a partition, or none, and its leader epoch, or -1 where only that node knows it."""
+        registration = self._cluster.registration(partition)
+        if registration is not None:
+            return self._cluster.broker(registration.leader), registration.leader_epoch
         leased_by = self.leased_by(partition)
         return self._cluster.leader_of(leased_by), self._epochs.get(leased_by, UNKNOWN_LEADER_EPOCH)
 
@@ -131,7 +136,8 @@ class Partitions:
         for partition in self._by_id.pop(topic_id, ()):
             leased_by = self.leased_by(partition)
             del self._by_lease[leased_by][partition]
-            epoch = self._epochs.get(leased_by)
+            led = self.led.get(partition)
+            epoch = self._epochs.get(leased_by) if led is None else led.epoch
             self._resign(partition)
             if epoch is not None:
                 self._ctx.effects.append(DeleteLog(partition, epoch, leased_by))
@@ -140,16 +146,27 @@ class Partitions:
 
     # --- leading and resigning
 
-    def elect(self, leased_by: TopicPartition, epoch: int) -> None:
+    def elect(self, partition: TopicIdPartition, epoch: int) -> None:
+        """Lead one partition, on which a controller has decided."""
+        led = self.led.get(partition)
+        if partition in self._by_id.get(partition.topic_id, ()) and (led is None or led.epoch < epoch):
+            self._resign(partition)
+            self._lead(partition, self.leased_by(partition), epoch)
+
+    def elect_by_lease(self, leased_by: TopicPartition, epoch: int) -> None:
         """Lead what the leader of an offsets partition leads; partitions of an older epoch resign first."""
-        if self._epochs.get(leased_by, -1) >= epoch:
+        if self._cluster.registrations is not None or self._epochs.get(leased_by, -1) >= epoch:
             return
-        self.resign(leased_by)
+        self.resign_by_lease(leased_by)
         self._epochs[leased_by] = epoch
         for partition in self._by_lease.get(leased_by, ()):
             self._lead(partition, leased_by, epoch)
 
-    def resign(self, leased_by: TopicPartition) -> None:
+    def resign(self, partition: TopicIdPartition) -> None:
+        """Lead one partition no longer."""
+        self._resign(partition)
+
+    def resign_by_lease(self, leased_by: TopicPartition) -> None:
         """Lead what belongs to an offsets partition no longer."""
         if self._epochs.pop(leased_by, None) is not None:
             for partition in self._by_lease.get(leased_by, ()):
@@ -157,7 +174,8 @@ class Partitions:
 
     def _lead(self, partition: TopicIdPartition, leased_by: TopicPartition, epoch: int) -> None:
         config = self.config_of(partition.topic_id)
-        led = self.led[partition] = Partition(self._ctx, partition, leased_by, epoch, self, config)
+        registration = self._cluster.registration(partition)
+        led = self.led[partition] = Partition(self._ctx, partition, leased_by, epoch, self, config, registration)
         led.elected()
 
     def _resign(self, partition: TopicIdPartition) -> None:
@@ -167,11 +185,30 @@ class Partitions:
 
     # --- inputs
 
+    def registered(self) -> None:
+        """The controller has decided anew on partitions."""
+        for partition, led in self.led.items():
+            registration = self._cluster.registration(partition)
+            if registration is not None and registration.leader_epoch == led.epoch:
+                led.alter(registration)
+        if self._cluster.registrations is not None:
+            self._watch_followers()
+
+    def followers_fetched(self, what: FollowersFetched) -> None:
+        """Followers of a data partition have got so far."""
+        led = self.led.get(what.partition)
+        if led is not None and led.epoch == what.epoch:
+            led.followers_fetched(what.end_offsets)
+            if self._ctx.deadlines.at(_ISR_EXPIRY) is not None:
+                self._watch_followers()
+
     def stored(self, partition: TopicIdPartition, epoch: int, append_id: int, error: ErrorCode) -> None:
         """An append to a data partition has ended."""
         led = self.led.get(partition)
         if led is not None and led.epoch == epoch:
             led.stored(append_id, error)
+            if led.followers.are_behind and self._ctx.deadlines.at(_ISR_EXPIRY) is None:
+                self._watch_followers()
 
     def log_read(self, partition: TopicIdPartition, epoch: int, entries: tuple[DataEntry, ...], end: bool) -> None:
         """A piece of a data partition's log."""
@@ -195,8 +232,22 @@ class Partitions:
         if led.producers.entries and ctx.deadlines.at(_PRODUCER_EXPIRY) is None:
             ctx.deadlines.set(_PRODUCER_EXPIRY, ctx.now + ctx.settings.producer_id_expiration_check_interval_ms)
 
+    def _watch_followers(self) -> None:
+        """Look at followers that are behind when the first of them has been so for too long."""
+        lag_ms = self._ctx.settings.replica_lag_time_max_ms
+        due = [at for led in self.led.values() if (at := led.followers.next_expiry(lag_ms)) is not None]
+        if due:
+            self._ctx.deadlines.set(_ISR_EXPIRY, min(due))
+        else:
+            self._ctx.deadlines.cancel(_ISR_EXPIRY)
+
     def fire(self, key: TimerKey) -> None:
         """A timer of the data partitions is due."""
+        if key == _ISR_EXPIRY:
+            for led in self.led.values():
+                led.expire_followers(self._ctx.settings.replica_lag_time_max_ms)
+            self._watch_followers()
+            return
         loaded = [led for led in self.led.values() if not led.is_loading]
         for led in loaded:
             if key == _CLEANING:

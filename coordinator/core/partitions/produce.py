@@ -100,9 +100,13 @@ class _Production(DelayedOperation):
             error_message=None,
             current_leader=UNKNOWN_LEADER,
         )
-        if self.acks and partition.log.high_watermark < end_offset:
+        stored = _SlotStored(self, slot)
+        if self.acks == ALL_IN_SYNC and partition.log.high_watermark < end_offset:
             self._pending.add(slot)
-            partition.when_stored(end_offset, _SlotStored(self, slot))
+            partition.when_replicated(end_offset, stored)
+        elif self.acks and partition.stored_end < end_offset:
+            self._pending.add(slot)
+            partition.when_stored(end_offset, stored)
 
     def begin(self) -> None:
         """Every partition was looked at: answer, or wait."""
@@ -285,7 +289,8 @@ class ProduceRequests:
         if partition is None:
             raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER, by_log=False)
         production.partitions[slot] = partition
-        if production.acks == ALL_IN_SYNC and partition.config.min_insync_replicas > 1:
+        is_enough = partition.followers.is_enough(partition.config.min_insync_replicas)
+        if production.acks == ALL_IN_SYNC and not is_enough:
             raise ProduceError(ErrorCode.NOT_ENOUGH_REPLICAS, by_log=False)
         return partition
 

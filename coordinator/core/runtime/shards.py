@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final, Generic
 
-from rejoin.coordinator.core.inputs import Broker
+from rejoin.coordinator.core.inputs import Broker, PartitionRegistration, Registrations
 from rejoin.coordinator.core.runtime.shard import LogObserver, M, MakeMachine, Shard, ShardState
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.partitioner import partition_for
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import LogPartition, TopicPartition
 
 CLUSTER_ID: Final = "rejoin-emulated-kafka0"
 
@@ -20,16 +20,25 @@ class ClusterMetadata:
     def __init__(self) -> None:
         self.brokers: tuple[Broker, ...] = ()
         self.leaders: dict[TopicPartition, int] = {}
+        self.registrations: Registrations | None = None
+        """All partitions, where a controller decides on each of them."""
 
     @property
     def is_known(self) -> bool:
         """Whether the coordinator has started: it knows the cluster that it is a part of."""
         return bool(self.brokers)
 
+    def registration(self, partition: LogPartition) -> PartitionRegistration | None:
+        """What the controller knows of a partition; none where there is no controller, or it does not know it."""
+        return None if self.registrations is None else self.registrations.get(partition)
+
     def leader_of(self, partition: TopicPartition) -> Broker | None:
         """The live node that leads a partition, or none."""
-        leader = self.leaders.get(partition)
-        return next((broker for broker in self.brokers if broker.node_id == leader), None)
+        return self.broker(self.leaders.get(partition))
+
+    def broker(self, node_id: int | None) -> Broker | None:
+        """A live node by its id."""
+        return next((broker for broker in self.brokers if broker.node_id == node_id), None)
 
 
 class Shards(Generic[M]):

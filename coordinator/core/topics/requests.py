@@ -16,6 +16,7 @@ from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
+from rejoin.coordinator.core.topics.placement import Placement
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
@@ -82,6 +83,13 @@ class TopicRequests:
 
     # --- decisions
 
+    @property
+    def placement(self) -> Placement:
+        """Where replicas can be."""
+        has_controller = self._cluster.registrations is not None
+        factor = self.ctx.settings.default_replication_factor if has_controller else None
+        return Placement(tuple(broker.node_id for broker in self._cluster.brokers), factor)
+
     def create(
         self, topic: CreatableTopic, repeated: bool, context: Context, validate_only: bool
     ) -> tuple[CreatableTopicResult, TopicsRecords]:
@@ -93,7 +101,7 @@ class TopicRequests:
         refused = _refusal(topic.name, repeated, allowed, f"{context.principal} may not create")
         if refused is not None:
             return CreatableTopicResult(name=topic.name, **refused), ()
-        result, records = self.topics.create(topic, len(self._cluster.brokers), self.ctx.now)
+        result, records = self.topics.create(topic, self.placement, self.ctx.now)
         return result, () if validate_only else records
 
     def grow(
@@ -104,7 +112,7 @@ class TopicRequests:
         refused = _refusal(topic.name, repeated, allowed, f"{context.principal} may not alter")
         if refused is not None:
             return CreatePartitionsTopicResult(name=topic.name, **refused), ()
-        result, records = self.topics.grow(topic, self.ctx.now)
+        result, records = self.topics.grow(topic, self.placement, self.ctx.now)
         return result, () if validate_only else records
 
     def delete(
@@ -234,8 +242,10 @@ class _AutomaticCreation(TopicChange):
         self._name = name
 
     def decide(self) -> TopicsRecords:
-        topics = self._requests.topics
-        return () if self._name in topics else topics.automatic(self._name, self._requests.ctx.now)
+        requests = self._requests
+        if self._name in requests.topics:
+            return ()
+        return requests.topics.automatic(self._name, requests.placement, requests.ctx.now)
 
 
 class _Production(TopicChange):

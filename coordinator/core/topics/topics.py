@@ -11,7 +11,6 @@ Kafka: ReplicationControlManager for the errors of creating, growing and deletin
 from __future__ import annotations
 
 import base64
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,8 @@ from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.topics.config_entries import creatable_config, described
 from rejoin.coordinator.core.topics.configs import RATE_CONFIG, ConfigError, check, log_config, rate_of
+from rejoin.coordinator.core.topics.placement import Placement, Replicas
+from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.views import TopicView
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
@@ -50,8 +51,6 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
-_SLOWEST: Final = 1e-9
-"""A record in thirty years, in records a second: slower logs do not grow."""
 
 
 class TopicError(Exception):
@@ -64,55 +63,6 @@ class TopicError(Exception):
 
 
 @dataclass(slots=True)
-class SyntheticLog:
-    """One partition's synthetic log. ``base_offset`` records were there at ``started_at``."""
-
-    started_at: Millis
-    base_offset: int = 0
-
-    def end_offset(self, now: Millis, records_per_second: float) -> int:
-        """The offset that the next record will get."""
-        return self.base_offset + max(0, int((now - self.started_at) * records_per_second / 1000))
-
-    def offset_at(self, timestamp: Millis, now: Millis, records_per_second: float) -> tuple[int, Millis]:
-        """The first offset not older than a time, with its own time; -1 and -1 where there is none yet."""
-        end = self.end_offset(now, records_per_second)
-        if timestamp <= self.started_at:
-            return (0, self.started_at) if end else (-1, -1)
-        offset = self._first_not_before(timestamp, records_per_second)
-        if not records_per_second or offset >= end:
-            return -1, -1
-        return offset, self.timestamp_of(offset, records_per_second)
-
-    def _first_not_before(self, timestamp: Millis, records_per_second: float) -> int:
-        """The offset of the first record that is not older than a time after the start, there yet or not."""
-        return self.base_offset + math.ceil((timestamp - self.started_at) * records_per_second / 1000)
-
-    def timestamp_of(self, offset: int, records_per_second: float) -> Millis:
-        """The time of a record: the latest one at which it is not too old to be found."""
-        if offset <= self.base_offset or not records_per_second:
-            return self.started_at
-        timestamp = self.started_at + int((offset - self.base_offset) * 1000 / records_per_second)
-        # Rounding may be off by one, and looking up by time is the rule.
-        while self._first_not_before(timestamp + 1, records_per_second) <= offset:
-            timestamp += 1
-        while self._first_not_before(timestamp, records_per_second) > offset:
-            timestamp -= 1
-        return timestamp
-
-    def there_at(self, offset: int, records_per_second: float) -> Millis | None:
-        """When the log has got a record with this offset, or none where it never will."""
-        if offset < self.base_offset:
-            return self.started_at
-        if records_per_second < _SLOWEST:
-            return None
-        at = self.started_at + math.ceil((offset + 1 - self.base_offset) * 1000 / records_per_second)
-        while self.end_offset(at, records_per_second) <= offset:
-            at += 1
-        return at
-
-
-@dataclass(slots=True)
 class Topic:
     """A topic. With ``records_per_second`` its logs are synthetic, and each grows so fast; without, they are real."""
 
@@ -122,6 +72,8 @@ class Topic:
     partitions: list[SyntheticLog] = field(default_factory=list)
     configs: dict[str, str] = field(default_factory=dict)
     """The settings that it was given, as text."""
+    replicas: list[Replicas] = field(default_factory=list)
+    """Those of each partition, where a controller decides on them."""
 
     @property
     def is_real(self) -> bool:
@@ -230,6 +182,8 @@ class Topics:
                 partitions[index] = partition
             else:
                 partitions.append(partition)
+        if data.replicas:
+            topic.replicas[data.partition_id :] = data.replicas
         if before == len(partitions):
             return
         if before:
@@ -266,26 +220,30 @@ class Topics:
 
     # --- what would have to be so
 
-    def create(self, wanted: CreatableTopic, brokers: int, now: Millis) -> tuple[CreatableTopicResult, TopicsRecords]:
+    def create(
+        self, wanted: CreatableTopic, placement: Placement, now: Millis
+    ) -> tuple[CreatableTopicResult, TopicsRecords]:
         """A new topic, and the records that make it so; or in the result why not."""
         try:
             rate, configs = self._check_configs(wanted)
-            count = self._check(wanted, brokers)
+            count = self._check(wanted, placement)
         except TopicError as problem:
             refused = CreatableTopicResult(name=wanted.name, error_code=problem.error, error_message=problem.message)
             return refused, ()
         # Kafka: a topic that is only validated gets an id, too, which is thrown away.
         topic_id = self._new_topic_id()
-        replicas = len(wanted.assignments[0].broker_ids) if wanted.assignments else max(1, wanted.replication_factor)
+        assigned = _assigned(wanted)
+        replicas = assigned or placement.replicas(0, count, wanted.replication_factor)
         result = CreatableTopicResult(
             name=wanted.name,
             topic_id=topic_id,
             error_message=None,
             num_partitions=count,
-            replication_factor=replicas,
+            replication_factor=len(replicas[0]) if replicas else max(1, wanted.replication_factor),
             configs=tuple(creatable_config(each) for each in described(configs, rate)),
         )
-        return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now), configs)
+        kept = replicas if placement.default_replication_factor is not None else ()
+        return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now), configs, kept)
 
     @staticmethod
     def check_automatic(name: str) -> ErrorCode:
@@ -296,7 +254,7 @@ class Topics:
             return problem.error
         return ErrorCode.NONE
 
-    def automatic(self, name: str, now: Millis) -> TopicsRecords:
+    def automatic(self, name: str, placement: Placement, now: Millis) -> TopicsRecords:
         """The records of a topic that is made because metadata was asked for it."""
         settings = self._settings
         return _new_topic(
@@ -306,12 +264,14 @@ class Topics:
             settings.num_partitions,
             self.time(now),
             {},
+            placement.replicas(0, settings.num_partitions),
         )
 
-    def _check(self, wanted: CreatableTopic, brokers: int) -> int:
-        count = wanted.num_partitions
+    def _check(self, wanted: CreatableTopic, placement: Placement) -> int:
+        count, brokers = wanted.num_partitions, len(placement.brokers)
         if wanted.assignments:
             count = self._check_assignments(wanted)
+            _check_replicas(_assigned(wanted), placement)
         elif wanted.replication_factor != -1 and not 1 <= wanted.replication_factor <= max(brokers, 1):
             raise TopicError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -360,7 +320,9 @@ class Topics:
     def _new_topic_id(self) -> str:
         return base64.urlsafe_b64encode(bytes.fromhex(self._new_id().replace("-", ""))).decode()[:22]
 
-    def grow(self, wanted: CreatePartitionsTopic, now: Millis) -> tuple[CreatePartitionsTopicResult, TopicsRecords]:
+    def grow(
+        self, wanted: CreatePartitionsTopic, placement: Placement, now: Millis
+    ) -> tuple[CreatePartitionsTopicResult, TopicsRecords]:
         """More partitions, as records, or in the result why not."""
         topic = self.by_name.get(wanted.name)
         try:
@@ -377,6 +339,8 @@ class Topics:
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                     f"{len(wanted.assignments)} assignments for {wanted.count - before} new partitions",
                 )
+            assigned = tuple(each.broker_ids for each in wanted.assignments or ())
+            _check_replicas(assigned, placement)
         except TopicError as problem:
             refused = CreatePartitionsTopicResult(
                 name=wanted.name, error_code=problem.error, error_message=problem.message
@@ -387,6 +351,7 @@ class Topics:
             partition_id=before,
             partitions=wanted.count - before,
             started_at=self.time(now),
+            replicas=_grown(topic, wanted.count - before, assigned, placement),
         )
         return CreatePartitionsTopicResult(name=wanted.name), (PartitionRecord(data=new),)
 
@@ -430,6 +395,7 @@ class Topics:
                     partitions=len(indexes),
                     started_at=started_at,
                     base_offset=base_offset,
+                    replicas=tuple(topic.replicas[indexes[0] : indexes[-1] + 1]),
                 )
                 found.append(PartitionRecord(data=partitions))
         return tuple(found)
@@ -447,14 +413,40 @@ class Topics:
         ]
 
 
+def _assigned(wanted: CreatableTopic) -> tuple[Replicas, ...]:
+    """The replicas that a request asks for, by partition."""
+    ordered = sorted(wanted.assignments, key=lambda assignment: assignment.partition_index)
+    return tuple(assignment.broker_ids for assignment in ordered)
+
+
+def _grown(topic: Topic, count: int, assigned: tuple[Replicas, ...], placement: Placement) -> tuple[Replicas, ...]:
+    """The replicas of so many more partitions of a topic: as many of each as of those before."""
+    if not topic.replicas:
+        return ()
+    return assigned or placement.replicas(len(topic.replicas), count, len(topic.replicas[0]))
+
+
+def _check_replicas(assigned: tuple[Replicas, ...], placement: Placement) -> None:
+    problem = placement.problem(assigned)
+    if problem:
+        raise TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
 def _new_topic(
-    name: str, topic_id: str, rate: float | None, partitions: int, now: Millis, configs: Mapping[str, str]
+    name: str,
+    topic_id: str,
+    rate: float | None,
+    partitions: int,
+    now: Millis,
+    configs: Mapping[str, str],
+    replicas: tuple[Replicas, ...],
 ) -> TopicsRecords:
     """The records of a topic that starts now."""
+    new = PartitionData(topic_id=topic_id, partition_id=0, partitions=partitions, started_at=now, replicas=replicas)
     return (
         TopicRecord(data=TopicData(name=name, topic_id=topic_id, records_per_second=rate)),
         *config_records(name, configs),
-        PartitionRecord(data=PartitionData(topic_id=topic_id, partition_id=0, partitions=partitions, started_at=now)),
+        PartitionRecord(data=new),
     )
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from rejoin.coordinator.core.fetch.synthetic import BatchCache, SyntheticBatches
 from rejoin.coordinator.core.inputs import RecordsWritten
-from rejoin.coordinator.core.topics.topics import SyntheticLog, Topic
+from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
+from rejoin.coordinator.core.topics.topics import Topic
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
 from rejoin.protocol.wire.record_batch import crc_of, parse_header, size_at
