@@ -25,8 +25,14 @@ CLOSE_TIMEOUT_MS: Final = 30_000
 _INSTANCE_ID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-def _dotted(name: str) -> str:
+def dotted(name: str) -> str:
+    """Kafka's name of a setting."""
     return name.replace("_", ".")
+
+
+def split_commas(value: object) -> object:
+    """The parts of a text with commas; anything else as it is."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 def checked_config(settings: Mapping[str, Any]) -> ConsumerConfig:
@@ -41,7 +47,7 @@ class ConsumerConfig(BaseModel):
     """Everything about one consumer that can be set. Frozen."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=_dotted, validate_by_name=True, validate_by_alias=True
+        frozen=True, extra="forbid", alias_generator=dotted, validate_by_name=True, validate_by_alias=True
     )
 
     bootstrap_servers: tuple[str, ...] = Field(
@@ -113,7 +119,7 @@ class ConsumerConfig(BaseModel):
     @field_validator("bootstrap_servers", "partition_assignment_strategy", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
-        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+        return split_commas(value)
 
     @field_validator("group_instance_id")
     @classmethod

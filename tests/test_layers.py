@@ -11,6 +11,7 @@ from tests.paths import ROOT
 
 PACKAGES = ("protocol", "journal", "pages", "transcript", "coordinator", "client", "simulation", "pipeline")
 BESIDE = ("benchmarks", "examples", "conformance", "tests")
+CLIENT_CONFIGS = ("client.config", "client.producer_config")
 
 CONSUMER_BASE = (
     "protocol",
@@ -19,6 +20,7 @@ CONSUMER_BASE = (
     *(
         f"client.core.{module}"
         for module in (
+            "base_context",
             "effects",
             "errors",
             "inputs",
@@ -187,7 +189,8 @@ MAY_IMPORT = {
     ),
     "coordinator.testing.results": ("coordinator.control.errors",),
     "coordinator": ("protocol", "journal", "coordinator"),
-    "client.core": ("protocol", "journal.events", "client.core", "client.assignors", "client.config"),
+    "client.core": ("protocol", "journal.events", "client.core", "client.assignors", *CLIENT_CONFIGS),
+    "client.core.producer": ("protocol", "client.core", "client.producer_config"),
     "client.core.state": CONSUMER_BASE,
     "client.core.group": (*CONSUMER_BASE, "client.core.group"),
     "client.core.group.join_loop": (*CONSUMER_BASE, "client.core.group", "client.core.offsets.commits"),
@@ -205,6 +208,7 @@ MAY_IMPORT = {
     ),
     "client.assignors": ("protocol", "client.assignors"),
     "client.config": ("protocol", "client.assignors"),
+    "client.producer_config": ("protocol", "client.config"),
     # The one place that knows both: consumers on a coordinator without a socket between them.
     "client.transports.in_process": ("protocol", "coordinator.testing", "client.core", "client.transports.base"),
     "client.transports": ("protocol", "client.core", "client.transports"),
@@ -229,7 +233,7 @@ MAY_IMPORT = {
         "coordinator.core",
         "coordinator.config",
         "client.core",
-        "client.config",
+        *CLIENT_CONFIGS,
         "client.workload.processing_time",
         "simulation",
     ),

@@ -114,6 +114,18 @@ class TopicAuthorizationError(KafkaError):
         super().__init__(f"not authorized for topics: {', '.join(self.topics)}")
 
 
+class RecordTooLargeError(KafkaError):
+    """A record that is larger than the settings of the producer allow."""
+
+    java_name = "RecordTooLargeException"
+
+
+class InvalidRecordError(KafkaError):
+    """A record that the broker refuses, or one in a batch with such a record."""
+
+    java_name = "InvalidRecordException"
+
+
 class InvalidTopicError(KafkaError):
     """A topic name that Kafka does not allow."""
 

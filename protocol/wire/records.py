@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from rejoin.protocol.wire.compression import Buffer, decompress
 from rejoin.protocol.wire.errors import RecordsError
+from rejoin.protocol.wire.record_encoder import encode_record
 
 _CODEC: Final = 0b111
 _ATTRIBUTES: Final = struct.Struct(">h")
@@ -215,34 +216,14 @@ def _read_long_number(data: bytes, position: int, bits: int) -> tuple[int, int]:
 
 def write_records(records: Iterable[DefaultRecord]) -> bytes:
     """The records one after another, not packed."""
-    written = bytearray()
-    for record in records:
-        body = bytearray((record.attributes & 0xFF,))
-        _write_varint(body, record.timestamp_delta)
-        _write_varint(body, record.offset_delta)
-        _write_bytes(body, record.key)
-        _write_bytes(body, record.value)
-        _write_varint(body, len(record.headers))
-        for name, content in record.headers:
-            _write_bytes(body, name.encode())
-            _write_bytes(body, content)
-        _write_varint(written, len(body))
-        written += body
-    return bytes(written)
-
-
-def _write_bytes(to: bytearray, value: bytes | None) -> None:
-    if value is None:
-        to.append(1)
-    else:
-        _write_varint(to, len(value))
-        to += value
-
-
-def _write_varint(to: bytearray, value: int) -> None:
-    """A zig-zag number, of 32 or of 64 bits: both are written alike."""
-    left = (value << 1) ^ (value >> 63)
-    while left >= 0x80:
-        to.append(left & 0x7F | 0x80)
-        left >>= 7
-    to.append(left)
+    return b"".join(
+        encode_record(
+            record.timestamp_delta,
+            record.offset_delta,
+            record.key,
+            record.value,
+            record.headers,
+            bytes((record.attributes & 0xFF,)),
+        )
+        for record in records
+    )

@@ -1,0 +1,1 @@
+"""The producer's state machine: no I/O, no clock, no randomness."""

@@ -1,0 +1,48 @@
+"""What can happen to a producer: each arrives as one of these, with the time, through its one door.
+
+A token stands for a record or for a caller that waits: the core keeps it and gives the same object back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from rejoin.client.core.inputs import Answered, Elapsed, Failed, Millis, Token
+from rejoin.protocol.wire.record_encoder import Headers
+
+
+class Produced(NamedTuple):
+    """The user sends a record. Its token comes back in one ``BatchDone`` or ``RecordFailed``.
+
+    Without a partition, one is chosen; without a timestamp, the record has the time of this step.
+    """
+
+    token: Token
+    topic: str
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp: Millis | None = None
+
+
+@dataclass(slots=True)
+class Flushed:
+    """Send all that was produced, now. Answered by ``CallDone`` when each of these records is done."""
+
+    token: Token
+
+
+@dataclass(slots=True)
+class ProducerClosed:
+    """Send all that was produced, then close. Answered by ``CallDone``.
+
+    What is not done after ``timeout_ms``, if that is given, has failed.
+    """
+
+    token: Token
+    timeout_ms: Millis | None = None
+
+
+ProducerInput: TypeAlias = Produced | Flushed | ProducerClosed | Answered | Failed | Elapsed

@@ -1,0 +1,98 @@
+"""How a producer reacts to each error of each request: one table per request, and the code runs on the tables.
+
+Source: Kafka's Sender.completeBatch and canRetry, TransactionManager.canRetry, InitProducerIdHandler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Final
+
+from rejoin.protocol.errors import ErrorCode as E
+
+
+class ProducerReaction(Enum):
+    """One way to react. Which of them a request knows is in its table."""
+
+    COMPLETE = auto()
+    """The records are stored."""
+
+    RETRY = auto()
+    """Send the same again after a backoff, as long as retries and time are left; else fail."""
+
+    REFRESH = auto()
+    """As RETRY, and look the leaders up again."""
+
+    SPLIT = auto()
+    """Send the records in smaller batches; a single record fails."""
+
+    CHECK_SEQUENCE = auto()
+    """An earlier batch may be missing: retry. If this is the next one, start again with a new epoch."""
+
+    CHECK_PRODUCER_ID = auto()
+    """The broker has forgotten this producer: start again with a new epoch, and retry."""
+
+    FAIL = auto()
+    """The records have failed. With idempotence a new epoch closes the gap in their sequences."""
+
+    FAIL_ALL = auto()
+    """All records that wait have failed; later ones try again."""
+
+    FATAL = auto()
+    """This producer cannot go on."""
+
+
+ON_PRODUCE: Final[Mapping[E, ProducerReaction]] = {
+    E.NONE: ProducerReaction.COMPLETE,
+    E.DUPLICATE_SEQUENCE_NUMBER: ProducerReaction.COMPLETE,
+    E.CORRUPT_MESSAGE: ProducerReaction.RETRY,
+    E.REQUEST_TIMED_OUT: ProducerReaction.RETRY,
+    E.NOT_ENOUGH_REPLICAS: ProducerReaction.RETRY,
+    E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ProducerReaction.RETRY,
+    E.UNKNOWN_LEADER_EPOCH: ProducerReaction.RETRY,
+    E.CONCURRENT_TRANSACTIONS: ProducerReaction.RETRY,
+    # Kafka: InvalidMetadataException and its children.
+    E.UNKNOWN_TOPIC_OR_PARTITION: ProducerReaction.REFRESH,
+    E.UNKNOWN_TOPIC_ID: ProducerReaction.REFRESH,
+    E.LEADER_NOT_AVAILABLE: ProducerReaction.REFRESH,
+    E.NOT_LEADER_OR_FOLLOWER: ProducerReaction.REFRESH,
+    E.NETWORK_EXCEPTION: ProducerReaction.REFRESH,
+    E.KAFKA_STORAGE_ERROR: ProducerReaction.REFRESH,
+    E.FENCED_LEADER_EPOCH: ProducerReaction.REFRESH,
+    E.MESSAGE_TOO_LARGE: ProducerReaction.SPLIT,
+    E.OUT_OF_ORDER_SEQUENCE_NUMBER: ProducerReaction.CHECK_SEQUENCE,
+    E.UNKNOWN_PRODUCER_ID: ProducerReaction.CHECK_PRODUCER_ID,
+    # Kafka: TransactionManager.maybeTransitionToErrorState.
+    E.CLUSTER_AUTHORIZATION_FAILED: ProducerReaction.FATAL,
+    E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: ProducerReaction.FATAL,
+    E.PRODUCER_FENCED: ProducerReaction.FATAL,
+    E.UNSUPPORTED_VERSION: ProducerReaction.FATAL,
+}
+
+ON_INIT_PRODUCER_ID: Final[Mapping[E, ProducerReaction]] = {
+    E.NONE: ProducerReaction.COMPLETE,
+    E.COORDINATOR_NOT_AVAILABLE: ProducerReaction.RETRY,
+    E.COORDINATOR_LOAD_IN_PROGRESS: ProducerReaction.RETRY,
+    E.NOT_COORDINATOR: ProducerReaction.RETRY,
+    E.CONCURRENT_TRANSACTIONS: ProducerReaction.RETRY,
+    E.NETWORK_EXCEPTION: ProducerReaction.RETRY,
+    E.REQUEST_TIMED_OUT: ProducerReaction.RETRY,
+    E.CLUSTER_AUTHORIZATION_FAILED: ProducerReaction.FAIL_ALL,
+}
+
+TABLES: Final[Mapping[str, Mapping[E, ProducerReaction]]] = {
+    "Produce": ON_PRODUCE,
+    "InitProducerId": ON_INIT_PRODUCER_ID,
+}
+
+OTHERWISE: Final[Mapping[str, ProducerReaction]] = {
+    # What is not in a request's table.
+    "Produce": ProducerReaction.FAIL,
+    "InitProducerId": ProducerReaction.FATAL,
+}
+
+
+def reaction(api: str, error: E) -> ProducerReaction:
+    """What to do about an error that this API answered; a lost connection is NETWORK_EXCEPTION."""
+    return TABLES[api].get(error, OTHERWISE[api])
