@@ -35,7 +35,7 @@ MAX_SEQUENCE: Final = 2**31 - 1
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
-_EPOCH: Final = struct.Struct(">i")
+_OFFSET_LENGTH_EPOCH: Final = struct.Struct(">qii")
 
 
 class BatchHeader(NamedTuple):
@@ -124,11 +124,13 @@ def crc_of(batch: bytes | memoryview) -> int:
     return int(crc)
 
 
-def stamped(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """A batch with its offset and leader epoch, which the checksum does not cover."""
-    return b"".join(
-        (base_offset.to_bytes(8, "big", signed=True), batch[8:LENGTH_END], _EPOCH.pack(leader_epoch), batch[MAGIC_AT:])
-    )
+def stamped(
+    batch: bytes | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int
+) -> tuple[bytes, BatchHeader]:
+    """A batch and its header with an offset and a leader epoch, which the checksum does not cover."""
+    placed = BatchHeader(base_offset, header.batch_length, leader_epoch, *header[3:])
+    start = _OFFSET_LENGTH_EPOCH.pack(base_offset, header.batch_length, leader_epoch)
+    return b"".join((start, batch[MAGIC_AT:])), placed
 
 
 def sealed(header: BatchHeader, records: bytes | memoryview) -> bytes:

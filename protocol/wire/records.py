@@ -22,7 +22,6 @@ _COUNT: Final = struct.Struct(">i")
 _COUNT_AT: Final = 57
 _RECORDS_AT: Final = 61
 
-_KEY_AND_VALUE: Final = (0, 1)
 _CONTROL_KEY: Final = struct.Struct(">hh")
 _MARKER_VALUE: Final = struct.Struct(">hi")
 
@@ -94,7 +93,7 @@ def read_records(data: Buffer, count: int) -> list[DefaultRecord]:
             end = start + length
             if length < 0 or end > len(data):
                 raise RecordsError(f"record {len(records)} of {length} bytes at {position}: {len(data) - start} follow")
-            records.append(_read_record(data, start, end))
+            records.append(read_record(data, start, end))
             position = end
     except IndexError:
         raise RecordsError(f"record {len(records)} of {count} at {position} ends too early") from None
@@ -103,47 +102,8 @@ def read_records(data: Buffer, count: int) -> list[DefaultRecord]:
     return records
 
 
-def scan_records(data: Buffer, count: int) -> int:
-    """Check exactly ``count`` records, unpacked, without making them; returns their largest timestamp delta.
-
-    Raises :class:`RecordsError` as :func:`read_records` does.
-    """
-    data = bytes(data)
-    position = 0
-    largest = -(2**63)
-    size_of_all = len(data)
-    try:
-        for index in range(count):
-            byte = data[position]
-            if byte < 0x80:
-                length, position = (byte >> 1) ^ -(byte & 1), position + 1
-            else:
-                length, position = _read_long_number(data, position, 32)
-            end = position + length
-            if length < 0 or end > size_of_all:
-                raise RecordsError(f"record {index} of {length} bytes: {len(data) - position} follow")
-            delta, at = _read_varlong(data, position + 1)
-            largest = max(largest, delta)
-            at = at + 1 if data[at] < 0x80 else _read_long_number(data, at, 32)[1]
-            for _ in _KEY_AND_VALUE:
-                byte = data[at]
-                size, at = ((byte >> 1) ^ -(byte & 1), at + 1) if byte < 0x80 else _read_long_number(data, at, 32)
-                if size > 0:
-                    at += size
-                elif size < -1:
-                    raise RecordsError(f"a field of {size} bytes")
-            if at > end or at != end - 1 or data[at]:
-                _read_record(data, position, end)  # it has headers, or is damaged
-            position = end
-    except IndexError:
-        raise RecordsError(f"a record of {count} at {position} ends too early") from None
-    if position != len(data):
-        raise RecordsError(f"{len(data) - position} bytes behind the last of {count} records")
-    return largest
-
-
-def _read_record(data: bytes, position: int, end: int) -> DefaultRecord:
-    """The record between two positions."""
+def read_record(data: bytes, position: int, end: int) -> DefaultRecord:
+    """The record between two positions, without its length."""
     attributes = data[position]
     timestamp_delta, position = _read_varlong(data, position + 1)
     offset_delta, position = read_varint(data, position)
@@ -181,7 +141,7 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
-    return _read_long_number(data, position, 32)
+    return read_long_number(data, position, 32)
 
 
 def _read_varlong(data: bytes, position: int) -> tuple[int, int]:
@@ -189,10 +149,11 @@ def _read_varlong(data: bytes, position: int) -> tuple[int, int]:
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
-    return _read_long_number(data, position, 64)
+    return read_long_number(data, position, 64)
 
 
-def _read_long_number(data: bytes, position: int, bits: int) -> tuple[int, int]:
+def read_long_number(data: bytes, position: int, bits: int) -> tuple[int, int]:
+    """A zig-zag number of at least two bytes, and the position behind it."""
     second = data[position + 1]
     if second < 0x80:
         value = (data[position] & 0x7F) | (second << 7)

@@ -21,7 +21,9 @@ class DelayedTimer(IntEnum):
 class DelayedOperation(ABC):
     """A request that waits until ``deadline``."""
 
-    deadline: Millis = 0
+    __slots__ = ("deadline",)
+
+    deadline: Millis
 
     @abstractmethod
     def time_out(self) -> None:

@@ -8,7 +8,7 @@ Kafka: KafkaApis.handleProduceRequest, ReplicaManager.appendRecords, DelayedProd
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.delayed import DelayedOperation, DelayedTimer, Purgatory
@@ -28,47 +28,44 @@ from rejoin.protocol.messages.records.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
 from rejoin.protocol.types import TopicIdPartition
 from rejoin.protocol.unvalidated import unvalidated
-from rejoin.protocol.wire.record_batch import BatchHeader, parse_header, stamped
+from rejoin.protocol.wire.record_batch import BatchHeader
 
 FIRST_WITH_TOPIC_IDS: Final = 13
 FIRST_WITH_LEADERS: Final = 10
 ALL_IN_SYNC: Final = -1
 
 
-class _Slot(NamedTuple):
-    """A partition as the request names it."""
+class _Slot(AppendCompletion):
+    """One partition of a request: what is to be appended to it, and what became of that.
 
-    name: str
-    topic_id: str
-    partition: int
+    It is also what goes on with the request when the batch is stored.
+    """
 
+    __slots__ = ("index", "is_pending", "name", "partition", "production", "records", "result", "topic", "topic_id")
 
-class _Production(DelayedOperation):
-    """A Produce request under way: what became of each partition, and what it waits for."""
+    def __init__(self, production: _Production, name: str, topic_id: str, data: PartitionProduceData) -> None:
+        self.production = production
+        self.name = name
+        """As the request has it, as the topic id."""
+        self.topic_id = topic_id
+        self.index = data.index
+        self.records = data.records
+        self.topic = name
+        """The name of the topic, once it is found by its id."""
+        self.partition: Partition | None = None
+        self.result: PartitionProduceResponse | None = None
+        self.is_pending = False
 
-    def __init__(self, made_by: ProduceRequests, token: Token, request: ProduceRequest, context: Context) -> None:
-        self._requests = made_by
-        self.token = token
-        self.acks = request.acks
-        self.timeout_ms = request.timeout_ms
-        self._context = context
-        self.data: dict[_Slot, PartitionProduceData] = {}
-        self.partitions: dict[_Slot, Partition] = {}
-        self._results: dict[_Slot, PartitionProduceResponse] = {}
-        self._pending: set[_Slot] = set()
-        self._endpoints: dict[int, NodeEndpoint] = {}
-        self._is_answered = False
-
-    def refuse(self, slot: _Slot, problem: ProduceError) -> None:
-        """A batch is not appended."""
-        partition = self.partitions.get(slot)
-        self._results[slot] = PartitionProduceResponse(
-            index=slot.partition,
+    def refuse(self, problem: ProduceError) -> None:
+        """The batch is not appended."""
+        partition = self.partition
+        is_elsewhere = problem.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        self.result = PartitionProduceResponse(
+            index=self.index,
             error_code=problem.error,
             base_offset=-1,
             log_start_offset=partition.log.log_start_offset if problem.by_log and partition is not None else -1,
@@ -77,40 +74,74 @@ class _Production(DelayedOperation):
                 for error in problem.records
             ),
             error_message=problem.message,
-            current_leader=self._leader(slot) if problem.error is ErrorCode.NOT_LEADER_OR_FOLLOWER else UNKNOWN_LEADER,
+            current_leader=self.production.leader_of(self) if is_elsewhere else UNKNOWN_LEADER,
         )
 
-    def _leader(self, slot: _Slot) -> LeaderIdAndEpoch:
+    def appended(self, partition: Partition, base_offset: int, end_offset: int, time: Millis) -> None:
+        """The batch is in the log, now or since an earlier request. It counts when it is stored."""
+        log = partition.log
+        self.result = unvalidated(
+            PartitionProduceResponse,
+            index=self.index,
+            error_code=ErrorCode.NONE,
+            base_offset=base_offset,
+            log_append_time_ms=time,
+            log_start_offset=log.log_start_offset,
+            record_errors=(),
+            error_message=None,
+            current_leader=UNKNOWN_LEADER,
+        )
+        acks = self.production.acks
+        if not acks or (log.high_watermark if acks == ALL_IN_SYNC else partition.stored_end) >= end_offset:
+            return
+        self.is_pending = True
+        self.production.pending += 1
+        if acks == ALL_IN_SYNC:
+            partition.when_replicated(end_offset, self)
+        else:
+            partition.when_stored(end_offset, self)
+
+    def ended(self, error: ErrorCode) -> None:
+        """The append has ended."""
+        self.production.stored(self, error)
+
+
+class _Production(DelayedOperation):
+    """A Produce request under way, and how many of its partitions it waits for."""
+
+    __slots__ = (
+        "_context",
+        "_endpoints",
+        "_is_answered",
+        "_requests",
+        "acks",
+        "pending",
+        "slots",
+        "timeout_ms",
+        "token",
+    )
+
+    def __init__(self, made_by: ProduceRequests, token: Token, request: ProduceRequest, context: Context) -> None:
+        self._requests = made_by
+        self.token = token
+        self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
+        self._context = context
+        self.slots: list[_Slot] = []
+        self.pending = 0
+        self._endpoints: dict[int, NodeEndpoint] = {}
+        self._is_answered = False
+
+    def leader_of(self, slot: _Slot) -> LeaderIdAndEpoch:
+        """Who leads a partition that is led elsewhere; its address goes into the response."""
         leader, endpoint = self._requests.leader_of(slot, self._context.listener)
         if endpoint is not None:
             self._endpoints[endpoint.node_id] = endpoint
         return leader
 
-    def appended(self, slot: _Slot, base_offset: int, end_offset: int, time: Millis) -> None:
-        """A batch is in the log, now or since an earlier request. It counts when it is stored."""
-        partition = self.partitions[slot]
-        self._results[slot] = unvalidated(
-            PartitionProduceResponse,
-            index=slot.partition,
-            error_code=ErrorCode.NONE,
-            base_offset=base_offset,
-            log_append_time_ms=time,
-            log_start_offset=partition.log.log_start_offset,
-            record_errors=(),
-            error_message=None,
-            current_leader=UNKNOWN_LEADER,
-        )
-        stored = _SlotStored(self, slot)
-        if self.acks == ALL_IN_SYNC and partition.log.high_watermark < end_offset:
-            self._pending.add(slot)
-            partition.when_replicated(end_offset, stored)
-        elif self.acks and partition.stored_end < end_offset:
-            self._pending.add(slot)
-            partition.when_stored(end_offset, stored)
-
     def begin(self) -> None:
         """Every partition was looked at: answer, or wait."""
-        if not self._pending:
+        if not self.pending:
             self._answer()
         elif self.acks == ALL_IN_SYNC:
             self._requests.wait(self, self.timeout_ms)
@@ -119,17 +150,18 @@ class _Production(DelayedOperation):
         """The append of one batch has ended."""
         if self._is_answered:
             return
-        self._pending.discard(slot)
+        slot.is_pending = False
+        self.pending -= 1
         if error is not ErrorCode.NONE:
-            self.refuse(slot, ProduceError(error, by_log=False))
-        if not self._pending:
+            slot.refuse(ProduceError(error, by_log=False))
+        if not self.pending:
             self._answer()
 
     def time_out(self) -> None:
         """Wait no longer. What is not stored yet is in the log, and may be stored later."""
-        for slot in self._pending:
-            late = {"error_code": ErrorCode.REQUEST_TIMED_OUT}
-            self._results[slot] = self._results[slot].model_copy(update=late)
+        for slot in self.slots:
+            if slot.is_pending and slot.result is not None:
+                slot.result = slot.result.model_copy(update={"error_code": ErrorCode.REQUEST_TIMED_OUT})
         self._answer()
 
     def _answer(self) -> None:
@@ -139,27 +171,17 @@ class _Production(DelayedOperation):
     def response(self) -> ProduceResponse:
         """What became of each partition, by topic."""
         topics: dict[tuple[str, str], list[PartitionProduceResponse]] = {}
-        for slot, result in self._results.items():
-            topics.setdefault((slot.name, slot.topic_id), []).append(result)
+        for slot in self.slots:
+            assert slot.result is not None, "every partition was looked at"
+            topics.setdefault((slot.name, slot.topic_id), []).append(slot.result)
         responses = tuple(
-            unvalidated(TopicProduceResponse, name=name, topic_id=topic_id, partition_responses=tuple(results))
-            for (name, topic_id), results in topics.items()
+            [
+                unvalidated(TopicProduceResponse, name=name, topic_id=topic_id, partition_responses=tuple(results))
+                for (name, topic_id), results in topics.items()
+            ]
         )
         endpoints = tuple(self._endpoints.values())
         return unvalidated(ProduceResponse, responses=responses, throttle_time_ms=0, node_endpoints=endpoints)
-
-
-class _SlotStored(AppendCompletion):
-    """Goes on with a request when the batch for one of its partitions is stored."""
-
-    __slots__ = ("_production", "_slot")
-
-    def __init__(self, production: _Production, slot: _Slot) -> None:
-        self._production = production
-        self._slot = slot
-
-    def ended(self, error: ErrorCode) -> None:
-        self._production.stored(self._slot, error)
 
 
 class ProduceRequests:
@@ -176,15 +198,16 @@ class ProduceRequests:
         production = _Production(self, token, request, context)
         batches = self._find_batches(request, context, production)
         error = self._error_of_all(request, context, batches)
-        for slot, found in batches.items():
+        if error is ErrorCode.NONE and request.acks not in (0, 1, ALL_IN_SYNC):
+            refused = ProduceError(ErrorCode.INVALID_REQUIRED_ACKS, by_log=False)
+            batches = [each if isinstance(each, ProduceError) else refused for each in batches]
+        for slot, found in zip(production.slots, batches, strict=True):
             if error is not ErrorCode.NONE:
-                production.refuse(slot, ProduceError(error, by_log=False))
+                slot.refuse(ProduceError(error, by_log=False))
             elif isinstance(found, ProduceError):
-                production.refuse(slot, found)
-            elif request.acks not in (0, 1, ALL_IN_SYNC):
-                production.refuse(slot, ProduceError(ErrorCode.INVALID_REQUIRED_ACKS, by_log=False))
+                slot.refuse(found)
             else:
-                self._append(production, slot, found)
+                self._append(slot, found)
         production.begin()
 
     def partitions_of(self, request: ProduceRequest) -> list[TopicIdPartition]:
@@ -200,44 +223,44 @@ class ProduceRequests:
 
     def _find_batches(
         self, request: ProduceRequest, context: Context, production: _Production
-    ) -> dict[_Slot, BatchHeader | ProduceError]:
+    ) -> list[BatchHeader | ProduceError]:
         """The header of the batch for each partition, or why there is none to append."""
-        found: dict[_Slot, BatchHeader | ProduceError] = {}
-        for topic in request.topic_data:
-            for data in topic.partition_data:
-                # Kafka: of a partition that is named twice the last batch counts, and the other is lost.
-                slot = _Slot(topic.name, topic.topic_id, data.index)
-                production.data[slot] = data
-                found.pop(slot, None)
-                found[slot] = self._find_batch(topic, data, request, context)
-        return found
+        slots = [
+            _Slot(production, topic.name, topic.topic_id, data)
+            for topic in request.topic_data
+            for data in topic.partition_data
+        ]
+        if len(slots) > 1:
+            # Kafka: of a partition that is named twice the last batch counts, and the other is lost.
+            last = {(slot.name, slot.topic_id, slot.index): slot for slot in slots}
+            slots = [slot for slot in slots if last[slot.name, slot.topic_id, slot.index] is slot]
+        production.slots = slots
+        return [self._find_batch(slot, context) for slot in slots]
 
-    def _find_batch(
-        self, topic: TopicProduceData, data: PartitionProduceData, request: ProduceRequest, context: Context
-    ) -> BatchHeader | ProduceError:
+    def _find_batch(self, slot: _Slot, context: Context) -> BatchHeader | ProduceError:
         try:
-            name: str | None = topic.name
             if context.api_version >= FIRST_WITH_TOPIC_IDS:
-                name = self._topics.named(topic.topic_id)
+                name = self._topics.named(slot.topic_id)
                 if name is None:
                     raise ProduceError(ErrorCode.UNKNOWN_TOPIC_ID, by_log=False)
-            assert name is not None, "a topic without an id is named"
+                slot.topic = name
+            name = slot.topic
             if not self._admission.allows(ProduceRequest, context, Resource.TOPIC, name):
                 raise ProduceError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, by_log=False)
-            if not self._topics.has_partition(name, data.index) and name not in INTERNAL_TOPICS:
+            if not self._topics.has_partition(name, slot.index) and name not in INTERNAL_TOPICS:
                 raise ProduceError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, by_log=False)
-            return find_batch(data.records, context.api_version)
+            return find_batch(slot.records, context.api_version)
         except ProduceError as problem:
             return problem
 
     def _error_of_all(
-        self, request: ProduceRequest, context: Context, batches: dict[_Slot, BatchHeader | ProduceError]
+        self, request: ProduceRequest, context: Context, batches: list[BatchHeader | ProduceError]
     ) -> ErrorCode:
         """The error of every partition, or NONE."""
-        transactional = [
-            header for header in batches.values() if isinstance(header, BatchHeader) and header.is_transactional
-        ]
-        if transactional and not self._may_use(request.transactional_id, context):
+        transactional = [header for header in batches if isinstance(header, BatchHeader) and header.is_transactional]
+        if not transactional:
+            return ErrorCode.NONE
+        if not self._may_use(request.transactional_id, context):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if len({(header.producer_id, header.producer_epoch) for header in transactional}) > 1:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -250,62 +273,58 @@ class ProduceRequests:
 
     # --- one partition
 
-    def _append(self, production: _Production, slot: _Slot, header: BatchHeader) -> None:
+    def _append(self, slot: _Slot, header: BatchHeader) -> None:
         try:
-            partition = self._partition(production, slot, header)
-            records = production.data[slot].records
-            assert records is not None, "a batch was found"
-            data, header = validate(records, header, partition.config, self.ctx.now)
+            partition = self._partition(slot, header)
+            log, config = partition.log, partition.config
+            base_offset = log.end_offset
+            assert slot.records is not None, "a batch was found"
+            batch, header = validate(slot.records, header, config, self.ctx.now, base_offset, partition.epoch)
             if header.has_producer_id:
                 before = partition.producers.duplicate_of(header)
                 if before is not None:
-                    production.appended(slot, before.first_offset, before.last_offset + 1, before.timestamp)
+                    slot.appended(partition, before.first_offset, before.last_offset + 1, before.timestamp)
                     return
                 error = partition.producers.check(header)
                 if error is not ErrorCode.NONE:
                     raise ProduceError(error)
         except ProduceError as problem:
-            production.refuse(slot, problem)
+            slot.refuse(problem)
             return
-        base_offset = partition.log.end_offset
-        batch = stamped(data, base_offset, partition.epoch)
-        time = header.max_timestamp if partition.config.uses_log_append_time else -1
-        partition.append(batch, parse_header(batch))
-        production.appended(slot, base_offset, partition.log.end_offset, time)
+        time = header.max_timestamp if config.uses_log_append_time else -1
+        partition.append(batch, header)
+        slot.appended(partition, base_offset, log.end_offset, time)
 
-    def _partition(self, production: _Production, slot: _Slot, header: BatchHeader) -> Partition:
+    def _partition(self, slot: _Slot, header: BatchHeader) -> Partition:
         """The partition to append to. Raises :class:`ProduceError`."""
         if header.is_transactional and header.has_producer_id:
             # Differs: there is no transaction coordinator yet, so no transactional id has this producer id.
             raise ProduceError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, by_log=False)
-        name = self._name(slot)
+        name = slot.topic
         if name in INTERNAL_TOPICS:
             raise ProduceError(ErrorCode.INVALID_TOPIC_EXCEPTION, by_log=False)
-        identity = self._partitions.identify(name, slot.partition)
+        identity = self._partitions.identify(name, slot.index)
         if identity is None:
             message = f"the log of {name} is synthetic: it grows by itself, and takes no records"
             raise ProduceError(ErrorCode.INVALID_TOPIC_EXCEPTION, by_log=False, message=message)
         partition = self._partitions.get(identity)
         if partition is None:
             raise ProduceError(ErrorCode.NOT_LEADER_OR_FOLLOWER, by_log=False)
-        production.partitions[slot] = partition
+        slot.partition = partition
         is_enough = partition.followers.is_enough(partition.config.min_insync_replicas)
-        if production.acks == ALL_IN_SYNC and not is_enough:
+        if slot.production.acks == ALL_IN_SYNC and not is_enough:
             raise ProduceError(ErrorCode.NOT_ENOUGH_REPLICAS, by_log=False)
         return partition
 
     def leader_of(self, slot: _Slot, listener: str) -> tuple[LeaderIdAndEpoch, NodeEndpoint | None]:
         """Who leads a partition that is not led here, as far as it is known."""
-        identity = self._partitions.identify(self._name(slot), slot.partition)
+        identity = self._partitions.identify(slot.topic, slot.index)
         broker, epoch = (None, -1) if identity is None else self._partitions.leader_of(identity)
         if broker is None:
             return UNKNOWN_LEADER, None
         _, host, port = broker.endpoint(listener)
         endpoint = NodeEndpoint(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
         return LeaderIdAndEpoch(leader_id=broker.node_id, leader_epoch=epoch), endpoint
-
-    def _name(self, slot: _Slot) -> str:
-        return slot.name or self._topics.named(slot.topic_id) or ""
 
     # --- requests that wait
 
@@ -317,3 +336,5 @@ class ProduceRequests:
         """All that a request waited for has ended."""
         self.ctx.reply(production.token, production.response())
         self.purgatory.ended(production)
+        # No cycle is left, so that the bytes of the request are freed with it.
+        production.slots = []

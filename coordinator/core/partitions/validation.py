@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.wire.compression import CompressionType, compress
+from rejoin.protocol.wire.compression import CompressionType, compress, decompress
 from rejoin.protocol.wire.errors import CompressionError, RecordsError
 from rejoin.protocol.wire.record_batch import (
     CODEC_MASK,
@@ -28,17 +28,16 @@ from rejoin.protocol.wire.record_batch import (
     parse_header,
     sealed,
     size_at,
+    stamped,
 )
-from rejoin.protocol.wire.records import DefaultRecord, read_batch, scan_records, write_records
+from rejoin.protocol.wire.record_scan import RecordScan, scan_records
+from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
 
 FIRST_PRODUCE_WITH_ZSTD: Final = 7
 LEAST_ENTRY: Final = 14
 """The least length that any format has behind its own field."""
-READ_UP_TO: Final = 10
-"""Records of larger batches are read only where a setting asks what is in them, or their number is hard to believe."""
-LEAST_RECORD: Final = 7
-"""The bytes of a record without key, value and headers."""
 
+_KNOWN_CODECS: Final = frozenset(CompressionType)
 _CODECS: Final = {
     "uncompressed": CompressionType.NONE,
     "gzip": CompressionType.GZIP,
@@ -100,21 +99,20 @@ def _next_size(data: bytes | memoryview, at: int) -> int:
 
 
 def validate(
-    data: bytes | memoryview, header: BatchHeader, config: TopicConfig, now: Millis
-) -> tuple[bytes | memoryview, BatchHeader]:
-    """The batch as it is to be appended, still without its offset. Raises :class:`ProduceError`."""
+    data: bytes | memoryview, header: BatchHeader, config: TopicConfig, now: Millis, base_offset: int, epoch: int
+) -> tuple[bytes, BatchHeader]:
+    """The batch as it is to be appended, with its offset and leader epoch. Raises :class:`ProduceError`."""
     batch = data if len(data) == header.size else data[: header.size]
     _check_header(batch, header, config)
+    batch, header = stamped(batch, header, base_offset, epoch)
     times = _Times(header, config, now)
     codec = _CODECS.get(config.compression_type, header.codec)
+    scan = _scan(batch, header)
     records: list[DefaultRecord] | None = None
-    # Differs: Kafka reads every record of every batch.
-    is_read = _is_small_or_odd(header)
-    if codec != header.codec or config.is_compacted or times.are_doubtful or (is_read and codec):
-        records = _read(batch, header)
+    if codec != header.codec or config.is_compacted or times.are_doubtful(scan):
+        records = _read(batch)
         times.check(records)
-    largest = _scan(batch, header) if is_read and records is None else None
-    newest = times.newest(records, largest)
+    newest = times.newest(scan)
     if codec != header.codec:
         assert records is not None, "a batch that is packed anew was read"
         batch, header = _rebuild(records, header, newest, codec, config)
@@ -134,7 +132,7 @@ def _check_header(batch: bytes | memoryview, header: BatchHeader, config: TopicC
         raise ProduceError(ErrorCode.MESSAGE_TOO_LARGE, by_log=False)
     if crc_of(batch) != header.crc:
         raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
-    if header.codec > max(CompressionType):
+    if header.codec not in _KNOWN_CODECS:
         # Kafka: an unknown codec is an unexpected exception, here and in what cannot be unpacked.
         raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR)
     count = header.records_count
@@ -144,28 +142,26 @@ def _check_header(batch: bytes | memoryview, header: BatchHeader, config: TopicC
         raise ProduceError(ErrorCode.INVALID_RECORD)
 
 
-def _is_small_or_odd(header: BatchHeader) -> bool:
-    least = 1 if header.codec else LEAST_RECORD
-    return header.records_count <= READ_UP_TO or header.records_count * least > header.size - HEADER_SIZE
-
-
-def _read(batch: bytes | memoryview, header: BatchHeader) -> list[DefaultRecord]:
+def _scan(batch: bytes, header: BatchHeader) -> RecordScan:
+    """A look at every record. Kafka: LogValidator reads them all, packed or not."""
     try:
-        records = read_batch(batch)
+        if not header.codec:
+            return scan_records(batch, HEADER_SIZE, header.records_count)
+        unpacked = decompress(header.codec, memoryview(batch)[HEADER_SIZE:])
+        scan = scan_records(bytes(unpacked), 0, header.records_count)
     except CompressionError:
         raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR) from None
     except RecordsError:
         raise ProduceError(ErrorCode.INVALID_RECORD) from None
-    if header.codec and [record.offset_delta for record in records] != list(range(len(records))):
+    if not scan.has_offsets_in_order:
         # Kafka: such a batch is packed anew, which fails. One that is not packed is stored as it is.
         raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    return records
+    return scan
 
 
-def _scan(batch: bytes | memoryview, header: BatchHeader) -> Millis:
-    """The largest timestamp of a batch that is not packed, whose records are checked on the way."""
+def _read(batch: bytes) -> list[DefaultRecord]:
     try:
-        return header.base_timestamp + scan_records(batch[HEADER_SIZE:], header.records_count)
+        return read_batch(batch)
     except RecordsError:
         raise ProduceError(ErrorCode.INVALID_RECORD) from None
 
@@ -180,13 +176,17 @@ class _Times:
         self._earliest = now - config.message_timestamp_before_max_ms
         self._latest = now + config.message_timestamp_after_max_ms
 
-    @property
-    def are_doubtful(self) -> bool:
+    def are_doubtful(self, scan: RecordScan) -> bool:
         """Whether a record may have a time that the topic does not take."""
         header = self._header
         if header.has_log_append_time:
             return True
-        return not self._config.uses_log_append_time and (header.max_timestamp > self._latest or self._earliest > 0)
+        if self._config.uses_log_append_time:
+            return False
+        base = header.base_timestamp
+        return (
+            base + scan.largest_timestamp_delta > self._latest or base + scan.smallest_timestamp_delta < self._earliest
+        )
 
     def check(self, records: list[DefaultRecord]) -> None:
         """Refuse a batch with records that have no key but need one, or a time that is out of bounds."""
@@ -219,21 +219,17 @@ class _Times:
             return f"Invalid timestamp type in message {index}: a producer should not set LogAppendTime"
         return None
 
-    def newest(self, records: list[DefaultRecord] | None, largest: Millis | None) -> Millis:
-        """The largest timestamp of the batch as it will be; ``largest`` is that of its records, if it is known."""
+    def newest(self, scan: RecordScan) -> Millis:
+        """The largest timestamp of the batch as it will be."""
         header = self._header
         if self._config.uses_log_append_time:
             return self._now
         if header.has_log_append_time:
             return header.max_timestamp
-        if records is None:
-            return header.max_timestamp if largest is None else largest
-        return max(header.base_timestamp + record.timestamp_delta for record in records)
+        return header.base_timestamp + scan.largest_timestamp_delta
 
 
-def _with_time(
-    batch: bytes | memoryview, header: BatchHeader, newest: Millis, config: TopicConfig
-) -> tuple[bytes | memoryview, BatchHeader]:
+def _with_time(batch: bytes, header: BatchHeader, newest: Millis, config: TopicConfig) -> tuple[bytes, BatchHeader]:
     """The batch with its largest timestamp and the kind of its time, which need a new checksum if they change."""
     attributes = _with_time_bit(header.attributes, config)
     if attributes == header.attributes and newest == header.max_timestamp:

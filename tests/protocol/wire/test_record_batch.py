@@ -39,8 +39,8 @@ def test_the_checksum_is_that_of_kafkas_clients() -> None:
 
 
 def test_offset_and_epoch_need_no_new_checksum() -> None:
-    batch = stamped(ONE_RECORD, 77, 3)
-    header = parse_header(batch)
+    batch, header = stamped(ONE_RECORD, parse_header(ONE_RECORD), 77, 3)
+    assert header == parse_header(batch)
     assert (header.base_offset, header.partition_leader_epoch, len(batch)) == (77, 3, len(ONE_RECORD))
     assert crc_of(batch) == header.crc
 

@@ -18,7 +18,6 @@ from rejoin.protocol.wire.records import (
     EndTransactionMarker,
     read_batch,
     read_records,
-    scan_records,
     write_records,
 )
 
@@ -212,27 +211,3 @@ def test_a_leader_change_is_no_marker() -> None:
     assert EndTransactionMarker.of(DefaultRecord(0, 0, b"\x00\x00\x00\x02", b"")) is None
     with pytest.raises(RecordsError, match="expected version and type"):
         EndTransactionMarker.of(DefaultRecord(0, 0, None, b""))
-
-
-@given(RECORDS, st.data())
-@settings(max_examples=150, deadline=None)
-def test_records_that_are_only_checked_are_refused_alike(
-    records: Sequence[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]], data: st.DataObject
-) -> None:
-    made = [
-        DefaultRecord(index, timestamp, key, value, tuple(headers))
-        for index, (key, value, headers, timestamp) in enumerate(records)
-    ]
-    written = write_records(made)
-    assert scan_records(written, len(made)) == max(record.timestamp_delta for record in made)
-    changed = bytearray(written)
-    at = data.draw(st.integers(0, len(changed) - 1))
-    changed[at] = data.draw(st.integers(0, 255))
-    changed = changed[: data.draw(st.sampled_from((len(changed), len(changed) - 1, len(changed) // 2)))]
-    try:
-        read = read_records(changed, len(made))
-    except RecordsError:
-        with pytest.raises(RecordsError):
-            scan_records(changed, len(made))
-    else:
-        assert scan_records(changed, len(made)) == max(record.timestamp_delta for record in read)

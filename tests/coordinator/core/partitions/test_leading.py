@@ -40,8 +40,8 @@ class Appender(RealTopic):
     def append(self, completion: AppendCompletion | None = None) -> None:
         """Append a batch of one record, behind the end."""
         partition = self.partition()
-        data = stamped(ONE_RECORD, partition.log.end_offset, partition.epoch)
-        partition.append(data, parse_header(data))
+        header = parse_header(ONE_RECORD)
+        partition.append(*stamped(ONE_RECORD, header, partition.log.end_offset, partition.epoch))
         if completion is not None:
             partition.when_stored(partition.log.end_offset, completion)
         effects, self.node._ctx.effects = self.node._ctx.effects, []

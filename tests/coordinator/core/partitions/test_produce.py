@@ -8,7 +8,9 @@ from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from rejoin.protocol.wire.record_batch import crc_of
+from rejoin.protocol.wire.compression import CompressionType, compress
+from rejoin.protocol.wire.record_batch import MAGIC, BatchHeader, crc_of, sealed
+from rejoin.protocol.wire.records import DefaultRecord, write_records
 from tests.coordinator.core.driver import GROUP, TOPIC, DrivenNode, commit
 from tests.coordinator.core.partitions.real_topic import PRODUCE_VERSION, RealTopic, batch
 
@@ -133,12 +135,31 @@ def test_a_wrong_newest_timestamp_is_corrected() -> None:
     assert stored.crc == crc_of(driven.partition().log.batches[0].data)
 
 
-def test_a_large_batch_is_trusted_and_a_number_that_cannot_be_is_not() -> None:
+def test_a_batch_with_a_number_of_records_that_cannot_be_is_refused() -> None:
     driven = RealTopic()
-    many = batch(*(str(number) for number in range(100)))
-    assert driven.produce(many).error_code is ErrorCode.NONE
     boastful = batch("a", records_count=2**31 - 1, last_offset_delta=2**31 - 2)
     assert driven.produce(boastful).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_every_record_of_a_large_batch_is_looked_at() -> None:
+    driven = RealTopic()
+    records = [DefaultRecord(number, 0, None, b"value") for number in range(100)]
+    data = bytearray(write_records(records))
+    header = BatchHeader(0, 0, -1, MAGIC, 0, 0, 99, 0, 0, -1, -1, -1, 100)
+    assert driven.produce(sealed(header, bytes(data))).error_code is ErrorCode.NONE
+    data[data.rindex(b"\nvalue")] = 77  # the length of the last value
+    assert driven.produce(sealed(header, bytes(data))).error_code is ErrorCode.INVALID_RECORD
+    packed = header.with_fields(attributes=CompressionType.GZIP)
+    assert driven.produce(sealed(packed, bytes(compress(1, bytes(data))))).error_code is ErrorCode.INVALID_RECORD
+
+
+def test_one_record_of_a_large_batch_that_is_too_new() -> None:
+    driven = RealTopic()
+    hours = [DefaultRecord(number, 7_200_000 * (number == 90), None, b"value") for number in range(100)]
+    header = BatchHeader(0, 0, -1, MAGIC, 0, 0, 99, driven.now, driven.now, -1, -1, -1, 100)
+    answer = driven.produce(sealed(header, write_records(hours)))
+    assert answer.error_code is ErrorCode.INVALID_TIMESTAMP
+    assert [error.batch_index for error in answer.record_errors] == [90]
 
 
 def test_more_than_one_batch_is_refused_and_a_cut_one_behind_it_is_not() -> None:
