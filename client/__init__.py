@@ -1,6 +1,6 @@
-"""Consumers that join: the Python API, with its settings and errors.
+"""Consumers that join, and producers: the Python API, with its settings and errors.
 
-Names are imported when they are used, so that a command without a consumer starts at once.
+Names are imported when they are used, so that a command without a client starts at once.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     )
     from rejoin.client.core.inputs import OffsetAndMetadata, RecordRange
     from rejoin.client.driver import ConsumerRuntime
+    from rejoin.client.producer import Producer
+    from rejoin.client.producer_config import ProducerConfig
+    from rejoin.client.producer_driver import RecordMetadata
     from rejoin.client.records import ConsumerRecord, Records
     from rejoin.client.transports.http import HttpTransport, ProblemError
     from rejoin.protocol.types import TopicPartition
@@ -53,6 +56,9 @@ _HOMES = {
     "RecordRange": "rejoin.client.core.inputs",
     "HttpTransport": "rejoin.client.transports.http",
     "ProblemError": "rejoin.client.transports.http",
+    "Producer": "rejoin.client.producer",
+    "ProducerConfig": "rejoin.client.producer_config",
+    "RecordMetadata": "rejoin.client.producer_driver",
     "ConsumerRecord": "rejoin.client.records",
     "Records": "rejoin.client.records",
     "ConsumerRuntime": "rejoin.client.driver",
@@ -76,8 +82,11 @@ __all__ = [
     "ListenerError",
     "OffsetAndMetadata",
     "ProblemError",
+    "Producer",
+    "ProducerConfig",
     "RebalanceInProgressError",
     "RebalanceListener",
+    "RecordMetadata",
     "RecordRange",
     "Records",
     "RetriableCommitFailedError",

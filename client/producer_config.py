@@ -38,7 +38,9 @@ class ProducerConfig(BaseModel):
     )
 
     bootstrap_servers: tuple[str, ...] = Field(
-        default=("127.0.0.1:9095",), min_length=1, description="Nodes to ask first, as HOST:PORT or http://HOST:PORT."
+        default=("http://127.0.0.1:9095",),
+        min_length=1,
+        description="Nodes to ask first: HOST:PORT speaks Kafka's protocol, http://HOST:PORT HTTP.",
     )
     client_id: str = Field(default="", description="Name shown in logs.")
     acks: Literal["all", "0", "1"] = Field(

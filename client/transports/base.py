@@ -28,9 +28,12 @@ class Transport(Protocol):
     """Whether requests to one endpoint arrive in the order in which they were sent."""
     carries_records: bool
     """Whether records are read by Fetch. Otherwise records are synthetic, and only the ends of logs are asked for."""
-    versions: Mapping[Api, int]
-    """The newest version of each API that the nodes speak, where that is not the newest of all. It may fall with each
-    new connection, so clients look at it before they make a request."""
+
+    @property
+    def versions(self) -> Mapping[Api, int]:
+        """The newest version of each API that the nodes speak, where that is not the newest of all. It may fall with
+        each new connection, so clients look at it before they make a request."""
+        ...
 
     def send(
         self, to: Endpoint | None, request: Request, version: int, *, timeout_ms: int, client_id: str

@@ -14,6 +14,8 @@ from rejoin.lazy_names import load
 if TYPE_CHECKING:
     from rejoin.client import Consumer as Consumer
     from rejoin.client import ConsumerRecord as ConsumerRecord
+    from rejoin.client import Producer as Producer
+    from rejoin.client import RecordMetadata as RecordMetadata
     from rejoin.client import TopicPartition as TopicPartition
     from rejoin.coordinator.testing import GroupCoordinator as GroupCoordinator
     from rejoin.coordinator.testing import running as running
@@ -22,13 +24,24 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "Consumer": "rejoin.client",
     "ConsumerRecord": "rejoin.client",
+    "Producer": "rejoin.client",
+    "RecordMetadata": "rejoin.client",
     "TopicPartition": "rejoin.client",
     "GroupCoordinator": "rejoin.coordinator.testing",
     "running": "rejoin.coordinator.testing",
     "running_in_thread": "rejoin.coordinator.testing",
 }
 
-__all__ = ["Consumer", "ConsumerRecord", "GroupCoordinator", "TopicPartition", "running", "running_in_thread"]
+__all__ = [
+    "Consumer",
+    "ConsumerRecord",
+    "GroupCoordinator",
+    "Producer",
+    "RecordMetadata",
+    "TopicPartition",
+    "running",
+    "running_in_thread",
+]
 
 
 def __getattr__(name: str) -> Any:

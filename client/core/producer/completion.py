@@ -133,7 +133,7 @@ def _fail(
     answer: PartitionProduceResponse,
 ) -> None:
     error = _error(batch, answer)
-    complete(state, ctx, batch, error=error, record_errors=_record_errors(answer))
+    complete(state, ctx, batch, error=error, record_errors=_record_errors(batch, answer))
     if what is ProducerReaction.FATAL:
         state.fatal_error = error
     elif not ctx.config.enable_idempotence:
@@ -148,19 +148,25 @@ def _fail(
 def _error(batch: ProducerBatch, answer: PartitionProduceResponse) -> KafkaError:
     if answer.error_code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         return TopicAuthorizationError([batch.partition.topic])
+    return _coded_error(batch, answer.error_code, answer.error_message)
+
+
+def _coded_error(batch: ProducerBatch, error: ErrorCode, message: str | None) -> CodedError:
     topic, partition = batch.partition
-    text = f"{topic}-{partition}: {answer.error_code.name} ({answer.error_code.value})"
-    return CodedError(answer.error_code, f"{text}: {answer.error_message}" if answer.error_message else text)
+    text = f"{topic}-{partition}: {error.name} ({error.value})"
+    return CodedError(error, f"{text}: {message}" if message else text)
 
 
-def _record_errors(answer: PartitionProduceResponse) -> dict[int, KafkaError]:
+def _record_errors(batch: ProducerBatch, answer: PartitionProduceResponse) -> dict[int, KafkaError]:
     """The records that the broker found wrong. All others of the batch failed because of them."""
     # Kafka: a single record at fault has the error of the batch.
     errors: dict[int, KafkaError] = {}
     for each in answer.record_errors:
-        message = each.batch_index_error_message or answer.error_message or answer.error_code.name
-        single = len(answer.record_errors) == 1
-        errors[each.batch_index] = CodedError(answer.error_code, message) if single else InvalidRecordError(message)
+        message = each.batch_index_error_message or answer.error_message
+        if len(answer.record_errors) == 1:
+            errors[each.batch_index] = _coded_error(batch, answer.error_code, message)
+        else:
+            errors[each.batch_index] = InvalidRecordError(message or answer.error_code.name)
     return errors
 
 

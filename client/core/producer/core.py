@@ -90,6 +90,16 @@ class ProducerCore:
         _advance(state, ctx)
         return ctx.effects
 
+    def abandon(self, error: KafkaError) -> list[ProducerEffect]:
+        """Fail every record, for a driver that cannot go on. Nothing can be sent any more."""
+        state, ctx = self._state, self._ctx
+        ctx.begin(ctx.now)
+        state.fatal_error = error
+        sender.abort_all(state, ctx, error)
+        _fail_parked(state, ctx, error)
+        _end_flushes(state, ctx)
+        return ctx.effects
+
     # -- queries
 
     @property

@@ -88,6 +88,7 @@ def test_a_partition_that_is_not_there_may_still_come() -> None:
     bench = Bench(topics={"t": 1})
     bench.produce("a", partition=1)
     assert bench.take() == ["a waits"]
+    assert bench.core.next_deadline() is not None
     bench.topics["t"] = 2
     bench.advance(1_000)
     assert bench.take() == ["a goes on", "Produce to 1: t-1 0/0 x1"]
@@ -105,6 +106,14 @@ def test_a_topic_that_cannot_be_used_fails_at_once(error: ErrorCode, text: str) 
     bench.topic_error = error
     bench.produce("a")
     assert bench.take() == ["a waits", text]
+
+
+def test_a_partition_that_is_not_there_fails_after_max_block_ms() -> None:
+    bench = Bench(topics={"t": 3}, max_block_ms=500)
+    bench.produce("a", partition=7)
+    bench.advance(500)
+    reason = "partition 7 of topic t, which has 3 partitions, not present in metadata after 500 ms"
+    assert bench.take() == ["a waits", f"a failed: {reason}"]
 
 
 def test_a_flush_sends_at_once_and_ends_with_its_records() -> None:
@@ -195,7 +204,7 @@ def test_errors_of_single_records() -> None:
     bench.answer(ErrorCode.INVALID_RECORD, bad_records=(1,))
     assert bench.take() == [
         "a failed: t-0: INVALID_RECORD (87)",
-        "b failed: bad",
+        "b failed: t-0: INVALID_RECORD (87): bad",
         "c failed: t-0: INVALID_RECORD (87)",
     ]
 

@@ -1,0 +1,186 @@
+"""The Python API: a producer as the clients people know have it.
+
+    async with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
+        sent = await producer.send("orders", b"value", key=b"key")    # it is in a batch now
+        metadata = await sent                                         # it is stored now
+        print(metadata.partition, metadata.offset)
+
+Settings are Kafka's, with underscores for dots (:class:`client.producer_config.ProducerConfig`). A producer belongs to
+one event loop, and sends while the caller's code awaits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from rejoin.client.core.errors import IllegalStateError
+from rejoin.client.core.inputs import Elapsed
+from rejoin.client.core.producer.core import CLOSED, ProducerCore
+from rejoin.client.core.producer.inputs import Flushed, Produced, ProducerClosed
+from rejoin.client.producer_config import checked_producer_config
+from rejoin.client.producer_driver import ProducerDriver, RecordMetadata
+from rejoin.client.transports.addresses import open_transport
+from rejoin.client.transports.base import Transport
+from rejoin.protocol.wire.record_encoder import Headers
+
+Serializer: TypeAlias = Callable[[Any], "bytes | None"]
+"""Makes the bytes of a key or a value."""
+
+RecordHeaders: TypeAlias = "Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]"
+
+SendCallback: TypeAlias = Callable[["RecordMetadata | None", "BaseException | None"], object]
+"""Called with the metadata of a stored record, or with the error of one that failed."""
+
+_SENDS_PER_YIELD: Final = 128
+"""How many records a loop of sends adds before other tasks run, and the producer's own requests leave."""
+
+_DEFAULT_CLIENT_ID: Final = "rejoin-producer"
+
+
+class Producer:
+    """Writes records to topics. Idempotent unless ``acks``, ``retries`` or ``enable_idempotence`` say otherwise.
+
+    Keys and values are bytes, or text as UTF-8, unless there is a serializer. ``transport`` lets clients share
+    connections. ``random`` gives the numbers for backoffs and sticky partitions.
+
+    Raises ValueError for settings that make no sense.
+    """
+
+    def __init__(
+        self,
+        *,
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        transport: Transport | None = None,
+        random: Callable[[], float] = random.random,
+        **settings: Any,
+    ) -> None:
+        self.config = config = checked_producer_config(settings)
+        self._serialize_key = key_serializer or partial(_plain, "key")
+        self._serialize_value = value_serializer or partial(_plain, "value")
+        self._owns_transport = transport is None
+        self._transport = transport or open_transport(
+            config.bootstrap_servers,
+            reconnect_backoff_ms=config.reconnect_backoff_ms,
+            reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
+        )
+        core = ProducerCore(config, random, versions=self._transport.versions)
+        self._driver = ProducerDriver(core, self._transport, config.client_id or _DEFAULT_CLIENT_ID)
+        self._sends = 0
+        self._closed = False
+
+    # -- life
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Ask for a producer id, if this producer is idempotent. ``async with`` does this."""
+        self._driver.step(Elapsed())
+
+    async def flush(self) -> None:
+        """Send all that was produced at once, and wait until each of these records is stored or has failed."""
+        self._check_open()
+        await self._driver.call(Flushed)
+
+    async def close(self, timeout_ms: int | None = None) -> None:
+        """Send all that was produced, and close. A second call does nothing.
+
+        What is not stored after ``timeout_ms``, if that is given, has failed.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._driver.broken is None:
+                await self._driver.call(lambda token: ProducerClosed(token, timeout_ms))
+        finally:
+            await self._driver.stop()
+            if self._owns_transport:
+                await self._transport.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError(CLOSED)
+        if self._driver.broken is not None:
+            raise self._driver.broken
+
+    # -- records
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: RecordHeaders = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+        callback: SendCallback | None = None,
+    ) -> asyncio.Future[RecordMetadata]:
+        """Add a record to a batch, waiting for metadata and memory up to ``max.block.ms``; returns its future.
+
+        Without a partition the record goes to that of its key, or to a sticky one. The future has the record's
+        metadata once it is stored, or the error that it failed with; ``callback`` is called then. Callbacks and futures
+        of a partition end in the order of its records.
+
+        Raises TypeError for what the serializer does not take, and IllegalStateError once the producer is closed.
+        """
+        if self._closed or self._driver.broken is not None:
+            self._check_open()
+        key_bytes = key if key.__class__ is bytes or key is None else self._serialize_key(key)
+        value_bytes = value if value.__class__ is bytes or value is None else self._serialize_value(value)
+        future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        if callback is not None:
+            future.add_done_callback(partial(_call_back, callback))
+        given: Headers = _checked_headers(headers) if headers else ()
+        self._sends += 1
+        if self._driver.produce(Produced(future, topic, partition, key_bytes, value_bytes, given, timestamp)):
+            blocked = self._driver.blocked(future)
+            if blocked is not None:
+                await blocked
+        elif self._sends % _SENDS_PER_YIELD:
+            return future
+        await asyncio.sleep(0)
+        return future
+
+    async def send_and_wait(self, topic: str, value: Any = None, **given: Any) -> RecordMetadata:
+        """:meth:`send`, and wait until the record is stored. Raises what it failed with."""
+        return await (await self.send(topic, value, **given))
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What is in use of ``buffer.memory``."""
+        return self._driver.core.buffered_bytes
+
+
+def _plain(what: str, given: Any) -> bytes:
+    """Bytes as they are, and text as UTF-8."""
+    if isinstance(given, str):
+        return given.encode()
+    if isinstance(given, bytes | bytearray | memoryview):
+        return bytes(given)
+    raise TypeError(f"{what}: expected bytes or str without a {what}_serializer, not {type(given).__name__}")
+
+
+def _checked_headers(headers: RecordHeaders) -> Headers:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return [(name, None if content is None else _plain(f"header {name}", content)) for name, content in pairs]
+
+
+def _call_back(callback: SendCallback, future: asyncio.Future[RecordMetadata]) -> None:
+    if future.cancelled():
+        return
+    error = future.exception()
+    callback(None if error is not None else future.result(), error)

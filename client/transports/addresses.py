@@ -1,0 +1,20 @@
+"""The transport that a list of servers asks for: Kafka's protocol for ``HOST:PORT``, HTTP for ``http://HOST:PORT``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rejoin.client.transports.base import Transport
+from rejoin.client.transports.http import HttpTransport
+from rejoin.client.transports.kafka.transport import KafkaTransport
+
+
+def open_transport(
+    servers: Sequence[str], *, reconnect_backoff_ms: int = 50, reconnect_backoff_max_ms: int = 1_000
+) -> Transport:
+    """A transport to these servers, which all have the same kind of address. Raises ValueError."""
+    over_http = ["//" in server for server in servers]
+    if any(over_http) and not all(over_http):
+        raise ValueError(f"bootstrap.servers {', '.join(servers)}: expected all with http:// or none")
+    kind = HttpTransport if any(over_http) else KafkaTransport
+    return kind(servers, reconnect_backoff_ms=reconnect_backoff_ms, reconnect_backoff_max_ms=reconnect_backoff_max_ms)
