@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,10 @@ from tests.postgres import postgres_server as postgres_server
 # set to "search" looks for new ones.
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The tests start hundreds of processes, and each would compile all modules again, where the environment has asked that
+# what is compiled be thrown away.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # One JVM runs the plans of many tests, and a gigabyte is not enough for what it keeps of them.
 os.environ.setdefault("REJOIN_SPARK_MEMORY", "3g")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

@@ -83,12 +83,12 @@ def _process_as_it_was() -> Iterator[None]:
     signal.signal(signal.SIGTERM, handler)
 
 
-ON_SPARK = ("sweep", "pipeline_tables")
+ON_SPARK = ("report.time", "sweep", "pipeline_tables")
 
 
 @pytest.fixture(scope="module")
 def _spark() -> Iterator[None]:
-    """One session for both; and that of other tests, if this process has one."""
+    """One session for all of them; and that of other tests, if this process has one."""
     with session("local[2]", fast=True, settings=INTERPRETED):
         yield
 

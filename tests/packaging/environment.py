@@ -32,7 +32,7 @@ class Environment:
         return subprocess.run(
             [self.folder / "bin" / program, *arguments],
             cwd=folder,
-            env=variables | {"PYTHONDONTWRITEBYTECODE": "1"},
+            env=variables,
             capture_output=True,
             text=True,
             timeout=120,

@@ -5,12 +5,23 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
+from rejoin.__main__ import main
 from rejoin.client.commands.consumer_processes import _without_processes
 from rejoin.journal.writer import JournalWriter
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were() -> Iterator[None]:
+    """The command logs to its standard error."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 @pytest.mark.parametrize(
@@ -30,40 +41,26 @@ from rejoin.journal.writer import JournalWriter
         (["--journal", "/proc/journal"], "/proc/journal: cannot be used: "),
     ],
 )
-def test_is_refused_in_one_line(options: list[str], said: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "rejoin",
-        "consume",
-        "--group",
-        "g",
-        *([] if "--pattern" in options else ["--topic", "t"]),
-    ]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_is_refused_in_one_line(options: list[str], said: str, capfd: pytest.CaptureFixture[str]) -> None:
+    topics = [] if "--pattern" in options else ["--topic", "t"]
+    assert said in refusal(["--group", "g", *topics, *options], capfd)
 
 
-def test_a_journal_with_another_writer_is_refused_in_one_line(tmp_path: Path) -> None:
+def refusal(options: list[str], capfd: pytest.CaptureFixture[str]) -> str:
+    """The one line with which ``rejoin consume`` refuses options."""
+    with pytest.raises(SystemExit) as ended:
+        main(["consume", *options])
+    assert ended.value.code == 2
+    (line,) = capfd.readouterr().err.strip().splitlines()
+    return line
+
+
+def test_a_journal_with_another_writer_is_refused_in_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with contextlib.closing(JournalWriter(tmp_path, "run", "client", "g-1")):
-        command = [
-            sys.executable,
-            "-m",
-            "rejoin",
-            "consume",
-            "--group",
-            "g",
-            "--topic",
-            "t",
-            "--journal",
-            str(tmp_path),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 2
-    assert "another process writes this stream" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+        said = refusal(["--group", "g", "--topic", "t", "--journal", str(tmp_path)], capfd)
+    assert "another process writes this stream" in said
 
 
 @pytest.mark.parametrize("form", [["--processes", "2"], ["--processes=2"], ["-p", "2"], ["-p2"], ["-p=2"]])

@@ -26,7 +26,7 @@ from rejoin.journal.events.coordinator import GroupLoaded
 from rejoin.journal.reader import read_journal
 from tests.coordinator.durability.service import PATIENCE, Committer, Service, stop_all
 
-ROUNDS = int(os.environ.get("REJOIN_KILL_ROUNDS", "6"))
+ROUNDS = int(os.environ.get("REJOIN_KILL_ROUNDS", "3"))
 SEED = int(os.environ.get("REJOIN_KILL_SEED", "1"))
 GROUP, TOPIC, PARTITIONS = "orders-app", "orders", 6
 SETTINGS = {
@@ -71,7 +71,7 @@ def test_nothing_acknowledged_is_lost(service: Service) -> None:
         until(lambda: is_stable(service, 4), "the group was never Stable")
         for round_number in range(ROUNDS):
             before = [committer.acknowledged for committer in committers]
-            if round_number % 5 == 4:
+            if round_number % 3 == 2:
                 # In the middle of a rebalance: one process comes and another goes.
                 processes.append(service.consume(f"consumer-{round_number}", GROUP, TOPIC))
                 leaving = processes.pop(0)

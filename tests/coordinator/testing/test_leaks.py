@@ -49,13 +49,13 @@ async def test_coordinators_leave_nothing() -> None:
         await start_and_stop(8, socket=False)
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        await start_and_stop(20, socket=True)
-        await start_and_stop(20, socket=False)
+        await start_and_stop(8, socket=True)
+        await start_and_stop(8, socket=False)
         gc.collect()
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < GROWTH_BYTES, f"{grown} bytes are left of 40 coordinators"
+    assert grown < GROWTH_BYTES, f"{grown} bytes are left of 16 coordinators"
     assert len(asyncio.all_tasks()) == tasks
     assert open_files() == files
 
