@@ -5,9 +5,10 @@ Each field says what it names (:class:`~rejoin.protocol.types.Entity`), so nothi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
@@ -15,6 +16,9 @@ from rejoin.protocol.embedded.consumer_protocol import subscription_topics
 from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.message import Request
 from rejoin.protocol.types import Entity, TopicPartition
+
+Named: TypeAlias = Callable[[str], str | None]
+"""The name of the topic with an id, or none where there is no such topic."""
 
 
 @dataclass(slots=True)
@@ -28,14 +32,18 @@ class Traits:
     partitions: set[TopicPartition] = field(default_factory=set)
 
 
-def traits_of(request: Request, version: int) -> Traits:
-    """What this version of a request names."""
+def _unnamed(_: str) -> None:
+    """Ids of topics say nothing to those who do not know the topics."""
+
+
+def traits_of(request: Request, version: int, named: Named = _unnamed) -> Traits:
+    """What this version of a request names. ``named`` finds the name of a topic by its id."""
     traits = Traits()
-    _read(request, version, traits, "")
+    _read(request, version, traits, "", named)
     return traits
 
 
-def _read(part: BaseModel, version: int, traits: Traits, topic: str) -> None:
+def _read(part: BaseModel, version: int, traits: Traits, topic: str, named: Named) -> None:
     """Add what a struct names. Its partitions are of the topic that it names itself, or else of the one around it."""
     for spec in _naming(type(part)):
         value: Any = getattr(part, spec.name)
@@ -43,9 +51,12 @@ def _read(part: BaseModel, version: int, traits: Traits, topic: str) -> None:
             continue
         if spec.entity is Entity.TOPIC_NAME and not spec.is_array:
             topic = value
+        elif spec.entity is Entity.TOPIC_ID:
+            topic = named(value) or topic
+            _add(traits, Entity.TOPIC_NAME, topic, topic)
         for each in value if spec.is_array else (value,):
             if spec.struct is not None:
-                _read(each, version, traits, topic)
+                _read(each, version, traits, topic, named)
             else:
                 _add(traits, spec.entity, each, topic)
 
@@ -68,6 +79,6 @@ def _add(traits: Traits, entity: Entity | None, value: Any, topic: str) -> None:
 
 @cache
 def _naming(model: type[BaseModel]) -> tuple[FieldSpec, ...]:
-    """The fields that name something, or whose structs do; a topic's name before the partitions of the topic."""
+    """The fields that name something, or whose structs do; a topic's name and id before the partitions of the topic."""
     found = [spec for spec in fields_of(model) if spec.entity is not None or (spec.struct and _naming(spec.struct))]
-    return tuple(sorted(found, key=lambda spec: spec.entity is not Entity.TOPIC_NAME))
+    return tuple(sorted(found, key=lambda spec: spec.entity not in (Entity.TOPIC_NAME, Entity.TOPIC_ID)))

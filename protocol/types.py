@@ -32,7 +32,7 @@ class WireType(StrEnum):
 class Entity(StrEnum):
     """What a field names.
 
-    Kafka: ``entityType`` of the message definitions. The last four are ours; the definitions have none for them.
+    Kafka: ``entityType`` of the message definitions. The last ones are ours; the definitions have none for them.
     """
 
     GROUP_ID = "groupId"
@@ -45,6 +45,7 @@ class Entity(StrEnum):
     GROUP_INSTANCE_ID = "groupInstanceId"
     PARTITION = "partition"
     SUBSCRIPTION = "subscription"
+    TOPIC_ID = "topicId"
 
 
 Int8 = Annotated[int, WireType.INT8, Field(ge=-(2**7), le=2**7 - 1)]
@@ -94,6 +95,9 @@ Records = Annotated[
 
 KafkaUuid = Annotated[str, WireType.UUID, StringConstraints(pattern=r"^[A-Za-z0-9_-]{22}$")]
 """A topic id as Kafka prints it: 16 bytes in 22 characters of URL-safe base64 without padding."""
+
+TopicId = Annotated[KafkaUuid, Entity.TOPIC_ID]
+"""The id of a topic that a request is about."""
 
 ZERO_UUID: Final = "A" * 22
 

@@ -71,7 +71,7 @@ class FaultInjector:
     def submit(self, request: Request, context: Context) -> PendingReply:
         """Hand in a request, unless a rule says otherwise."""
         self._clock.catch_up()
-        fault = self._faults.match(request, context, self._runtime.broker.node_id)
+        fault = self._faults.match(request, context, self._runtime.broker.node_id, self._runtime.node.topic_named)
         if fault is None:
             return self._submit(request, context)
         rule = fault.rule

@@ -17,7 +17,7 @@ from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import BY_KEY, BY_NAME, BY_REQUEST
-from rejoin.protocol.traits import Traits, traits_of
+from rejoin.protocol.traits import Named, Traits, traits_of
 from rejoin.protocol.validation import nearest
 
 UNTIL_REMOVED: Final = -1
@@ -139,7 +139,9 @@ class FaultRule(Body):
     instance: Texts | None = Field(default=None, description="group instance ids")
     client_id: Texts | None = Field(default=None, description="client ids")
     node: Numbers | None = Field(default=None, description="numbers of nodes that are asked")
-    topic: Texts | None = Field(default=None, description="topics named in the request or its subscription")
+    topic: Texts | None = Field(
+        default=None, description="topics of the request, by name or id, or of its subscription"
+    )
     partitions: Numbers | None = Field(default=None, description="partitions named in the request, of these topics")
     version: Numbers | None = Field(default=None, description="versions of the request")
     count: int = Field(default=0, ge=-1, description="how many requests: 0 or 1 one, n so many, -1 until removed")
@@ -337,11 +339,14 @@ class Faults:
     def all(self) -> list[Fault]:
         return list(self._faults.values())
 
-    def match(self, request: Request, context: Context, node_id: int) -> Fault | None:
-        """The first rule that matches a request, with the hit counted; none for most requests."""
+    def match(self, request: Request, context: Context, node_id: int, named: Named) -> Fault | None:
+        """The first rule that matches a request, with the hit counted; none for most requests.
+
+        ``named`` finds the name of a topic by its id.
+        """
         if not self._active:
             return None
-        traits = traits_of(request, context.api_version)
+        traits = traits_of(request, context.api_version, named)
         for fault in self._active:
             if fault.rule.matches(request, traits, context, node_id):
                 fault.count_hit()

@@ -298,6 +298,10 @@ class Node:
         """The id of every topic, by name."""
         return [topic.topic_id for _, topic in sorted(self._topics.by_name.items())]
 
+    def topic_named(self, topic_id: str) -> str | None:
+        """The name of the topic with this id, or none where there is no such topic."""
+        return self._topics.named(topic_id)
+
     @property
     def topics_version(self) -> int:
         """How far the topics log is known; 0 where there is none."""

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from rejoin.coordinator.core.fetch.sessions import NO_SESSION
-from rejoin.coordinator.core.inputs import Millis, Token
+from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Elected, Millis, PartitionRegistration, Token
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.registry import BY_NAME
+from rejoin.protocol.types import LogPartition, TopicIdPartition
 from rejoin.protocol.wire.errors import RecordsError
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, BatchHeader, crc_of, parse_header
 from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
@@ -34,6 +35,7 @@ TOLERANCE_MS: Final = 150
 EARLY_MS: Final = 30
 LATE_MS: Final = 300
 """How much earlier and later than here a broker may answer a request that waits."""
+PORT: Final = 9_091
 MADE_UP: Final = ("producerId", "sessionId")
 """Numbers that a broker makes up, and that have names in the recordings."""
 _TIME: Final = re.compile(r"T([+-]\d+)")
@@ -66,6 +68,7 @@ class Step:
     api: str
     version: int
     client: str
+    broker: int
     sent: float
     answered: float
     request: dict[str, Any]
@@ -80,6 +83,7 @@ class Script:
     """A recording: the topics that there were, and the steps. Lines that are no requests are left out."""
 
     topics: dict[str, dict[str, Any]]
+    brokers: int = 1
     steps: list[Step] = field(default_factory=list)
 
 
@@ -91,6 +95,7 @@ def read_script(path: Path) -> Script:
             line["api"],
             line["version"],
             line["client"],
+            line["broker"],
             line["sent"],
             line.get("answered", line["sent"]),
             line["request"],
@@ -99,7 +104,7 @@ def read_script(path: Path) -> Script:
         for line in lines[1:]
         if "api" in line
     ]
-    return Script(lines[0]["topics"], steps)
+    return Script(lines[0]["topics"], lines[0]["brokers"], steps)
 
 
 class TimedNode(DrivenNode):
@@ -115,25 +120,49 @@ class TimedNode(DrivenNode):
 
 
 class RecordedPlay:
-    """A node with the topics of a script, on which its steps are played."""
+    """A node for each broker, with the topics of a script, on which its steps are played."""
 
     def __init__(self, script: Script, *, over_wire: bool = False) -> None:
         """With ``over_wire`` each request and response goes over a connection of Kafka's protocol."""
         self._over_wire = over_wire
         self._on_wire: dict[int, WireExchange] = {}
-        self.driven = TimedNode(emulator_records_per_second=None)
-        self.start = self.driven.now
-        self._waiting: dict[int, Step] = {}
-        """Steps that were not answered at once, by the number of their request."""
+        self._nodes = [
+            TimedNode(emulator_records_per_second=None, broker_id=number, leads=script.brokers == 1)
+            for number in range(1, script.brokers + 1)
+        ]
+        self.start = self._nodes[0].now
+        self._waiting: list[tuple[Step, int]] = []
+        """Steps that were not answered at once, with the number of their request."""
         self._names: dict[Any, str] = {}
         self._values: dict[str, Any] = {}
         for name, topic in script.topics.items():
             creatable = CreatableTopic(
                 name=name, num_partitions=topic["partitions"], replication_factor=-1, assignments=(), configs=()
             )
-            result = self.driven.ask(CreateTopicsRequest(topics=(creatable,)), 7).topics[0]
+            for driven in self._nodes:
+                # Each node makes up the same ids.
+                result = driven.ask(CreateTopicsRequest(topics=(creatable,)), 7).topics[0]
+                driven.node._partitions.configure(result.topic_id, config_of(topic["configs"]))
             self._name(result.topic_id, f"id:{name}")
-            self.driven.node._partitions.configure(result.topic_id, config_of(topic["configs"]))
+        if script.brokers > 1:
+            self._lead(script)
+
+    def _lead(self, script: Script) -> None:
+        """Each node leads the partitions that it led in the recording."""
+        brokers = tuple(Broker(number, "127.0.0.1", PORT + number) for number in range(1, script.brokers + 1))
+        for broker in brokers:
+            self._names[broker.port] = f"port-{broker.node_id}"
+        registrations: dict[LogPartition, PartitionRegistration] = {
+            TopicIdPartition(self._values[f"id:{name}"], index, name): PartitionRegistration(
+                tuple(replicas), tuple(replicas), replicas[0]
+            )
+            for name, topic in script.topics.items()
+            for index, replicas in enumerate(topic["assignment"])
+        }
+        for driven in self._nodes:
+            driven.step(ClusterSeen(brokers, {}, registrations))
+        for partition, registration in registrations.items():
+            self._nodes[registration.leader - 1].step(Elected(partition, registration.leader_epoch))
 
     def _name(self, value: Any, name: str) -> None:
         self._names[value] = name
@@ -141,42 +170,44 @@ class RecordedPlay:
 
     def play(self, step: Step) -> list[str]:
         """Every difference between the recorded answer of a step and the node's, if it has answered already."""
-        until = self.start + round(step.sent)
-        self.driven.elapse(max(0, until - self.driven.now))
+        driven = self._nodes[step.broker - 1]
+        driven.elapse(max(0, self.start + round(step.sent) - driven.now))
         api = BY_NAME[step.api]
         body = json.dumps(self._to_send(step.request))
         request = api.request.parse(body, step.version)
         if self._over_wire:
             exchange = WireExchange(request, step.version, step.client)
-            number = self.driven.send(exchange.request, step.version)
-            self._on_wire[number] = exchange
+            number = driven.send(exchange.request, step.version)
+            self._on_wire[step.number] = exchange
         else:
-            number = self.driven.send(request, step.version)
+            number = driven.send(request, step.version)
         if step.answer is None or step.answer == "closed":
             return []
-        if number not in self.driven.replies:
-            self._waiting[number] = step
+        if number not in driven.replies:
+            self._waiting.append((step, number))
             return []
         return self._compare(step, number)
 
     def finish(self) -> list[str]:
         """The same for the steps that had to wait. They wait as long as they did in Kafka."""
-        last = max((step.answered for step in self._waiting.values()), default=0)
-        self.driven.elapse(max(0, self.start + round(last) + LATE_MS - self.driven.now))
+        last = max((step.answered for step, _ in self._waiting), default=0)
+        for driven in self._nodes:
+            driven.elapse(max(0, self.start + round(last) + LATE_MS - driven.now))
         found = []
-        for number, step in self._waiting.items():
-            if number not in self.driven.replies:
+        for step, number in self._waiting:
+            driven = self._nodes[step.broker - 1]
+            if number not in driven.replies:
                 found.append(f"{step}: it is parked")
                 continue
-            early = self.driven.answered_at[number] - self.start - step.answered
+            early = driven.answered_at[number] - self.start - step.answered
             if not -LATE_MS <= early <= EARLY_MS:
                 found.append(f"{step}: answered {early:+} ms beside Kafka")
             found += self._compare(step, number)
         return found
 
     def _compare(self, step: Step, number: int) -> list[str]:
-        response = self.driven.replies[number]
-        on_wire = self._on_wire.get(number)
+        response = self._nodes[step.broker - 1].replies[number]
+        on_wire = self._on_wire.get(step.number)
         ours = json.loads(response.to_json(step.version)) if on_wire is None else on_wire.receive(response)
         self._learn(step.answer, ours)
         return [f"{step}: {each}" for each in self._differences(step.answer, self._named(ours), step, "")]
@@ -236,7 +267,7 @@ class RecordedPlay:
             return {name: self._named(each, name) for name, each in value.items()}
         if isinstance(value, list):
             return [self._named(each) for each in value]
-        if key in (*MADE_UP, "topicId"):
+        if key in (*MADE_UP, "topicId", "port"):
             is_named = key != "sessionId" or value != NO_SESSION
             return self._names.get(value, value) if is_named else value
         return value

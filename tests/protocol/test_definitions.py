@@ -28,6 +28,7 @@ OURS: Final = {
     Entity.GROUP_INSTANCE_ID,
     Entity.PARTITION,
     Entity.SUBSCRIPTION,
+    Entity.TOPIC_ID,
 }
 """What a field may name here that Kafka's definitions have no word for."""
 

@@ -125,3 +125,11 @@ def test_a_request_is_about_what_its_fields_name(
     api: str, version: int, body: dict[str, Any], expected: Traits
 ) -> None:
     assert traits_of(BY_NAME[api].request.parse(json.dumps(body), version), version) == expected
+
+
+def test_a_topic_that_is_named_by_its_id() -> None:
+    topics = [{"topicId": ID, "partitions": [{"partition": 1, "fetchOffset": 0, "partitionMaxBytes": 1}]}]
+    body = {"maxWaitMs": 0, "minBytes": 0, "topics": topics, "forgottenTopicsData": []}
+    request = BY_NAME["Fetch"].request.parse(json.dumps(body), 13)
+    assert traits_of(request, 13, {ID: "t"}.get) == Traits(topics={"t"}, partitions={TP})
+    assert traits_of(request, 13) == Traits()

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.types import ZERO_UUID, BrokerId, In, Int32, KafkaUuid, TopicName
+from rejoin.protocol.types import ZERO_UUID, BrokerId, In, Int32, KafkaUuid, TopicId, TopicName
 
 
 class MetadataRequestTopic(Struct):
     """A topic, by name or by id."""
 
-    topic_id: Annotated[KafkaUuid, In(10, needed=True)] = ZERO_UUID
+    topic_id: Annotated[TopicId, In(10, needed=True)] = ZERO_UUID
     name: Annotated[TopicName | None, In(0, nullable=10)]
 
 

@@ -21,6 +21,7 @@ from rejoin.protocol.types import (
     PartitionIndex,
     ProducerId,
     Records,
+    TopicId,
     TopicName,
 )
 from rejoin.protocol.unvalidated import unvalidated
@@ -50,7 +51,7 @@ class FetchTopic(Struct):
     """Partitions of one topic."""
 
     topic: Annotated[TopicName, In(0, 12, needed=True)] = ""
-    topic_id: Annotated[KafkaUuid, In(13, needed=True)] = ZERO_UUID
+    topic_id: Annotated[TopicId, In(13, needed=True)] = ZERO_UUID
     partitions: tuple[FetchPartition, ...]
 
 
@@ -58,7 +59,7 @@ class ForgottenTopic(Struct):
     """Partitions that leave the session."""
 
     topic: Annotated[TopicName, In(0, 12, needed=True)] = ""
-    topic_id: Annotated[KafkaUuid, In(13, needed=True)] = ZERO_UUID
+    topic_id: Annotated[TopicId, In(13, needed=True)] = ZERO_UUID
     partitions: tuple[PartitionIndex, ...]
 
 

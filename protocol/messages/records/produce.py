@@ -18,6 +18,7 @@ from rejoin.protocol.types import (
     KafkaUuid,
     PartitionIndex,
     Records,
+    TopicId,
     TopicName,
     TransactionalId,
 )
@@ -34,7 +35,7 @@ class TopicProduceData(Struct):
     """Partitions of one topic."""
 
     name: Annotated[TopicName, In(0, 12, needed=True)] = ""
-    topic_id: Annotated[KafkaUuid, In(13, needed=True)] = ZERO_UUID
+    topic_id: Annotated[TopicId, In(13, needed=True)] = ZERO_UUID
     partition_data: tuple[PartitionProduceData, ...]
 
 

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.types import ZERO_UUID, In, Int32, KafkaUuid, TopicName
+from rejoin.protocol.types import ZERO_UUID, In, Int32, KafkaUuid, TopicId, TopicName
 
 
 class DeleteTopicState(Struct):
     """A topic, by name or by id."""
 
     name: TopicName | None = None
-    topic_id: KafkaUuid
+    topic_id: TopicId
 
 
 class DeleteTopicsRequest(Request):

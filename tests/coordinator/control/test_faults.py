@@ -11,7 +11,9 @@ import pytest
 
 from rejoin.coordinator.testing import FaultHandle, GroupCoordinator, NoAnswer, NotReached, running
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatResponse
+from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.registry import APIS
 from rejoin.transcript.player import play
 from tests.coordinator.control.helpers import ControlledNode
@@ -34,6 +36,17 @@ async def test_numbers_beyond_64_bits_are_refused(node: ControlledNode, field: d
 
 async def error_of_beat(coordinator: GroupCoordinator, member_id: str, client_id: str = "app") -> ErrorCode:
     return cast(HeartbeatResponse, await coordinator.call(beat(member_id), None, client_id)).error_code
+
+
+async def test_a_rule_for_a_topic_also_matches_its_id(coordinator: GroupCoordinator) -> None:
+    metadata = MetadataRequest(topics=None, include_topic_authorized_operations=False)
+    described: Any = await coordinator.call(metadata, 12)
+    partition = FetchPartition(partition=2, fetch_offset=0, partition_max_bytes=100)
+    topic = FetchTopic(topic_id=described.topics[0].topic_id, partitions=(partition,))
+    fetch = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,), forgotten_topics_data=())
+    await coordinator.add_fault(topic="orders", partitions=2, error="NOT_LEADER_OR_FOLLOWER")
+    answer: Any = await coordinator.call(fetch, 13)
+    assert answer.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # --- what becomes of a request

@@ -100,6 +100,13 @@ class FollowingConsumer(threading.Thread):
     def stop(self) -> None:
         self._stopped.set()
 
+    def wait_until_it_consumes(self) -> None:
+        """Kills that follow each other at once may have kept it from joining its group."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.seen:
+            assert time.monotonic() < deadline, "nothing is consumed"
+            time.sleep(0.01)
+
     def run(self) -> None:
         consumer = Consumer(self._settings)
         consumer.subscribe([self._topic])
@@ -142,7 +149,7 @@ def read_all(port: int, topic: str, expected: dict[int, int]) -> dict[int, list[
 def check_log(port: int, producers: list[NumberingProducer]) -> None:
     """Every record is there once, in the order in which it was produced, at the offset that was acknowledged."""
     for producer in producers:
-        assert producer.problems == []
+        assert producer.problems == [], producer.problems
         assert len(producer.acknowledged) == producer.sent
     found = read_all(port, producers[0].topic, {each.partition: each.sent for each in producers})
     for producer in producers:
@@ -155,6 +162,7 @@ def go_on(producers: list[NumberingProducer]) -> None:
     before = [len(each.acknowledged) for each in producers]
     deadline = time.monotonic() + PATIENCE
     while any(len(each.acknowledged) < then + 10 for each, then in zip(producers, before, strict=True)):
-        assert [each.problems for each in producers] == [[]] * len(producers)
+        problems = [each.problems for each in producers]
+        assert not any(problems), problems
         assert time.monotonic() < deadline, "records are not acknowledged any more"
         time.sleep(0.01)
