@@ -46,6 +46,14 @@ def test_make_targets_that_are_named_exist() -> None:
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", EVERYTHING, re.MULTILINE)) - targets == set()
 
 
+def test_the_stories_with_a_real_client_are_parts_of_tests() -> None:
+    section = TEXTS["docs/testing.md"].partition("\n## Sessions,")[2].partition("\n## ")[0]
+    stories = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(stories) == 3
+    tested = re.sub(r"(?m)^ +", "", (ROOT / "tests/real_clients/test_virtual_clock.py").read_text())
+    assert [story for story in stories if re.sub(r"(?m)^ +", "", story) not in tested] == []
+
+
 def test_the_readme_is_short() -> None:
     assert len(TEXTS["README.md"].splitlines()) <= 250
 

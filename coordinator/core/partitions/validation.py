@@ -199,7 +199,11 @@ class _Times:
                 errors.append(RecordError(index, problem))
                 are_times = True
         if are_times:
-            message = "One or more records have been rejected due to invalid timestamp"
+            message = (
+                "One or more records have been rejected due to invalid timestamp. The broker's clock is at "
+                f"{self._now}, and message.timestamp.after.max.ms is {self._config.message_timestamp_after_max_ms}: "
+                "advance a clock that stands still, or raise the setting"
+            )
             raise ProduceError(ErrorCode.INVALID_TIMESTAMP, message=message, records=tuple(errors))
         if errors:
             shown = "; ".join(f"{error.batch_index}: {error.message}" for error in errors[:3])

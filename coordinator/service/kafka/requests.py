@@ -17,6 +17,7 @@ from rejoin.coordinator.service.served_version import ServedVersion
 from rejoin.protocol.brokers.offer import offered
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
+from rejoin.protocol.printable import printable
 from rejoin.protocol.registry import API_VERSIONS, DEFINED, FETCH, PRODUCE
 from rejoin.protocol.wire.codec import (
     Codec,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _LONGEST_CLIENT_ID: Final = 1_024
 _MOST_CONTEXTS: Final = 64
+_MOST_LOGGED: Final = 100
 _FIRST_WITH_SOFTWARE: Final = 3
 _CORRELATION_ID: Final = slice(4, 8)
 
@@ -100,6 +102,8 @@ class RequestReader:
         self._served: dict[tuple[int, int], WireVersion] = {}
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log
+        self._refused: set[tuple[str, str, str]] = set()
+        """Of whose records a line of the log says why they were refused: client, topic and error."""
         self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
 
     def read(self, frame: bytes, connection: KafkaConnection) -> KafkaRequest | bytes:
@@ -153,6 +157,8 @@ class RequestReader:
         Raises :class:`NotServed` where all that the client can be shown is the end of its connection.
         """
         served = call.served
+        if served.api is PRODUCE:
+            self._look_at(call, cast("ProduceResponse", response))
         if served.api is PRODUCE and cast("ProduceRequest", call.request).acks == 0:
             _check_unanswered(cast("ProduceResponse", response))
         else:
@@ -164,6 +170,25 @@ class RequestReader:
         (metrics.parked if call.waited else metrics.took).observe(millis)
         if self._log_requests:
             served.log(self._log, call.context.client_id, error, millis)
+
+    def _look_at(self, call: KafkaRequest, response: ProduceResponse) -> None:
+        """Say once for each client, topic and error why records were refused: few clients show more than the error."""
+        for topic in response.responses:
+            for partition in topic.partition_responses:
+                if partition.error_message is None:
+                    continue
+                client_id = call.context.client_id
+                refused = (client_id, topic.name or topic.topic_id, partition.error_code.name)
+                if refused not in self._refused and len(self._refused) < _MOST_LOGGED:
+                    self._refused.add(refused)
+                    self._log.warning(
+                        "records_refused",
+                        client_id=printable(client_id) or None,
+                        topic=printable(refused[1]),
+                        partition=partition.index,
+                        error=refused[2],
+                        reason=printable(partition.error_message),
+                    )
 
 
 def _check_unanswered(response: ProduceResponse) -> None:

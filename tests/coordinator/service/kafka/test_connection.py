@@ -220,3 +220,18 @@ async def test_a_produce_with_acks_of_0_is_not_answered(serve: Serve) -> None:
         assert (await peer.receive())[0] == 3
         peer.send(produce(0, "nowhere", batch, 4), api_versions(0, 5))
         assert await peer.rest() == b"", "an error cannot be said but by closing"
+
+
+async def test_records_that_are_refused_for_their_time_are_logged_once_with_what_to_do(serve: Serve) -> None:
+    async with logged() as lines:
+        node = await serve({"kafka_port": 0, "topics": (InitialTopic("orders", 1),)})
+        too_new = node.clock.now() + 3_600_001
+        header = BatchHeader(0, 0, -1, 2, 0, 0, 0, too_new, too_new, -1, -1, -1, 1)
+        batch = sealed(header, write_records([DefaultRecord(0, 0, None, b"a")]))
+        async with connect(node) as peer:
+            for _ in range(2):
+                body = await peer.ask(produce(1, "orders", batch, 1))
+                assert struct.unpack_from(">h", body, 20) == (32,), "INVALID_TIMESTAMP"
+    (line,) = lines()
+    assert (line["event"], line["topic"], line["error"]) == ("records_refused", "orders", "INVALID_TIMESTAMP")
+    assert f"clock is at {node.clock.now()}, and message.timestamp.after.max.ms is 3600000" in line["reason"]
