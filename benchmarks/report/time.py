@@ -27,7 +27,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from rejoin.pipeline.report.run import QUICK, make_report
+from rejoin.pipeline.commands.report import run as run_report
+from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
+from rejoin.pipeline.report.run import QUICK
 from rejoin.pipeline.spark.session import session
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
@@ -88,9 +90,10 @@ def empty(out: Path) -> float:
 
 def report(inputs: Path, out: Path) -> float:
     """A report, as the command makes it. The CPU seconds of its process."""
-    with session(fast=True, settings=QUICK) as spark:
-        make_report(spark, [inputs], out)
-        return _cpu()
+    options = {"kind": None, "group": (), "groups": MOST_GROUPS, "timezone": "UTC", "master": None, "title": TITLE}
+    if code := run_report(inputs=[inputs], out=out, **options):  # type: ignore[arg-type]
+        raise SystemExit(code)
+    return _cpu()
 
 
 def _cpu() -> float:

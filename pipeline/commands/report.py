@@ -21,6 +21,7 @@ from rejoin.pipeline.commands.options import BadOption, check_least, check_maste
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import Report
+from rejoin.pipeline.report.events import read_ahead
 from rejoin.pipeline.report.keeping import OnStep
 from rejoin.pipeline.report.run import PAGE, QUICK, TABLES, is_small, make_report, to_read
 from rejoin.pipeline.spark.java import NoJava
@@ -46,12 +47,13 @@ def run(
         try:
             read = _checked(inputs, out, kind, groups, timezone, master)
             small = master is None and is_small(read)
+            ahead = read_ahead(read) if small else None
             with _progress() as on_step:
                 on_step("starting Spark")
                 with session(master, fast=small, settings=QUICK if small else None) as spark:
                     interrupted.take()
                     options = {"kind": kind, "groups": group, "most_groups": groups, "timezone": timezone}
-                    made = _made(spark, inputs, out, title=title, on_step=on_step, small=small, **options)
+                    made = _made(spark, inputs, out, title=title, on_step=on_step, small=small, ahead=ahead, **options)
         except (BadOption, NoInput, NoJava, SparkTrouble, OSError, KeyboardInterrupt) as problem:
             if interrupted.came:
                 ignore_interrupts()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from concurrent.futures import Future
+from typing import Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +25,9 @@ _EVENTS: Final = to_arrow_schema(EVENTS)
 _QUARANTINE: Final = to_arrow_schema(QUARANTINE)
 _IDENTITY: Final = ("run_id", "source", "node", "seq")
 _JUDGED: Final = ("reason_", "kind_", "text_")
+
+PlainRows: TypeAlias = tuple[pa.Table, pa.Table]
+"""The events of usual rows of journals, and the lines of all others."""
 
 
 class EventRows(NamedTuple):
@@ -96,9 +101,31 @@ def run_of_service(runs: Iterable[tuple[str, str]]) -> str | None:
     return services.pop() if len(services) == 1 and len({run_id for _, run_id in runs}) > 1 else None
 
 
-def rows_of_events(spark: SparkSession, found: Sequence[InputFile], timezone: str) -> EventRows:
+def plain_rows(found: Iterable[InputFile]) -> PlainRows:
+    """The rows of all journals, read in this process."""
+    return read_plain(lines_here(each for each in found if each.kind == "journal"))
+
+
+def read_ahead(found: Sequence[InputFile]) -> Future[PlainRows]:
+    """:func:`plain_rows` on a thread of its own: this process has nothing else to do while Spark starts."""
+    rows: Future[PlainRows] = Future()
+
+    def read() -> None:
+        try:
+            rows.set_result(plain_rows(found))
+        except Exception as problem:
+            rows.set_exception(problem)
+
+    # A daemon, so that after Ctrl-C nothing waits for it.
+    threading.Thread(target=read, name="journals", daemon=True).start()
+    return rows
+
+
+def rows_of_events(
+    spark: SparkSession, found: Sequence[InputFile], timezone: str, ahead: Future[PlainRows] | None = None
+) -> EventRows:
     """The same as :func:`read_events` and :func:`in_one_run`, in this process; Spark has what is unusual, and logs."""
-    events, lines = read_plain(lines_here(each for each in found if each.kind == "journal"))
+    events, lines = plain_rows(found) if ahead is None else ahead.result()
     frames = [parse(spark.createDataFrame(lines, LINES))] if lines.num_rows else []
     judged = [frame.toArrow() for frame in (*frames, *_of_tables(spark, found))]
     broken = [

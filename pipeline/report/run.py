@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,7 @@ from rejoin.pipeline.reading.inputs import (
 from rejoin.pipeline.report.collect import collect
 from rejoin.pipeline.report.data import Report
 from rejoin.pipeline.report.defaults import MOST_GROUPS, TITLE
-from rejoin.pipeline.report.events import in_one_run, read_events, rows_of_events
+from rejoin.pipeline.report.events import PlainRows, in_one_run, read_events, rows_of_events
 from rejoin.pipeline.report.keeping import Keep, OnStep, in_process, on_disk, rows_in_process
 from rejoin.pipeline.report.page import render
 from rejoin.pipeline.report.tables import make_tables
@@ -67,10 +68,12 @@ def make_report(
     title: str = TITLE,
     on_step: OnStep = lambda _: None,
     small: bool | None = None,
+    ahead: Future[PlainRows] | None = None,
 ) -> Report:
     """Everything: tables and page below ``out``. ``on_step`` is called with each step.
 
     ``small``: keep tables in this process as well as on disk; the default is what :func:`is_small` says.
+    ``ahead``: rows of the inputs that :func:`rejoin.pipeline.report.events.read_ahead` reads already.
 
     Raises :class:`rejoin.pipeline.reading.inputs.NoInput` where there is nothing to read or nothing about groups in it.
     """
@@ -81,14 +84,16 @@ def make_report(
     small = is_small(found) if small is None else small
     keep: Keep = in_process if small else on_disk
     if small:
-        rows = rows_of_events(spark, found, timezone)
+        rows = rows_of_events(spark, found, timezone, ahead)
+        names_groups = rows.events.column("group_id").null_count < rows.events.num_rows
         events = rows_in_process(spark, rows.events, schemas.EVENTS, folder / "events", ("day",))
         quarantine = rows_in_process(spark, rows.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
     else:
         bronze = read_events(spark, found, timezone)
         events = keep(in_one_run(bronze.events), schemas.EVENTS, folder / "events", ("day",))
         quarantine = keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
-    if events.where("group_id IS NOT NULL").limit(1).count() == 0:
+        names_groups = not events.where("group_id IS NOT NULL").isEmpty()
+    if not names_groups:
         raise NoInput(_nothing(found, quarantine))
     tables = make_tables(events, keep, folder, here=small, on_step=on_step)
     report = collect(tables, quarantine, title=title, groups=groups, most_groups=most_groups, on_step=on_step)
