@@ -11,7 +11,7 @@ from rejoin.client.admin import Admin, GroupDescription
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.options import UsageError
 from rejoin.client.commands.groups.reset import reset_offsets
-from rejoin.client.commands.groups.selection import group_ids, partitions_of
+from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
 from rejoin.client.transports.http import HttpTransport
@@ -59,9 +59,7 @@ async def list_groups(admin: Admin, options: argparse.Namespace) -> None:
     else:
         shows = {"types": options.type is not None, "states": options.state is not None}
         print(tables.listing(listing.groups, **shows), end="")
-    if listing.unanswered:
-        # Differs: Kafka's tool lists nothing then.
-        raise KafkaError(f"{'; '.join(listing.unanswered)}. Groups of nodes that do not answer are not listed.")
+    check_complete(listing)
 
 
 def _chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
@@ -74,23 +72,28 @@ def _chosen(text: str | None, known: Sequence[str], what: str) -> list[str]:
 
 async def describe(admin: Admin, options: argparse.Namespace) -> None:
     """``--describe``."""
-    for group_id in await group_ids(admin, options):
-        group = await admin.describe(group_id)
-        rows = None if options.members or options.state is not None else await _offset_rows(admin, group)
-        out, warning, goes_on = tables.member_state(group)
-        if out is not None:
-            print(out)
-        if warning is not None:
-            sys.stdout.flush()
-            print(warning, file=sys.stderr)
-        if not goes_on:
-            continue
-        if rows is not None:
-            print(tables.offsets(rows) if rows else "", end="")
-        elif options.members:
-            print(tables.members(group, verbose=options.verbose) if group.members else "", end="")
-        else:
-            print(tables.state(group), end="")
+    async with selected_groups(admin, options) as group_ids:
+        for group_id in group_ids:
+            await _describe_group(admin, options, group_id)
+
+
+async def _describe_group(admin: Admin, options: argparse.Namespace, group_id: str) -> None:
+    group = await admin.describe(group_id)
+    rows = None if options.members or options.state is not None else await _offset_rows(admin, group)
+    out, warning, goes_on = tables.member_state(group)
+    if out is not None:
+        print(out)
+    if warning is not None:
+        sys.stdout.flush()
+        print(warning, file=sys.stderr)
+    if not goes_on:
+        return
+    if rows is not None:
+        print(tables.offsets(rows) if rows else "", end="")
+    elif options.members:
+        print(tables.members(group, verbose=options.verbose) if group.members else "", end="")
+    else:
+        print(tables.state(group), end="")
 
 
 async def _offset_rows(admin: Admin, group: GroupDescription) -> list[tables.OffsetRow]:
@@ -116,13 +119,14 @@ async def _offset_rows(admin: Admin, group: GroupDescription) -> list[tables.Off
 async def delete(admin: Admin, options: argparse.Namespace) -> None:
     """``--delete``."""
     results: dict[str, ErrorCode] = {}
-    for group_id in await group_ids(admin, options):
-        try:
-            await admin.delete_group(group_id)
-            results[group_id] = ErrorCode.NONE
-        except CodedError as problem:
-            results[group_id] = problem.error
-    print(tables.deleted_groups(results), end="")
+    async with selected_groups(admin, options) as group_ids:
+        for group_id in group_ids:
+            try:
+                await admin.delete_group(group_id)
+                results[group_id] = ErrorCode.NONE
+            except CodedError as problem:
+                results[group_id] = problem.error
+        print(tables.deleted_groups(results), end="")
 
 
 async def delete_offsets(admin: Admin, options: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ from rejoin.client.admin import Admin
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.options import UsageError
 from rejoin.client.commands.groups.parsing import duration, instant, read_plan
-from rejoin.client.commands.groups.selection import group_ids, partitions_of
+from rejoin.client.commands.groups.selection import partitions_of, selected_groups
 from rejoin.client.core.errors import CodedError
 from rejoin.client.core.inputs import OffsetReset
 from rejoin.protocol.types import TopicPartition
@@ -36,25 +36,29 @@ async def reset_offsets(admin: Admin, options: argparse.Namespace) -> None:
     if not options.dry_run and not options.execute:
         print(DRY_RUN_WARNING, file=sys.stderr)
     plans: dict[str, dict[TopicPartition, int]] = {}
-    for group_id in await group_ids(admin, options):
-        state = (await admin.describe(group_id)).state
-        if state not in {"Empty", "Dead"}:
-            print(
-                tables.error(
-                    f"Assignments can only be reset if the group '{group_id}' is inactive, "
-                    f"but the current state is {state}."
-                )
+    async with selected_groups(admin, options) as group_ids:
+        for group_id in group_ids:
+            plans[group_id] = await _reset_group(admin, options, group_id)
+        if options.export:
+            print(tables.reset_csv(plans, one_group=len(options.group) == 1))
+        else:
+            print(tables.reset_plan(plans), end="")
+
+
+async def _reset_group(admin: Admin, options: argparse.Namespace, group_id: str) -> dict[TopicPartition, int]:
+    state = (await admin.describe(group_id)).state
+    if state not in {"Empty", "Dead"}:
+        print(
+            tables.error(
+                f"Assignments can only be reset if the group '{group_id}' is inactive, "
+                f"but the current state is {state}."
             )
-            plans[group_id] = {}
-            continue
-        plan = await plan_reset(admin, options, group_id, await _to_reset(admin, options, group_id))
-        if options.execute and plan:
-            await admin.commit(group_id, plan)
-        plans[group_id] = dict(sorted(plan.items()))
-    if options.export:
-        print(tables.reset_csv(plans, one_group=len(options.group) == 1))
-    else:
-        print(tables.reset_plan(plans), end="")
+        )
+        return {}
+    plan = await plan_reset(admin, options, group_id, await _to_reset(admin, options, group_id))
+    if options.execute and plan:
+        await admin.commit(group_id, plan)
+    return dict(sorted(plan.items()))
 
 
 async def _to_reset(admin: Admin, options: argparse.Namespace, group_id: str) -> list[TopicPartition]:

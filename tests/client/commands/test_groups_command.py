@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -361,6 +362,14 @@ async def test_groups_are_listed_though_a_node_of_the_cluster_hangs(
         with pytest.raises(KafkaTimeoutError, match="no answer within 30000 ms"):
             await Admin(transport, 60_000).list_groups()
         options = parser().parse_args(["--list", "--timeout", "60000"])
-        with pytest.raises(KafkaError, match="Groups of nodes that do not answer are not listed"):
+        with pytest.raises(KafkaError, match="Groups of nodes that do not answer are left out"):
             await actions.list_groups(Admin(transport, 60_000), options)
-    assert capsys.readouterr().out == "g\n"
+        assert capsys.readouterr().out == "g\n"
+        options = parser().parse_args(["--describe", "--all-groups", "--state"])
+        with pytest.raises(KafkaError, match=r"127\.0\.0\.1:9: no answer within 30000 ms\. Groups of nodes"):
+            await actions.describe(Admin(transport, 60_000), options)
+        assert re.search(r"^g .* Empty +0$", capsys.readouterr().out, re.MULTILINE)
+        options = parser().parse_args(["--delete", "--all-groups"])
+        with pytest.raises(KafkaError, match="are left out"):
+            await actions.delete(Admin(transport, 60_000), options)
+    assert capsys.readouterr().out == "Deletion of requested consumer groups ('g') was successful.\n"
