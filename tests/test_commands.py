@@ -216,5 +216,5 @@ def test_completion_prints_what_it_adds_to_the_startup_file(shell: str, name: st
 
 def test_what_most_programs_need_can_be_imported_from_the_top() -> None:
     assert all(getattr(rejoin, name).__name__ == name for name in rejoin.__all__)
-    with pytest.raises(AttributeError, match="'rejoin' has no attribute 'Producer'"):
-        rejoin.Producer  # noqa: B018
+    with pytest.raises(AttributeError, match="'rejoin' has no attribute 'AdminClient'"):
+        rejoin.AdminClient  # noqa: B018

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from rejoin.client.assignors import assignor_named
 from rejoin.client.commands.consume import ConsumeOptions
+from rejoin.client.commands.setting_options import WrongOption, with_settings
 from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.logs import LEVELS, configure
 from rejoin.client.transports.http import base_url
@@ -27,13 +28,8 @@ from rejoin.journal.segments import JournalError
 from rejoin.journal.writer import check_directory
 from rejoin.posix import stop_signals
 from rejoin.protocol.units import duration_ms
-from rejoin.protocol.validation import nearest
 
 _GRACE_SECONDS: Final = 40.0
-
-
-class WrongOption(Exception):
-    """An option has a value that makes no sense; the text is for the user."""
 
 
 def run(given: ConsumeOptions) -> int:
@@ -126,15 +122,7 @@ def settings_from(pairs: Sequence[str], given: Mapping[str, Any]) -> dict[str, A
 
     Raises WrongOption naming the setting.
     """
-    names = {info.alias or name: name for name, info in ConsumerConfig.model_fields.items()}
-    found = dict(given)
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise WrongOption(f"-c {pair}: expected NAME=VALUE")
-        if name.strip() not in names:
-            raise WrongOption(f"-c {pair}: there is no setting {name}{nearest(name, names)}")
-        found[names[name.strip()]] = value.strip()
+    found = with_settings(ConsumerConfig, given, pairs)
     try:
         checked = checked_config(found)
     except ValueError as problem:

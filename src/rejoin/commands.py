@@ -62,6 +62,17 @@ COMMANDS: Final = {
         ),
         {0: "stopped, and every consumer closed", 1: "a consumer failed", 2: "an option or a setting is wrong"},
     ),
+    "produce": Command(
+        "client.commands.produce:app",
+        "Write lines to a topic.",
+        "Run",
+        (
+            "rejoin produce --topic orders --rate 100",
+            "rejoin produce --topic orders --file orders.txt --key-separator :",
+            "rejoin produce --topic orders --bootstrap localhost:9092 --acks 1",
+        ),
+        {0: "all records are stored", 1: "a record or a line failed", 2: "an option or a setting is wrong"},
+    ),
     "groups": Command(
         "client.commands.groups.command:app",
         "List, describe, delete and reset groups, as kafka-consumer-groups.sh does.",

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from rejoin.client.config import ConsumerConfig
+from rejoin.client.producer_config import ProducerConfig
 from rejoin.coordinator.config import Settings
 from tests.paths import ROOT
 
@@ -31,7 +32,10 @@ def table(model: type[BaseModel]) -> str:
     return "\n".join(rows)
 
 
-@pytest.mark.parametrize(("heading", "model"), [("## Coordinator", Settings), ("## Consumer", ConsumerConfig)])
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [("## Coordinator", Settings), ("## Consumer", ConsumerConfig), ("## Producer", ProducerConfig)],
+)
 def test_the_table_is_that_of_the_model(heading: str, model: type[BaseModel], request: pytest.FixtureRequest) -> None:
     before, _, section = PAGE.read_text().partition(f"\n{heading}\n")
     intro, shown, after = re.split(r"((?:^\|.*\n)+)", section, maxsplit=1, flags=re.MULTILINE)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from rejoin.__main__ import main
-from rejoin.client.commands.consumer_processes import WrongOption, settings_from
+from rejoin.client.commands.consumer_processes import settings_from
+from rejoin.client.commands.setting_options import WrongOption
 from rejoin.client.workload.accounting import account
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.service.app import App

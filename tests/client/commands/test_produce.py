@@ -1,0 +1,91 @@
+"""`rejoin produce`: lines of a file or of the standard input become records."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rejoin.client.commands.produce import ProduceOptions
+from rejoin.client.commands.producing import run
+from rejoin.coordinator.testing import running_in_thread
+from rejoin.coordinator.testing.blocking import BlockingGroupCoordinator
+
+
+@pytest.fixture(scope="module")
+def coordinator() -> Iterator[BlockingGroupCoordinator]:
+    with running_in_thread(topics={"orders": 3, "clicks": 1, "piped": 1}) as started:
+        yield BlockingGroupCoordinator(started)
+
+
+def test_lines_with_headers_and_keys(
+    coordinator: BlockingGroupCoordinator, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lines.tsv"
+    file.write_bytes(b"h:1,i:\tk\tfirst\n\tk\tNULL\r\nno separator\n\tNULL\tlast")
+    code = run(
+        ProduceOptions(
+            topic="orders",
+            file=file,
+            bootstrap=coordinator.bootstrap_servers,
+            header_separator="\\t",
+            key_separator="\\t",
+            header=["source=test"],
+            null_marker="NULL",
+            partition=1,
+            compression="gzip",
+        )
+    )
+    assert code == 1
+    shown = capsys.readouterr()
+    assert shown.err == "error: line 3: 'no separator': expected headers, then '\\t' (1 records)\n"
+    assert shown.out.startswith("3 of 4 records stored in orders, 43 bytes in ")
+    assert "partitions 1: 3\n" in shown.out
+    source = ("source", b"test")
+    assert [(record.key, record.value, record.headers) for record in coordinator.records("orders")] == [
+        (b"k", b"first", (source, ("h", b"1"), ("i", b""))),
+        (b"k", None, (source,)),
+        (None, b"last", (source,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"rate": 0.0}, "--rate 0: expected more than 0 records a second"),
+        ({"partition": -1}, "--partition -1: expected 0 or more"),
+        ({"header": ["x"]}, "--header x: expected NAME=VALUE"),
+        ({"acks": "2"}, "acks"),
+        ({"acks": "1", "idempotent": True}, "enable.idempotence needs acks=all"),
+        ({"setting": ["linger=5"]}, "-c linger=5: there is no setting linger; is it linger.ms?"),
+        ({"bootstrap": "localhost:x"}, "not a server: 'localhost:x'"),
+        ({"file": Path("/nowhere/lines")}, "/nowhere/lines: No such file or directory"),
+    ],
+)
+def test_what_cannot_work_is_refused_in_one_line(
+    settings: dict[str, object], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(ProduceOptions(topic="orders", **settings)) == 2  # type: ignore[arg-type]
+    shown = capsys.readouterr().err
+    assert problem in shown
+    assert len(shown.splitlines()) == 1
+
+
+def test_sigterm_ends_reading_and_what_was_read_is_stored(coordinator: BlockingGroupCoordinator) -> None:
+    command = [sys.executable, "-m", "rejoin", "produce", "--topic", "piped", "--bootstrap", coordinator.url]
+    with subprocess.Popen(
+        [*command, "--progress"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"one\ntwo\n")
+        process.stdin.flush()
+        while len(list(coordinator.records("piped"))) < 2:
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert process.stdout is not None
+        assert process.stdout.read().startswith(b"2 of 2 records stored in piped, 6 bytes in ")
