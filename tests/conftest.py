@@ -29,6 +29,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what transcripts now give into their files")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests of a group run in one process: pytest 9.2 does not read the ids that pytest-xdist 3.8 writes."""
+    for item in items:
+        with_group = getattr(item, "_nodeid", item.nodeid)
+        if with_group != item.nodeid:
+            item._id = item.id.parse(with_group)
+
+
 def pytest_report_header() -> list[str]:
     missing = [name for name in ("curl", "node") if shutil.which(name) is None]
     return [f"examples/testing: not played here, for want of {', '.join(missing)}"] if missing else []

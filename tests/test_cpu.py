@@ -1,7 +1,8 @@
-"""The CPU that ``make test`` prints is that of all processes."""
+"""What ``make test`` costs: it is counted whole, and what is dear to make is made once."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -24,3 +25,10 @@ def test_a_process_that_outlives_its_parent_is_counted() -> None:
     assert printed is not None, done.stdout + done.stderr
     assert float(printed[1]) >= CPU_S
     assert done.returncode == 3
+
+
+@pytest.mark.xdist_group("of tests")
+def test_the_scheduler_knows_the_group_of_a_test(request: pytest.FixtureRequest) -> None:
+    """Tests that share a fixture are a group, and one process runs all of it."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        assert request.node.nodeid.endswith("@of tests")
