@@ -1,4 +1,5 @@
-"""Heartbeats over Kafka's own protocol, beside a server that only echoes frames, and beside the service's own HTTP.
+"""Heartbeats over Kafka's own protocol, beside a server that only echoes frames, the service's own HTTP, and
+librdkafka's mock cluster, which is C.
 
 One process each, 64 connections, Heartbeat 4. Rounds alternate, as in ``heartbeats.http``.
 """
@@ -18,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.heartbeats.http import form_group, http_heartbeat, member_id
+from benchmarks.heartbeats.mock_cluster import mock_heartbeat, start_mock_cluster
 from benchmarks.server_load import LoadResult, hammer, on_last_core, served
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
@@ -88,14 +90,17 @@ def kafka_port(port: int) -> int:
 
 def measure() -> dict[str, list[LoadResult]]:
     """Every server's rounds."""
-    found: dict[str, list[LoadResult]] = {"echo": [], "HTTP": [], "Kafka": []}
+    found: dict[str, list[LoadResult]] = {"echo": [], "mock cluster": [], "HTTP": [], "Kafka": []}
     with ExitStack() as stack:
         echo = stack.enter_context(served(start_echo))
+        mock = stack.enter_context(served(start_mock_cluster))
         service = stack.enter_context(served(start_service))
         member = member_id(service.port)
         kafka = replace(service, port=kafka_port(service.port))
+        mock_port, to_mock = mock_heartbeat(mock.port)
         rounds = (
             ("echo", echo, kafka_heartbeat(member)),
+            ("mock cluster", replace(mock, port=mock_port), to_mock),
             ("HTTP", service, http_heartbeat(member)),
             ("Kafka", kafka, kafka_heartbeat(member)),
         )
@@ -104,6 +109,7 @@ def measure() -> dict[str, list[LoadResult]]:
                 for name, server, request in rounds:
                     found[name].append(hammer(server, request, seconds=SECONDS))
     assert all(each.answer.endswith(b"\0\0\0\0\0\0\0") for each in found["Kafka"]), "the member is known"
+    assert all(each.answer.endswith(b"\0\0\0\0\0\0") for each in found["mock cluster"]), "and so is the other"
     return found
 
 

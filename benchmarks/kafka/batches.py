@@ -1,5 +1,7 @@
 """Produce and Fetch of large and small batches, beside a server that only copies the bytes and computes the CRC.
 
+Another one also keeps them, as a log does: memory that was never touched before is what keeping costs.
+
 One process each, four connections, one request at a time on each. Rounds alternate; what counts is the processor time
 of the server for each request.
 """
@@ -46,6 +48,9 @@ AT_LEAST: Final = 0.5
 TOPIC: Final = "bench"
 PRODUCE_VERSION: Final = 9
 FETCH_VERSION: Final = 12
+PLAIN: Final = ("copying", "keeping")
+"""The servers that know no Kafka."""
+_MOST_KEPT: Final = 2**28
 _TRIES: Final = 100
 
 
@@ -54,8 +59,9 @@ class _Copying(asyncio.Protocol):
 
     kept = b""
 
-    def __init__(self) -> None:
+    def __init__(self, log: list[bytes] | None = None) -> None:
         self._buffer = bytearray()
+        self._log = log
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: Any = transport
@@ -70,17 +76,31 @@ class _Copying(asyncio.Protocol):
             if end > 100:
                 _Copying.kept = bytes(buffer[4:end])
                 google_crc32c.value(_Copying.kept)
+                if self._log is not None:
+                    self._keep(self._log)
                 self._transport.write(b"\0\0\0\4good")
             else:
                 self._transport.write(struct.pack(">i", len(_Copying.kept)))
                 self._transport.write(bytes(_Copying.kept))
             del buffer[:end]
 
+    def _keep(self, log: list[bytes]) -> None:
+        if log and (len(log[0]) != len(_Copying.kept) or len(log) * len(log[0]) > _MOST_KEPT):
+            log.clear()
+        log.append(_Copying.kept)
+
 
 async def start_copying(listener: socket.socket) -> Any:
     """The server that knows no Kafka."""
     calm_collector()
     return await asyncio.get_running_loop().create_server(_Copying, sock=listener)
+
+
+async def start_keeping(listener: socket.socket) -> Any:
+    """The same, with a log."""
+    calm_collector()
+    log: list[bytes] = []
+    return await asyncio.get_running_loop().create_server(lambda: _Copying(log), sock=listener)
 
 
 async def start_service(listener: socket.socket, data: Path | None = None) -> Any:
@@ -214,17 +234,18 @@ def measure() -> dict[tuple[str, str], dict[str, Cost]]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "data"
         starts: dict[str, Callable[..., Any]] = {
             "copying": start_copying,
+            "keeping": start_keeping,
             "memory": start_service,
             "--data": partial(start_service, data=folder),
         }
         servers = {name: stack.enter_context(served(start)) for name, start in starts.items()}
-        ports = {name: each.port if name == "copying" else kafka_port(each.port) for name, each in servers.items()}
+        ports = {name: each.port if name in PLAIN else kafka_port(each.port) for name, each in servers.items()}
         with on_last_core(), asyncio.Runner(loop_factory=loop_factory()) as runner:
             for _ in range(ROUNDS):
                 for size, (length, count) in SIZES.items():
                     batch = batch_of(length)
                     for name, server in servers.items():
-                        if name != "copying":
+                        if name not in PLAIN:
                             new_topic(ports[name])
                         _begin(ports[name], batch)
                         for doing, request in (("Produce", produce(batch)), ("Fetch", fetch(len(batch)))):
@@ -251,16 +272,18 @@ def main() -> None:
         "request",
         "batch",
         "copying and CRC",
-        "memory",
+        "and keeping",
         "copying ÷ it",
-        "--data",
+        "memory",
         "copying ÷ it ",
+        "--data",
+        "copying ÷ it  ",
         "wanted",
     ):
         table.add_column(column, justify="left" if column in {"request", "batch"} else "right")
     for (doing, size), costs in measure().items():
         least = costs["copying"].micros
-        shown = [text for each in (costs["memory"], costs["--data"]) for text in _shown(each, least)]
+        shown = [text for name in ("keeping", "memory", "--data") for text in _shown(costs[name], least)]
         table.add_row(doing, size, f"{least:,.0f}", *shown, f"≥ {AT_LEAST}")
     Console().print(table)
 
