@@ -118,6 +118,8 @@ def increment_sequence(sequence: int, by: int) -> int:
 def crc_of(batch: bytes | memoryview) -> int:
     """The CRC-32C that the header of a batch should have."""
     # The library takes bytes only. Copies of moderate pieces stay in the cache, and give no memory back to the system.
+    if len(batch) <= _CRC_PIECE:
+        return int(google_crc32c.value(bytes(batch[ATTRIBUTES_AT:])))
     crc = 0
     for at in range(ATTRIBUTES_AT, len(batch), _CRC_PIECE):
         crc = google_crc32c.extend(crc, bytes(batch[at : at + _CRC_PIECE]))

@@ -44,5 +44,14 @@ class TopicConfig:
     def uses_log_append_time(self) -> bool:
         return self.message_timestamp_type == "LogAppendTime"
 
+    @property
+    def keeps_what_is_produced(self) -> bool:
+        """Whether neither codec, times nor keys of what is produced matter to the topic."""
+        return (
+            self.compression_type == "producer"
+            and self.message_timestamp_type == "CreateTime"
+            and "compact" not in self.cleanup_policy
+        )
+
 
 DEFAULT: Final = TopicConfig()

@@ -16,12 +16,14 @@ from rejoin.protocol.wire.compression import CompressionType, compress, decompre
 from rejoin.protocol.wire.errors import CompressionError, RecordsError
 from rejoin.protocol.wire.record_batch import (
     CODEC_MASK,
+    CONTROL_BIT,
     HEADER_SIZE,
     LEAST_LENGTH,
     LENGTH_END,
     LOG_APPEND_TIME_BIT,
     MAGIC,
     MAGIC_AT,
+    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
     crc_of,
@@ -75,7 +77,7 @@ def find_batch(data: bytes | memoryview | None, version: int) -> BatchHeader:
     if size < LENGTH_END + LEAST_LENGTH:
         raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
     header = parse_header(data)
-    if _next_size(data, size):
+    if len(data) > size and _next_size(data, size):
         raise ProduceError(ErrorCode.INVALID_RECORD, by_log=False)
     if version < FIRST_PRODUCE_WITH_ZSTD and header.codec == CompressionType.ZSTD:
         raise ProduceError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, by_log=False)
@@ -102,12 +104,15 @@ def validate(
     data: bytes | memoryview, header: BatchHeader, config: TopicConfig, now: Millis, base_offset: int, epoch: int
 ) -> tuple[bytes, BatchHeader]:
     """The batch as it is to be appended, with its offset and leader epoch. Raises :class:`ProduceError`."""
-    batch = data if len(data) == header.size else data[: header.size]
-    _check_header(batch, header, config)
+    size = header.size
+    batch = data if len(data) == size else data[:size]
+    _check_header(batch, size, header, config)
     batch, header = stamped(batch, header, base_offset, epoch)
+    scan = _scan(batch, header)
+    if size <= config.segment_bytes and _stays_as_it_is(header, scan, config, now):
+        return batch, header
     times = _Times(header, config, now)
     codec = _CODECS.get(config.compression_type, header.codec)
-    scan = _scan(batch, header)
     records: list[DefaultRecord] | None = None
     if codec != header.codec or config.is_compacted or times.are_doubtful(scan):
         records = _read(batch)
@@ -125,21 +130,32 @@ def validate(
     return batch, header
 
 
-def _check_header(batch: bytes | memoryview, header: BatchHeader, config: TopicConfig) -> None:
-    if header.base_offset != 0:
+def _check_header(batch: bytes | memoryview, size: int, header: BatchHeader, config: TopicConfig) -> None:
+    base_offset, _, _, _, crc, attributes, last_offset_delta, _, _, producer_id, _, base_sequence, count = header
+    if base_offset != 0:
         raise ProduceError(ErrorCode.INVALID_RECORD)
-    if header.size > config.max_message_bytes:
+    if size > config.max_message_bytes:
         raise ProduceError(ErrorCode.MESSAGE_TOO_LARGE, by_log=False)
-    if crc_of(batch) != header.crc:
+    if crc_of(batch) != crc:
         raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
-    if header.codec not in _KNOWN_CODECS:
+    if attributes & CODEC_MASK not in _KNOWN_CODECS:
         # Kafka: an unknown codec is an unexpected exception, here and in what cannot be unpacked.
         raise ProduceError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    count = header.records_count
-    if header.last_offset_delta < 0 or count <= 0 or count != header.last_offset_delta + 1:
+    if last_offset_delta < 0 or count <= 0 or count != last_offset_delta + 1:
         raise ProduceError(ErrorCode.INVALID_RECORD)
-    if header.is_control or (header.has_producer_id and header.base_sequence < 0):
+    if attributes & CONTROL_BIT or (producer_id > NO_PRODUCER_ID and base_sequence < 0):
         raise ProduceError(ErrorCode.INVALID_RECORD)
+
+
+def _stays_as_it_is(header: BatchHeader, scan: RecordScan, config: TopicConfig, now: Millis) -> bool:
+    """Whether codec and times need no change, and no record can be refused: so it is with nearly all."""
+    base, newest = header.base_timestamp, header.max_timestamp
+    return (
+        config.keeps_what_is_produced
+        and not header.attributes & LOG_APPEND_TIME_BIT
+        and base + scan.largest_timestamp_delta == newest <= now + config.message_timestamp_after_max_ms
+        and base + scan.smallest_timestamp_delta >= now - config.message_timestamp_before_max_ms
+    )
 
 
 def _scan(batch: bytes, header: BatchHeader) -> RecordScan:
