@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover record incident conformance-others clients clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover record record-security incident conformance-others clients clean
 
 setup: $(VENV)/.installed
 
@@ -113,6 +113,10 @@ $(CONFORMANCE)/.installed: pyproject.toml conformance/constraints.txt
 # Starts a real Kafka, plays every script against it and writes tests/golden anew; SETS=name ... for some.
 record: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.record $(SETS)
+
+# The same for logins: right and wrong, over TLS and without; writes tests/golden/security.
+record-security: setup
+	$(RUN) -m conformance.security.record
 
 # A real Kafka and real consumers through ten minutes of mixed trouble; writes tests/golden/incidents/NAME with a ledger.
 INCIDENT ?= one

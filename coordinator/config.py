@@ -160,6 +160,35 @@ class Settings(BaseModel):
         description="Rules from the subject of a client's certificate to its principal, as RULE:^CN=(.*?),.*$/$1/L,"
         "DEFAULT; the first one that fits.",
     )
+    sasl_enabled_mechanisms: str = Field(
+        default="",
+        description="SASL mechanisms of listeners with SASL, as PLAIN,SCRAM-SHA-512. The default is all that there "
+        "are users or tokens for.",
+    )
+    sasl_server_max_receive_size: int = Field(
+        default=524_288, ge=1, description="Largest request of a client that is not logged in yet."
+    )
+    sasl_oauthbearer_jwks_endpoint_url: str = Field(
+        default="", description="File with the keys that sign tokens, as file:/etc/keys.json (a JWK set)."
+    )
+    sasl_oauthbearer_expected_audience: str = Field(
+        default="", description="Audiences, separated by commas; a token must name one of them. Empty: any."
+    )
+    sasl_oauthbearer_expected_issuer: str = Field(default="", description="The issuer of tokens. Empty: any.")
+    sasl_oauthbearer_sub_claim_name: str = Field(
+        default="sub", min_length=1, description="The claim of a token that is the name of the user."
+    )
+    sasl_oauthbearer_clock_skew_seconds: int = Field(
+        default=30, ge=0, description="How far the clock that tokens are made by may be off."
+    )
+    connections_max_reauth_ms: int = Field(
+        default=0,
+        ge=0,
+        description="How long a login by SASL lasts, unless the client logs in again; with 0, as long as its token.",
+    )
+    connection_failed_authentication_delay_ms: int = Field(
+        default=100, ge=0, description="How long the answer to a failed login is held back."
+    )
     socket_request_max_bytes: int = Field(
         default=104_857_600, ge=1, description="Largest request of Kafka's protocol; a larger one ends its connection."
     )
@@ -200,6 +229,18 @@ class Settings(BaseModel):
     emulator_as_kafka: Release = Field(
         default="",
         description="A release of Kafka, as 2.8: APIs and versions that are newer are neither offered nor served.",
+    )
+    emulator_users_file: str = Field(
+        default="", description="YAML file with the users: their passwords, or the keys that SCRAM needs."
+    )
+    emulator_users: SecretStr = Field(
+        default=SecretStr(""), description="In place of such a file, its text. Only from the environment."
+    )
+    emulator_oauthbearer_unsecured: bool = Field(
+        default=False, description="Accept tokens without a signature, which anyone can make."
+    )
+    emulator_failed_logins_per_minute: int = Field(
+        default=60, ge=1, description="Failed logins over HTTP that one address may have; more are answered with 429."
     )
     emulator_tls_self_signed: bool = Field(
         default=False, description="Make an authority and a certificate at the start, for all listeners with TLS."

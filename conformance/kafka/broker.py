@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, Self
 
@@ -54,16 +54,33 @@ async def _run(*command: str) -> None:
 
 
 class Cluster:
-    """Brokers 1 to ``count``. Use it as an async context manager."""
+    """Brokers 1 to ``count``. Use it as an async context manager.
 
-    def __init__(self, jars: str, count: int, settings: Mapping[str, str], logging: Path = LOGGING) -> None:
+    ``listeners`` are further ones by name, each with its security protocol; ``users`` are log-ins by SCRAM, as
+    ``kafka-storage`` takes them.
+    """
+
+    def __init__(
+        self,
+        jars: str,
+        count: int,
+        settings: Mapping[str, str],
+        logging: Path = LOGGING,
+        *,
+        listeners: Mapping[str, str] | None = None,
+        users: Iterable[str] = (),
+    ) -> None:
         self._jars = jars
         self._logging = logging
         self._folder = Path(tempfile.mkdtemp(prefix="conformance-"))
         self._settings = settings
         self._processes: dict[int, asyncio.subprocess.Process] = {}
-        free = _free_ports(2 * count)
+        self._listeners = dict(listeners or {})
+        self._users = tuple(users)
+        free = _free_ports((2 + len(self._listeners)) * count)
         self.ports = {number: free.pop() for number in range(1, count + 1)}
+        self.listener_ports = {number: {name: free.pop() for name in self._listeners} for number in range(1, count + 1)}
+        """The ports of the further listeners, by broker and name."""
         self._controller_ports = {number: free.pop() for number in range(1, count + 1)}
 
     async def __aenter__(self) -> Self:
@@ -149,16 +166,21 @@ class Cluster:
         return self._folder / f"{number}.{name}"
 
     def _format(self, number: int) -> tuple[str, ...]:
-        return ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._file(number, "settings")))
+        users = (part for user in self._users for part in ("--add-scram", user))
+        return ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._file(number, "settings")), *users)
 
     def _write_settings(self, number: int) -> None:
         port, controller_port = self.ports[number], self._controller_ports[number]
         replicas = str(min(3, len(self.ports)))
+        own = [f"PLAINTEXT://{HOST}:{port}"]
+        own += [f"{name}://{HOST}:{at}" for name, at in self.listener_ports[number].items()]
+        protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self._listeners}
         settings = {
             "process.roles": "broker,controller",
             "node.id": str(number),
-            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+            "listeners": ",".join((*own, f"CONTROLLER://{HOST}:{controller_port}")),
+            "advertised.listeners": ",".join(own),
+            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": ",".join(f"{at}@{HOST}:{on}" for at, on in self._controller_ports.items()),
             "log.dirs": str(self._folder / f"{number}.data"),

@@ -70,6 +70,7 @@ def _settings_from(given: ServeOptions) -> tuple[str, ...]:
         "emulator.as.kafka": given.as_kafka,
         "emulator.tls.self.signed": "true" if given.tls_self_signed else None,
         "emulator.tls.ca.file": given.tls_ca_file,
+        "emulator.users.file": given.users_file,
         "emulator.insecure": "true" if given.insecure else None,
     }
     return tuple(f"{name}={value}" for name, value in settings.items() if value is not None)

@@ -62,6 +62,9 @@ class ServeOptions:
     certificate is, for the clients."""
     tls_ca_file: Path | None = None
     """File to write that certificate to. The default is a temporary one."""
+    users_file: Path | None = None
+    """YAML file with the users that may log in; rejoin credentials makes lines for it. With it the listeners want a
+    login."""
     insecure: bool = False
     """Listen on addresses that other machines can reach, without any login."""
     clock: str = "real"

@@ -96,6 +96,8 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.FIND_COORDINATOR: ServedApi(
         lambda of: of.cluster.find_coordinator, Rule(group=_DESCRIBE, transactional_id=_DESCRIBE)
     ),
+    api.SASL_HANDSHAKE: ServedApi(lambda of: of.sasl.handshake, Rule()),
+    api.SASL_AUTHENTICATE: ServedApi(lambda of: of.sasl.authenticate, Rule()),
     api.API_VERSIONS: ServedApi(lambda of: of.cluster.api_versions, Rule()),
     api.METADATA: ServedApi(lambda of: of.metadata.metadata, Rule(topic=_DESCRIBE)),
     api.CREATE_TOPICS: ServedApi(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.cluster.descriptions import DescriptionRequests
     from rejoin.coordinator.core.cluster.metadata import MetadataRequests
     from rejoin.coordinator.core.cluster.requests import ClusterRequests
+    from rejoin.coordinator.core.cluster.sasl import SaslRequests
     from rejoin.coordinator.core.groups.admin_requests import GroupAdminRequests
     from rejoin.coordinator.core.offsets.requests import OffsetRequests
     from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
@@ -86,6 +87,12 @@ class RequestHandlers:
         from rejoin.coordinator.core.cluster.requests import ClusterRequests
 
         return ClusterRequests(self.ctx, self.shards, self.admission)
+
+    @cached_property
+    def sasl(self) -> SaslRequests:
+        from rejoin.coordinator.core.cluster.sasl import SaslRequests
+
+        return SaslRequests(self.ctx)
 
     @cached_property
     def metadata(self) -> MetadataRequests:

@@ -152,7 +152,7 @@ class App:
         if self.control is not None:
             self.control.attach(self.runtime, self.publisher.feed, store.log, self._create_initial_topics)
         self.service = self._http_service(arrivals)
-        self._kafka = _kafka_listener(options, self, arrivals)
+        self.kafka = _kafka_listener(options, self, arrivals)
         self._clock_file = _clock_file(options, clock)
         self._stopped = False
         self.host = options.host
@@ -206,7 +206,7 @@ class App:
         listener = bind(options.host, options.port) if options.listen else None
         kafka: Bound = []
         try:
-            self._make_tls()
+            self._prepare_security()
             kafka = self._bind_kafka()
             if listener is not None:
                 self.port = listener.getsockname()[1]
@@ -221,11 +221,11 @@ class App:
             await self._create_initial_topics()
             if listener is not None:
                 await self.service.begin(listener)
-            if self._kafka is not None:
-                await self._kafka.listen(kafka)
+            if self.kafka is not None:
+                await self.kafka.listen(kafka)
         except BaseException:
-            if self._kafka is not None:
-                await self._kafka.stop()
+            if self.kafka is not None:
+                await self.kafka.stop()
             for _, each in kafka:
                 each.close()
             await self.service.abandon()
@@ -252,12 +252,12 @@ class App:
         self._log.info("shutting_down")
         if self.control is not None:
             self.control.stop()
-        if self._kafka is not None:
-            self._kafka.stop_accepting()
+        if self.kafka is not None:
+            self.kafka.stop_accepting()
         # While the service still answers, so that clients look for another coordinator.
         await self.runtime.drain()
-        if self._kafka is not None:
-            await self._kafka.stop()
+        if self.kafka is not None:
+            await self.kafka.stop()
         await self.service.stop()
         self.security.close()
         if self._clock_file is not None:
@@ -278,7 +278,7 @@ class App:
 
     def _bind_kafka(self) -> Bound:
         """Bind the listeners of Kafka's protocol."""
-        if self._kafka is None:
+        if self.kafka is None:
             return []
         # Imported here: a node without such a listener does without.
         from rejoin.coordinator.service.kafka import binding  # noqa: PLC0415
@@ -300,8 +300,8 @@ class App:
         self.bound_ports = {endpoint.listener: each.getsockname()[1] for endpoint, each in bound}
         return bound
 
-    def _make_tls(self) -> None:
-        """Load certificates before anything is bound, so that one with a mistake is found first."""
+    def _prepare_security(self) -> None:
+        """Read certificates and users before anything is bound."""
         settings, options = self._options.settings, self._options
         if options.listen:
             names = [HTTP, self.security.default.value, *(each.listener for each in addresses_from(settings.listeners))]
@@ -309,7 +309,7 @@ class App:
                 if not is_loopback(options.host):
                     self.security.check_exposed(HTTP, options.host or "every address")
                 for name in names:
-                    self.security.tls(name)
+                    self.security.prepare(name)
             except ValueError as problem:
                 raise StartFailed(str(problem)) from None
 

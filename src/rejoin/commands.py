@@ -51,6 +51,13 @@ COMMANDS: Final = {
         ),
         {0: "stopped by SIGTERM or SIGINT", 2: "an option, a setting, the address or the store cannot be used"},
     ),
+    "credentials": Command(
+        "coordinator.commands.credentials:run",
+        "Make lines of a users file from a password.",
+        "Run",
+        ("rejoin credentials alice", "rejoin credentials alice --iterations 8192"),
+        {0: "printed", 2: "the name, the number or the password cannot be used"},
+    ),
     "consume": Command(
         "client.commands.consume:app",
         "Run the consumers of a group.",

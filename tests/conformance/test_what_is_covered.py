@@ -24,9 +24,10 @@ NOT_RECORDED: Final = {
     **{("DescribeLogDirs", version): "directories have their own names and sizes" for version in range(1, 6)},
     ("DeleteRecords", 0): "like version 2 but for its encoding",
     ("DeleteRecords", 1): "the same",
+    **{("SaslHandshake", version): "in tests/golden/security" for version in range(2)},
+    **{("SaslAuthenticate", version): "in tests/golden/security" for version in range(3)},
     ("OffsetForLeaderEpoch", 2): "no script asks for it",
     ("OffsetForLeaderEpoch", 3): "the same",
-    ("OffsetForLeaderEpoch", 4): "the same",
 }
 """Versions that both speak and no recording has, and why they may be like what is known."""
 

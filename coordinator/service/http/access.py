@@ -51,8 +51,13 @@ class Access:
         origin, site = headers.get(hdrs.ORIGIN), headers.get(_SITE)
         if (origin is not None and _netloc(origin) != host) or (site is not None and site not in _OWN_SITE):
             detail = "a page of another site must not change anything here"
-            errors = one_error("Origin", f"expected http://{host}", origin) if origin is not None else None
+            errors = one_error("Origin", f"expected this node, {host}", origin) if origin is not None else None
             raise Problem(403, "cross-origin", detail, errors)
+
+    @property
+    def has_token(self) -> bool:
+        """Whether some operations have a token of their own."""
+        return self._token is not None
 
     def check_token(self, headers: Mapping[str, str]) -> None:
         """Raise a :class:`Problem` unless a request may do what the token is for."""

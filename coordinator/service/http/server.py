@@ -13,12 +13,13 @@ import socket
 from contextlib import suppress
 from difflib import get_close_matches
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import unquote
 
 import structlog
 from aiohttp import web
 
+from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import ANONYMOUS, Context
 from rejoin.coordinator.pending_reply import NoReply, PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
@@ -46,6 +47,9 @@ from rejoin.protocol.brokers.listener_address import HTTP
 from rejoin.protocol.brokers.offer import offered
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, APIS
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.service.http.login import HttpLogin
 
 _BACKLOG: Final = 4_096
 CONTROL: Final = "/control"
@@ -85,6 +89,7 @@ class Service:
         self._control = control
         self._access = access or Access()
         self._security = security
+        self._login: HttpLogin | None = None
         self.metrics = metrics
         self._views = views
         self._max_body_bytes = max_body_bytes
@@ -104,7 +109,9 @@ class Service:
 
     async def listen(self, listener: socket.socket) -> None:
         """Listen on a bound socket. Until ``begin`` only the views are served."""
-        tls = self._security.tls(HTTP) if self._security is not None else None
+        tls = None
+        if self._security is not None:
+            tls, self._login = self._security.tls(HTTP), _login(self._security, self.runtime.node.settings)
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(self._server, sock=listener, backlog=_BACKLOG, ssl=tls)
 
@@ -150,10 +157,11 @@ class Service:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             self._access.check(request)
+            principal = None if self._login is None else await self._principal(request, self._login)
             route = self._routes.get(request.raw_path)
             if route is None or request.method != "POST" or not self._serving:
-                return await self._elsewhere(request)
-            return await self._call(route, request)
+                return await self._elsewhere(request, principal)
+            return await self._call(route, request, principal)
         except Problem as problem:
             return self._refuse(request, problem)
         except NoReply:
@@ -166,7 +174,15 @@ class Service:
             self._log.error("request_failed", path=request.path, problem=repr(problem), exc_info=problem)
             return self._refuse(request, Problem(500, "internal-error", "the service failed"))
 
-    async def _call(self, route: Route, request: web.BaseRequest) -> web.StreamResponse:
+    async def _principal(self, request: web.BaseRequest, login: HttpLogin) -> str | None:
+        """Who sends a request. What has a token of its own needs no login beside it."""
+        path, protocol = unquote(request.raw_path.partition("?")[0]), request.protocol
+        assert isinstance(protocol, Connection)
+        if self._access.has_token and (path == CONTROL or path.startswith(f"{CONTROL}/") or _RESIGN.fullmatch(path)):
+            return None
+        return await login.principal(request, protocol.client_host)
+
+    async def _call(self, route: Route, request: web.BaseRequest, principal: str | None) -> web.StreamResponse:
         content = request.content
         if content.is_eof() and content.total_bytes <= self._max_body_bytes:
             body = content.read_nowait()
@@ -181,7 +197,10 @@ class Service:
         protocol = request.protocol
         assert isinstance(protocol, Connection)
         request_context = context(
-            variant.version, headers.get(CLIENT_ID, ""), headers.get(PRINCIPAL, ANONYMOUS), protocol.client_host
+            variant.version,
+            headers.get(CLIENT_ID, ""),
+            principal or headers.get(PRINCIPAL, ANONYMOUS),
+            protocol.client_host,
         )
         echo = correlation(headers)
         pending = self._submit(variant.parse(body), request_context)
@@ -231,7 +250,7 @@ class Service:
             raise Problem(400, "invalid-http", f"the body cannot be read: {problem}") from None
         return bytes(body)
 
-    async def _elsewhere(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _elsewhere(self, request: web.BaseRequest, principal: str | None) -> web.StreamResponse:
         """Serve everything but the usual Kafka requests."""
         if self._stopping:
             raise Problem(503, "shutting-down", "this node is shutting down")
@@ -242,7 +261,7 @@ class Service:
         route = self._routes.get(path)
         if route is not None:
             if request.method == "POST":
-                return await self._call(route, request)
+                return await self._call(route, request, principal)
             if route.api is API_VERSIONS and request.method in {"GET", "HEAD"}:
                 return await self._api_versions(request, route)
             allowed = "GET, HEAD, POST" if route.api is API_VERSIONS else "POST"
@@ -297,6 +316,19 @@ class Service:
             if name:
                 response.headers[name] = number
         return response
+
+
+def _login(security: ListenerSecurity, settings: Settings) -> HttpLogin | None:
+    """What finds out who sends a request; none where the request may say it itself."""
+    protocol = security.protocol(HTTP)
+    if not protocol.has_sasl and (not protocol.has_tls or settings.ssl_client_auth == "none"):
+        return None
+    # Imported here: most nodes do without.
+    from rejoin.coordinator.service.http.login import HttpLogin  # noqa: PLC0415
+
+    if protocol.has_sasl:
+        return HttpLogin(settings, security.logins(), None)
+    return HttpLogin(settings, None, security.principals())
 
 
 def _plain(error: str, echo: bytes, body: bytes) -> web.Response:

@@ -45,6 +45,7 @@ class KafkaConnection(asyncio.Protocol):
         "client_id",
         "contexts",
         "last_used",
+        "max_request_bytes",
         "name",
         "principal",
         "software",
@@ -63,6 +64,7 @@ class KafkaConnection(asyncio.Protocol):
         self._is_reading = True
         self._is_writable = True
         self.transport: asyncio.Transport | None = None
+        self.max_request_bytes = listener.max_request_bytes
         self.client_host = "127.0.0.1"
         self.principal = ANONYMOUS
         self.client_id = ""
@@ -116,7 +118,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _is_one_frame(self, data: bytes) -> bool:
         """Whether this is one whole frame, as nearly all that arrives is."""
-        return len(data) - _SIZE_BYTES == int.from_bytes(data[:_SIZE_BYTES], "big") <= self._listener.max_request_bytes
+        return len(data) - _SIZE_BYTES == int.from_bytes(data[:_SIZE_BYTES], "big") <= self.max_request_bytes
 
     def _serve_one(self, data: bytes) -> None:
         self.last_used = self._loop.time()
@@ -132,7 +134,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _serve_buffered(self) -> None:
         """Serve the whole frames of the buffer, up to one that has to wait."""
-        buffer, most = self._buffer, self._listener.max_request_bytes
+        buffer, most = self._buffer, self.max_request_bytes
         self.last_used = self._loop.time()
         at, end = 0, len(buffer)
         written: list[Part] = []

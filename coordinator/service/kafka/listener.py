@@ -52,6 +52,9 @@ class KafkaListener:
         self.submit = submit
         self.security = security
         self.max_request_bytes = settings.socket_request_max_bytes
+        self.max_login_bytes = min(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes)
+        self.max_login_ms = settings.connections_max_reauth_ms
+        self.failed_login_seconds = settings.connection_failed_authentication_delay_ms / 1_000
         self.requests = RequestReader(metrics, settings.emulator_as_kafka)
         self.connections: set[KafkaConnection] = set()
         self._arrivals = arrivals
@@ -74,10 +77,14 @@ class KafkaListener:
             self._servers.append(server)
 
     def _maker(self, name: str) -> Any:
-        if self.security.protocol(name) is SecurityProtocol.PLAINTEXT:
+        protocol = self.security.protocol(name)
+        if protocol is SecurityProtocol.PLAINTEXT:
             return lambda: KafkaConnection(self, name)
-        from rejoin.coordinator.service.kafka.secure_connection import TlsConnection  # noqa: PLC0415
+        from rejoin.coordinator.service.kafka.secure_connection import SaslConnection, TlsConnection  # noqa: PLC0415
 
+        if protocol.has_sasl:
+            logins = self.security.logins()
+            return lambda: SaslConnection(self, name, logins)
         principals = self.security.principals()
         return lambda: TlsConnection(self, name, principals)
 
@@ -152,7 +159,7 @@ class KafkaListener:
         elif size < 0:
             reason = f"a request of {size} bytes; expected a length of 0 or more"
         else:
-            reason = f"a request of {size} bytes; socket.request.max.bytes is {self.max_request_bytes}"
+            reason = f"a request of {size} bytes; at most {connection.max_request_bytes} are taken"
         self._refuse(connection, reason)
 
     def _refuse(self, connection: KafkaConnection, reason: str, api: str = "") -> None:

@@ -1,18 +1,27 @@
 """Connections of listeners with TLS or SASL: who the client is, before anything is served.
 
-Kafka: SslTransportLayer, SaslServerAuthenticator.
+Kafka: SslTransportLayer, SaslChannelBuilder.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
+from rejoin.coordinator.service.security.authenticator import Authenticator, Login, LoginStep, Verdict
+from rejoin.coordinator.service.security.logins import Logins
 from rejoin.coordinator.service.security.principals import SslPrincipals
+from rejoin.protocol.wire.writer import Part
 
 if TYPE_CHECKING:
     from rejoin.coordinator.service.kafka.listener import KafkaListener
+
+_HANDSHAKE: Final = b"\0\x11"
+"""The key that begins a SaslHandshake."""
+_LOGIN_INTERVAL_SECONDS: Final = 1.0
+"""Kafka: KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS."""
 
 
 class TlsConnection(KafkaConnection):
@@ -26,10 +35,84 @@ class TlsConnection(KafkaConnection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        certificate = transport.get_extra_info("peercert")
-        principal = self._principals.principal(certificate)
+        principal = self._principals.principal(transport.get_extra_info("peercert"))
         if principal is None:
             self._listener.refuse_login(self, "no rule of ssl.principal.mapping.rules fits the certificate")
             self.close()
         else:
             self.principal = principal
+
+
+class SaslConnection(KafkaConnection):
+    """A connection whose client logs in first, and again before its login ends (KIP-368)."""
+
+    __slots__ = ("_authenticator", "_expires_at", "_log_in_again_at", "_login", "_logins")
+
+    def __init__(self, listener: KafkaListener, name: str, logins: Logins) -> None:
+        super().__init__(listener, name)
+        self._logins = logins
+        self._login: Login | None = None
+        self._expires_at: float | None = None
+        self._log_in_again_at = 0.0
+        self._authenticator: Authenticator | None = Authenticator(logins, listener.max_login_ms)
+        self.max_request_bytes = listener.max_login_bytes
+
+    def _serve(self, frame: bytes, written: list[Part]) -> None:
+        if self.transport is None:
+            return
+        authenticator = self._authenticator or self._further_login(frame)
+        if authenticator is not None:
+            self._log_in(authenticator, frame, written)
+        elif self._expires_at is not None and self._loop.time() > self._expires_at:
+            self._listener.refuse_login(self, "the login has ended, and the client did not log in again")
+            self._close(written)
+        else:
+            super()._serve(frame, written)
+
+    def _further_login(self, frame: bytes) -> Authenticator | None:
+        """The login that a handshake begins where logins end; else it is a request like others."""
+        now = self._loop.time()
+        if self._expires_at is None or not frame.startswith(_HANDSHAKE) or now < self._log_in_again_at:
+            return None
+        self._log_in_again_at = now + _LOGIN_INTERVAL_SECONDS
+        self._authenticator = Authenticator(self._logins, self._listener.max_login_ms, self._login)
+        return self._authenticator
+
+    def _log_in(self, authenticator: Authenticator, frame: bytes, written: list[Part]) -> None:
+        step = authenticator.receive(frame, int(time.time() * 1_000))
+        match step.verdict:
+            case Verdict.SERVE_API_VERSIONS:
+                super()._serve(frame, written)
+            case Verdict.GOES_ON:
+                written.append(step.answer)
+            case Verdict.LOGGED_IN:
+                written.append(step.answer)
+                self._logged_in(authenticator.login)
+            case Verdict.REFUSED:
+                self._refused(step, written)
+            case Verdict.CLOSED:
+                self._listener.refuse_login(self, step.reason)
+                self._close(written)
+
+    def _logged_in(self, login: Login | None) -> None:
+        assert login is not None, "the login is complete"
+        self._authenticator, self._login = None, login
+        self._expires_at = None if login.lifetime_ms is None else self._loop.time() + login.lifetime_ms / 1_000
+        self.principal = login.principal
+        self.contexts.clear()
+        self.max_request_bytes = self._listener.max_request_bytes
+
+    def _refused(self, step: LoginStep, written: list[Part]) -> None:
+        """Hold the answer back, so that passwords cannot be tried quickly, and close."""
+        self._listener.refuse_login(self, step.reason)
+        transport, self.transport = self.transport, None
+        assert transport is not None, "the connection is open"
+        transport.writelines(written)
+        transport.pause_reading()
+        self._loop.call_later(self._listener.failed_login_seconds, _end, transport, step.answer)
+
+
+def _end(transport: asyncio.Transport, answer: bytes) -> None:
+    if answer:
+        transport.write(answer)
+    transport.close()

@@ -14,12 +14,13 @@ from rejoin.protocol.brokers.security_protocol import SecurityProtocol, protocol
 if TYPE_CHECKING:
     import ssl
 
+    from rejoin.coordinator.service.security.logins import Logins
     from rejoin.coordinator.service.security.principals import SslPrincipals
     from rejoin.coordinator.service.security.self_signed import SelfSigned
 
 _EXPOSED: Final = (
-    "other machines can reach it, and its clients need no login: expected certificates of clients "
-    "(ssl.client.auth=required), or --insecure to allow that; docs/security.md has more"
+    "other machines can reach it, and its clients need no login: expected users (--users-file), or certificates of "
+    "clients (ssl.client.auth=required), or --insecure to allow that; docs/security.md has more"
 )
 
 
@@ -36,7 +37,8 @@ class ListenerSecurity:
         self._context: ssl.SSLContext | None = None
         self._self_signed: SelfSigned | None = None
         self._principals: SslPrincipals | None = None
-        self.default = SecurityProtocol.of(tls=self._has_certificate, sasl=False)
+        self._logins: Logins | None = None
+        self.default = SecurityProtocol.of(tls=self._has_certificate, sasl=self._has_logins)
         """The protocol of a listener that no setting names."""
 
     @property
@@ -44,6 +46,16 @@ class ListenerSecurity:
         settings = self._settings
         return bool(
             settings.emulator_tls_self_signed or settings.ssl_keystore_location or settings.ssl_certificate_location
+        )
+
+    @property
+    def _has_logins(self) -> bool:
+        settings = self._settings
+        return bool(
+            settings.emulator_users_file
+            or settings.emulator_users.get_secret_value()
+            or settings.sasl_oauthbearer_jwks_endpoint_url
+            or settings.emulator_oauthbearer_unsecured
         )
 
     @property
@@ -88,6 +100,23 @@ class ListenerSecurity:
 
             self._principals = SslPrincipals(self._settings.ssl_principal_mapping_rules)
         return self._principals
+
+    def logins(self) -> Logins:
+        """Who may log in by SASL, or with the same names over HTTP."""
+        if self._logins is None:
+            from rejoin.coordinator.service.security.logins import Logins  # noqa: PLC0415
+
+            self._logins = Logins(self._settings)
+        return self._logins
+
+    def prepare(self, listener: str) -> None:
+        """Read what a listener needs, so that a mistake is found before anything is bound."""
+        self.tls(listener)
+        protocol = self.protocol(listener)
+        if protocol.has_sasl:
+            self.logins()
+        elif protocol.has_tls:
+            self.principals()
 
     def close(self) -> None:
         """Remove what was made for this node."""

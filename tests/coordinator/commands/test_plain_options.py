@@ -17,7 +17,7 @@ PLAIN = [
     "--kafka-port 9092 --kafka-port-file p --as-kafka 2.8",
     "",
     "--host 0.0.0.0 --port 0 --insecure",
-    "--tls-self-signed --tls-ca-file ca.pem",
+    "--tls-self-signed --tls-ca-file ca.pem --users-file users.yaml",
     "--port=0 --advertised-host here",
     "--journal j --data d",
     "--store postgresql://u:p@h/d",

@@ -42,6 +42,8 @@ ABOUT_TOPICS: dict[str, Any] = {
     },
     "InitProducerId": {"transactionalId": None, "transactionTimeoutMs": 1_000},
     "OffsetForLeaderEpoch": {"topics": [{"topic": "orders", "partitions": [{"partition": 0, "leaderEpoch": 0}]}]},
+    "SaslHandshake": {"mechanism": "PLAIN"},
+    "SaslAuthenticate": {"authBytes": "AGEAYg=="},
     "DescribeProducers": {"topics": [{"name": "orders", "partitionIndexes": [0]}]},
 }
 

@@ -32,6 +32,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "DeleteRecords": {"topics": [], "timeoutMs": 0},
     "InitProducerId": {"transactionalId": None, "transactionTimeoutMs": 0},
     "OffsetForLeaderEpoch": {"topics": []},
+    "SaslHandshake": {"mechanism": "PLAIN"},
+    "SaslAuthenticate": {"authBytes": ""},
     "DescribeProducers": {"topics": []},
     "DescribeConfigs": {"resources": [], "includeSynonyms": False, "includeDocumentation": False},
     "AlterConfigs": {"resources": [], "validateOnly": False},

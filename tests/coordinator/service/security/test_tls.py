@@ -170,7 +170,7 @@ async def test_an_encrypted_key_is_read_with_its_password(serve: Serve, certific
     "listener", [{"host": "0.0.0.0"}, {"host": "::"}, {"settings": Settings(listeners="OPEN://0.0.0.0:0")}]
 )
 async def test_nothing_is_open_to_other_machines_without_a_login(listener: dict[str, Any]) -> None:
-    with pytest.raises(StartFailed, match=r"other machines can reach it.*--insecure"):
+    with pytest.raises(StartFailed, match=r"other machines can reach it.*--users-file.*--insecure"):
         await App(Options(port=0, **listener)).start()
 
 

@@ -1,0 +1,66 @@
+"""Who may log in to a node, by mechanism: the same for both protocols."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service.security.tokens import Tokens
+from rejoin.coordinator.service.security.users import users_from
+from rejoin.protocol.sasl.exchange import MECHANISMS, OAUTHBEARER, PLAIN, SaslServer
+from rejoin.protocol.sasl.oauthbearer import BearerToken, OAuthBearerServer
+from rejoin.protocol.sasl.plain import PlainServer
+from rejoin.protocol.sasl.scram import HASHES, ScramServer
+
+_NONCE_BYTES: Final = 24
+
+
+class Logins:
+    """Makes the broker's side of a login. Raises ``ValueError`` for users, keys or mechanisms that cannot be used."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._users = users_from(settings)
+        self._tokens = Tokens(settings)
+        has_tokens = bool(settings.sasl_oauthbearer_jwks_endpoint_url or settings.emulator_oauthbearer_unsecured)
+        self.mechanisms = _mechanisms(settings, has_users=bool(self._users), has_tokens=has_tokens)
+        self._makers: dict[str, Callable[[], SaslServer]] = {
+            PLAIN: lambda: PlainServer(self._users.verify),
+            OAUTHBEARER: lambda: OAuthBearerServer(self._tokens.validate),
+        }
+
+    def server(self, mechanism: str) -> SaslServer | None:
+        """The broker's side of a new login; none for a mechanism that is not enabled."""
+        if mechanism not in self.mechanisms:
+            return None
+        if mechanism in HASHES:
+            nonce = secrets.token_urlsafe(_NONCE_BYTES)
+            return ScramServer(mechanism, lambda name: self._users.credential(mechanism, name), nonce)
+        return self._makers[mechanism]()
+
+    def verify(self, name: str, password: str) -> bool:
+        """Whether a password is a user's, where passwords are enabled at all."""
+        return any(each != OAUTHBEARER for each in self.mechanisms) and self._users.verify(name, password)
+
+    def token(self, text: str) -> BearerToken | None:
+        """A token that is valid, where tokens are enabled."""
+        return self._tokens.validate(text) if OAUTHBEARER in self.mechanisms else None
+
+
+def _mechanisms(settings: Settings, *, has_users: bool, has_tokens: bool) -> tuple[str, ...]:
+    possible = tuple(each for each in MECHANISMS if (has_tokens if each == OAUTHBEARER else has_users))
+    wanted = [each.strip() for each in settings.sasl_enabled_mechanisms.split(",") if each.strip()]
+    for each in wanted:
+        if each not in MECHANISMS:
+            raise ValueError(f"sasl.enabled.mechanisms: {each}: expected some of {', '.join(MECHANISMS)}")
+        if each not in possible:
+            expected = (
+                "sasl.oauthbearer.jwks.endpoint.url, or emulator.oauthbearer.unsecured=true"
+                if each == OAUTHBEARER
+                else "users (--users-file)"
+            )
+            raise ValueError(f"sasl.enabled.mechanisms: {each}: expected {expected} too")
+    if not possible:
+        raise ValueError("a listener has SASL, but no client could log in: expected users (--users-file) or tokens")
+    return tuple(each for each in possible if not wanted or each in wanted)

@@ -1,0 +1,86 @@
+"""Logins, right and wrong: our listeners answer each step as a real Kafka did, and close where it closed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from conformance.kafka.broker import HOST
+from conformance.security.player import Player, load
+from conformance.security.record import GOLDEN, LISTENERS, USERS, Certificates
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.app import App, Options
+
+logs.configure("critical")
+
+SCRIPTS = load()
+SETTINGS: dict[str, dict[str, Any]] = {
+    "RELOGIN": {"connections_max_reauth_ms": 3_600_000},
+    "MTLS": {"ssl_client_auth": "required"},
+    "REQUESTED": {"ssl_client_auth": "requested"},
+}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@asynccontextmanager
+async def node_with(listener: str, certificates: Certificates) -> AsyncIterator[App]:
+    settings = Settings(
+        listeners=f"{listener}://127.0.0.1:0",
+        listener_security_protocol_map=f"{listener}:{LISTENERS.get(listener, 'PLAINTEXT')},HTTP:PLAINTEXT",
+        ssl_keystore_location=str(certificates.server.keystore),
+        ssl_truststore_location=str(certificates.authority.location),
+        connection_failed_authentication_delay_ms=0,
+        emulator_users=SecretStr(json.dumps(USERS)),
+        emulator_oauthbearer_unsecured=True,
+        **SETTINGS.get(listener, {}),
+    )
+    async with App(Options(settings=settings, port=0)) as app:
+        yield app
+
+
+def principal_of(app: App) -> Callable[[Player], Any]:
+    """The principal that a node has for the connection of a client."""
+
+    async def principal(player: Player) -> str:
+        await player.request(18, 0, b"")  # the handshake of TLS has ended on the node's side as well
+        assert app.kafka is not None
+        (found,) = (
+            each.principal
+            for each in app.kafka.connections
+            if each.transport is not None
+            and (each.transport.get_extra_info("peername") or (None, None))[1] == player.client_port
+        )
+        return str(found)
+
+    return principal
+
+
+def recorded(listener: str) -> dict[str, list[Any]]:
+    """The answers of Kafka to each step, by script."""
+    lines = Path(GOLDEN / f"{listener.lower()}.jsonl").read_text().splitlines()[1:]
+    return {line["script"]: line["answers"] for line in map(json.loads, lines)}
+
+
+@pytest.mark.parametrize("listener", SCRIPTS)
+async def test_each_step_of_a_login_is_answered_as_recorded(listener: str, certificates: Certificates) -> None:
+    has_tls = LISTENERS.get(listener, "").endswith("SSL")
+    contexts = certificates.contexts if has_tls else dict.fromkeys(certificates.contexts)
+    async with node_with(listener, certificates) as app:
+        port = app.bound_ports[listener]
+        players = [Player(HOST, port, contexts, principal_of(app)) for _ in SCRIPTS[listener]]
+        played = zip(players, SCRIPTS[listener].values(), strict=True)
+        answers = await asyncio.gather(*(player.play(steps) for player, steps in played))
+    found = dict(zip(SCRIPTS[listener], answers, strict=True))
+    assert found == recorded(listener)
