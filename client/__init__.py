@@ -26,13 +26,15 @@ if TYPE_CHECKING:
         TopicAuthorizationError,
         WakeupError,
     )
+    from rejoin.client.core.fetch.consumer_record import ConsumerRecord
     from rejoin.client.core.inputs import OffsetAndMetadata, RecordRange
     from rejoin.client.driver import ConsumerRuntime
     from rejoin.client.producer import Producer
     from rejoin.client.producer_config import ProducerConfig
     from rejoin.client.producer_driver import RecordMetadata
-    from rejoin.client.records import ConsumerRecord, Records
+    from rejoin.client.records import Records
     from rejoin.client.transports.http import HttpTransport, ProblemError
+    from rejoin.client.transports.kafka.transport import KafkaTransport
     from rejoin.protocol.types import TopicPartition
 
 _HOMES = {
@@ -55,11 +57,12 @@ _HOMES = {
     "OffsetAndMetadata": "rejoin.client.core.inputs",
     "RecordRange": "rejoin.client.core.inputs",
     "HttpTransport": "rejoin.client.transports.http",
+    "KafkaTransport": "rejoin.client.transports.kafka.transport",
     "ProblemError": "rejoin.client.transports.http",
     "Producer": "rejoin.client.producer",
     "ProducerConfig": "rejoin.client.producer_config",
     "RecordMetadata": "rejoin.client.producer_driver",
-    "ConsumerRecord": "rejoin.client.records",
+    "ConsumerRecord": "rejoin.client.core.fetch.consumer_record",
     "Records": "rejoin.client.records",
     "ConsumerRuntime": "rejoin.client.driver",
     "TopicPartition": "rejoin.protocol.types",
@@ -79,6 +82,7 @@ __all__ = [
     "IllegalStateError",
     "KafkaError",
     "KafkaTimeoutError",
+    "KafkaTransport",
     "ListenerError",
     "OffsetAndMetadata",
     "ProblemError",

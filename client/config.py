@@ -14,7 +14,8 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from rejoin.protocol.validation import sentence
+from rejoin.protocol.units import iso_duration_ms
+from rejoin.protocol.validation import nearest, sentence
 
 JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
 """How much longer than the rebalance timeout a JoinGroup may take before the client gives up on it."""
@@ -35,6 +36,17 @@ def split_commas(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _duration_ms(policy: str) -> int | None:
+    name, colon, duration = policy.partition(":")
+    if name != "by_duration" or not colon:
+        return None
+    try:
+        found = iso_duration_ms(duration)
+    except ValueError:
+        return None
+    return found if found >= 0 else None
+
+
 def checked_config(settings: Mapping[str, Any]) -> ConsumerConfig:
     """The configuration of a consumer. Raises ValueError with one sentence."""
     try:
@@ -51,7 +63,9 @@ class ConsumerConfig(BaseModel):
     )
 
     bootstrap_servers: tuple[str, ...] = Field(
-        default=("127.0.0.1:9095",), min_length=1, description="Nodes to ask first, as HOST:PORT or http://HOST:PORT."
+        default=("http://127.0.0.1:9095",),
+        min_length=1,
+        description="Nodes to ask first: HOST:PORT speaks Kafka's protocol, http://HOST:PORT HTTP.",
     )
     group_id: str | None = Field(default=None, description="The group to join, or none for a consumer without one.")
     group_instance_id: str | None = Field(
@@ -79,8 +93,10 @@ class ConsumerConfig(BaseModel):
     )
     enable_auto_commit: bool = Field(default=True, description="Commit positions in the background of poll.")
     auto_commit_interval_ms: int = Field(default=5_000, ge=0, description="Time between automatic commits.")
-    auto_offset_reset: Literal["latest", "earliest", "none"] = Field(
-        default="latest", description="Where to start when the group has committed nothing for a partition."
+    auto_offset_reset: str = Field(
+        default="latest",
+        description="Where to start when the group has committed nothing for a partition: latest, earliest, none, or "
+        "by_duration:PnDTnHnMnS.",
     )
     metadata_max_age_ms: int = Field(
         default=300_000, ge=0, description="How often topics are looked at again, to notice new partitions."
@@ -102,6 +118,12 @@ class ConsumerConfig(BaseModel):
         ge=0,
         description="How long a fetch waits for records, and how often the ends of idle partitions are asked for.",
     )
+    fetch_min_bytes: int = Field(default=1, ge=0, description="A fetch waits until there are so many bytes.")
+    fetch_max_bytes: int = Field(default=50 << 20, ge=0, description="Most bytes that one fetch returns.")
+    max_partition_fetch_bytes: int = Field(
+        default=1 << 20, ge=0, description="Most bytes that one fetch returns of a partition."
+    )
+    check_crcs: bool = Field(default=True, description="Whether the checksums of record batches are checked.")
     isolation_level: Literal["read_uncommitted", "read_committed"] = Field(
         default="read_uncommitted", description="Whether records of open transactions are read."
     )
@@ -129,6 +151,16 @@ class ConsumerConfig(BaseModel):
             raise ValueError("1 to 249 of the characters a-z A-Z 0-9 . _ - and neither '.' nor '..'")
         return value
 
+    @field_validator("auto_offset_reset")
+    @classmethod
+    def _a_policy(cls, value: str) -> str:
+        # Kafka: AutoOffsetResetStrategy.
+        if value not in {"latest", "earliest", "none"} and _duration_ms(value) is None:
+            names = ("latest", "earliest", "none")
+            text = "expected 'latest', 'earliest', by_duration:PnDTnHnMnS or 'none'"
+            raise ValueError(f"{text}, not {value!r}{nearest(value, names)}")
+        return value
+
     @model_validator(mode="after")
     def _beats_within_the_session(self) -> Self:
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -136,6 +168,11 @@ class ConsumerConfig(BaseModel):
         if self.group_instance_id is not None and self.group_id is None:
             raise ValueError("group.instance.id without group.id")
         return self
+
+    @property
+    def reset_duration_ms(self) -> int | None:
+        """How long ago the records to start with are, where ``auto.offset.reset`` names a duration."""
+        return _duration_ms(self.auto_offset_reset)
 
     @property
     def is_static(self) -> bool:

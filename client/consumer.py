@@ -1,9 +1,12 @@
 """The Python API: a consumer as the clients people know have it.
 
-    async with Consumer("orders", bootstrap_servers="127.0.0.1:9095", group_id="billing") as consumer:
+    async with Consumer("orders", bootstrap_servers="127.0.0.1:9092", group_id="billing") as consumer:
         async for record in consumer:
             ...
             await consumer.commit()
+
+``HOST:PORT`` is a broker's listener of Kafka's protocol, ``http://HOST:PORT`` a coordinator's of HTTP, where records
+are synthetic.
 
 Settings are Kafka's, with underscores for dots (:class:`client.config.ConsumerConfig`). A consumer belongs to one event
 loop; heartbeats go on while the caller's code awaits, and only there: code that blocks the loop blocks them too.
@@ -12,7 +15,6 @@ loop; heartbeats go on while the caller's code awaits, and only there: code that
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
@@ -21,8 +23,9 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from rejoin.client.assignors import Assignor, assignor_named
 from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.core.consumer import CLOSED, ConsumerCore
-from rejoin.client.core.effects import CallListener, OffsetsFound
+from rejoin.client.core.effects import CallListener, OffsetsFound, PollReturned
 from rejoin.client.core.errors import IllegalStateError, KafkaError
+from rejoin.client.core.fetch.consumer_record import ConsumerRecord
 from rejoin.client.core.inputs import (
     Assigned,
     Closed,
@@ -43,10 +46,11 @@ from rejoin.client.core.inputs import (
     Unsubscribed,
     Woken,
 )
+from rejoin.client.core.step_context import Deserializer
 from rejoin.client.driver import ConsumerRuntime, Driver, Publish
-from rejoin.client.records import ConsumerRecord, Records, record
+from rejoin.client.records import RecordBuffer, Records, by_range
 from rejoin.client.transports.base import Transport
-from rejoin.client.transports.http import HttpTransport
+from rejoin.client.transports.opening import open_transport
 from rejoin.protocol.types import TopicPartition
 
 Offsets: TypeAlias = Mapping[TopicPartition, "int | OffsetAndMetadata"]
@@ -89,7 +93,8 @@ class Consumer:
     """A member of a group, or a reader of partitions of its own choice.
 
     ``assignor`` is short for ``partition_assignment_strategy``: names, classes or objects. ``transport`` or ``runtime``
-    let many consumers share connections and one wakeup. ``on_event`` is called with each event and its instant.
+    let many consumers share connections and one wakeup.
+    ``on_event`` is called with each event and its instant. Deserializers get bytes, and never None.
 
     Raises ValueError for settings that make no sense, and for assignors that do not fit together.
     """
@@ -100,6 +105,8 @@ class Consumer:
         pattern: str | None = None,
         listener: object | None = None,
         assignor: str | Assignor | type[Assignor] | Sequence[str | Assignor | type[Assignor]] | None = None,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
         transport: Transport | None = None,
         runtime: ConsumerRuntime | None = None,
         on_event: Publish | None = None,
@@ -115,16 +122,23 @@ class Consumer:
         self.config = _with_client_id(checked_config(settings))
         if assignors is None:
             assignors = [assignor_named(name) for name in self.config.partition_assignment_strategy]
-        self._core = ConsumerCore(self.config, assignors, jitter)
         self._listener = listener
         self._topics, self._pattern = topics, pattern
         self._owns_transport = transport is None and runtime is None
         if runtime is None:
             runtime = ConsumerRuntime(transport or _transport(self.config), on_event)
         self._runtime = runtime
-        self._driver = Driver(runtime, self._core, self._call_listener)
-        self._buffer: deque[RecordRange] = deque()
-        self._buffered_at = 0
+        transport = runtime.transport.for_client()
+        self._core = ConsumerCore(
+            self.config,
+            assignors,
+            jitter,
+            versions=transport.versions,
+            reads_records=transport.carries_records,
+            deserializers=(key_deserializer, value_deserializer),
+        )
+        self._driver = Driver(runtime, self._core, self._call_listener, transport)
+        self._buffer = RecordBuffer()
         self._closed = False
 
     # -- life
@@ -226,11 +240,11 @@ class Consumer:
         Raises whatever Kafka's poll raises: see :mod:`rejoin.client.core.errors`.
         """
         if self._buffer:
-            records = Records(list(self._buffer), self._buffered_at)
-            self._buffer.clear()
-            return records
-        returned = await self._driver.poll(Polled(timeout_ms, max_records))
-        return Records(returned.ranges, self._runtime.clock.now())
+            return self._buffer.take_all()
+        return self._records(await self._driver.poll(Polled(timeout_ms, max_records)))
+
+    def _records(self, returned: PollReturned) -> Records:
+        return Records(returned.ranges, by_range(returned, self._runtime.clock.now()))
 
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
@@ -238,25 +252,13 @@ class Consumer:
         """As :meth:`poll`, by partition and, if some are named, from these only."""
         self._forget_buffer()
         only = frozenset(partitions) if partitions else None
-        returned = await self._driver.poll(Polled(timeout_ms, max_records, only))
-        now = self._runtime.clock.now()
-        return {
-            TopicPartition(topic, partition): [record(topic, partition, offset, now) for offset in range(start, end)]
-            for topic, partition, start, end in returned.ranges
-        }
+        return self._records(await self._driver.poll(Polled(timeout_ms, max_records, only))).by_partition()
 
     async def getone(self) -> ConsumerRecord:
         """The next record, however long that takes. What is committed meanwhile are the records handed out."""
         while not self._buffer:
-            returned = await self._driver.poll(Polled(_ITERATION_POLL_MS))
-            self._buffer.extend(returned.ranges)
-            self._buffered_at = self._runtime.clock.now()
-        topic, partition, start, end = self._buffer[0]
-        if start + 1 < end:
-            self._buffer[0] = RecordRange(topic, partition, start + 1, end)
-        else:
-            self._buffer.popleft()
-        return record(topic, partition, start, self._buffered_at)
+            self._buffer.fill(await self._driver.poll(Polled(_ITERATION_POLL_MS)), self._runtime.clock.now())
+        return self._buffer.next()
 
     def __aiter__(self) -> Self:
         return self
@@ -278,9 +280,9 @@ class Consumer:
     def _forget_buffer(self) -> None:
         """Records that were fetched for iteration and not handed out count as not read."""
         owned = set(self._core.assignment())
-        for topic, partition, start, _ in reversed(self._buffer):
-            if (topic, partition) in owned:
-                self._driver.step(Sought((TopicPartition(topic, partition),), start))
+        for partition, start in self._buffer.positions().items():
+            if partition in owned:
+                self._driver.step(Sought((partition,), start))
         self._buffer.clear()
 
     # -- offsets
@@ -306,11 +308,11 @@ class Consumer:
 
     def _to_commit(self, offsets: Offsets | None) -> dict[TopicPartition, OffsetAndMetadata]:
         if offsets is None:
-            handed_out = self._core.positions()
-            for topic, partition, start, _ in reversed(self._buffer):
-                if (topic, partition) in handed_out:
-                    handed_out[TopicPartition(topic, partition)] = start
-            return {partition: OffsetAndMetadata(offset) for partition, offset in handed_out.items()}
+            handed_out = self._core.consumed()
+            for partition, start in self._buffer.positions().items():
+                if partition in handed_out:
+                    handed_out[partition] = handed_out[partition]._replace(offset=start)
+            return handed_out
         return {
             TopicPartition(*partition): offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
             for partition, offset in offsets.items()
@@ -324,9 +326,8 @@ class Consumer:
 
     async def position(self, partition: TopicPartition, timeout_ms: int | None = None) -> int:
         """The offset of the next record to be handed out. Raises IllegalStateError if the partition is not owned."""
-        for topic, number, start, _ in self._buffer:
-            if (topic, number) == tuple(partition):
-                return start
+        if (start := self._buffer.positions().get(TopicPartition(*partition))) is not None:
+            return start
         found = await self._found(lambda token: PositionAsked(token, TopicPartition(*partition), timeout_ms))
         offset = found.offsets[partition]
         assert offset is not None, "a position that was found is a number"
@@ -377,7 +378,7 @@ class Consumer:
         for topic, number in partitions:
             if (topic, number) not in owned:
                 raise IllegalStateError(f"no current assignment for partition {topic}-{number}")
-        self._buffer = deque(taken for taken in self._buffer if (taken.topic, taken.partition) not in set(partitions))
+        self._buffer.drop(partitions)
         self._driver.step(Sought(tuple(partitions), to))
 
     def pause(self, *partitions: TopicPartition) -> None:
@@ -430,8 +431,8 @@ def _with_client_id(config: ConsumerConfig) -> ConsumerConfig:
     return config.model_copy(update={"client_id": name})
 
 
-def _transport(config: ConsumerConfig) -> HttpTransport:
-    return HttpTransport(
+def _transport(config: ConsumerConfig) -> Transport:
+    return open_transport(
         config.bootstrap_servers,
         reconnect_backoff_ms=config.reconnect_backoff_ms,
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,

@@ -108,12 +108,14 @@ class ConsumerRuntime:
 
 
 class Driver:
-    """One consumer's core and all that it waits for."""
+    """One consumer's core and all that it waits for. ``transport`` is the consumer's own, or that of the runtime."""
 
-    def __init__(self, runtime: ConsumerRuntime, core: ConsumerCore, call_listener: ListenerCaller) -> None:
+    def __init__(
+        self, runtime: ConsumerRuntime, core: ConsumerCore, call_listener: ListenerCaller, transport: Transport
+    ) -> None:
         self.core = core
         self._runtime = runtime
-        self._transport = runtime.transport.for_client()
+        self._transport = transport
         self._call_listener = call_listener
         self._inbox: deque[Input] = deque()
         self._draining = False

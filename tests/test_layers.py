@@ -20,17 +20,8 @@ CONSUMER_BASE = (
     *(
         f"client.core.{module}"
         for module in (
-            "base_context",
-            "effects",
-            "errors",
-            "inputs",
-            "metadata",
-            "reactions",
-            "requests",
-            "sending",
-            "state",
-            "step_context",
-            "subscription",
+            *("base_context", "effects", "errors", "fetch.consumer_record", "fetch.fetched", "fetch.session", "inputs"),
+            *("metadata", "reactions", "requests", "sending", "state", "step_context", "subscription"),
         )
     ),
 )
@@ -193,17 +184,20 @@ MAY_IMPORT = {
     "client.core": ("protocol", "journal.events", "client.core", "client.assignors", *CLIENT_CONFIGS),
     "client.core.producer": ("protocol", "client.core", "client.producer_config"),
     "client.core.state": CONSUMER_BASE,
+    "client.core.fetch": (*CONSUMER_BASE, "client.core.fetch", "client.config"),
     "client.core.group": (*CONSUMER_BASE, "client.core.group"),
     "client.core.group.join_loop": (*CONSUMER_BASE, "client.core.group", "client.core.offsets.commits"),
     "client.core.group.closing": (
         *CONSUMER_BASE,
         "client.core.group",
         "client.core.offsets.commits",
+        "client.core.fetch.fetcher",
         "client.config",
     ),
     "client.core.offsets": (
         *CONSUMER_BASE,
         "client.core.offsets",
+        "client.core.fetch.leaders",
         "client.core.group.lookup",
         "client.core.group.membership",
     ),

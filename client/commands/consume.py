@@ -25,7 +25,7 @@ class ConsumeOptions:
     pattern: str | None = None
     """Read every topic whose whole name matches this regular expression instead."""
     bootstrap: Annotated[str, Parameter(name=["--bootstrap", "--bootstrap-server"])] = "http://127.0.0.1:9095"
-    """The coordinator, as HOST:PORT or http://HOST:PORT; several with commas."""
+    """Where to connect: HOST:PORT speaks Kafka's protocol, http://HOST:PORT HTTP; several with commas."""
     consumers: Annotated[int, Parameter(name=["--consumers", "-n"])] = 1
     """Consumers in each process."""
     processes: Annotated[int, Parameter(name=["--processes", "-p"])] = 1

@@ -21,7 +21,7 @@ from rejoin.client.commands.consume import ConsumeOptions
 from rejoin.client.commands.setting_options import WrongOption, with_settings
 from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.logs import LEVELS, configure
-from rejoin.client.transports.http import base_url
+from rejoin.client.transports.opening import check_servers
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.client.workload.worker import Work, run_worker
 from rejoin.journal.segments import JournalError
@@ -54,8 +54,7 @@ def run(given: ConsumeOptions) -> int:
 def _work(given: ConsumeOptions) -> Work:
     """What this process does. Raises WrongOption, or ValueError, for options that make no sense."""
     settings = settings_from(given.setting or (), _settings_given(given))
-    for server in settings["bootstrap_servers"]:
-        base_url(server)
+    check_servers(settings["bootstrap_servers"])
     prefix = given.client_id or given.group
     instance_prefix = given.instance_id_prefix or (f"{prefix}-" if given.static else None)
     numbers = range(given.first, given.first + given.consumers)

@@ -33,6 +33,7 @@ from rejoin.client.core.inputs import (
     Failed,
     Input,
     Millis,
+    OffsetAndMetadata,
     OffsetReset,
     OffsetsAsked,
     Paused,
@@ -50,7 +51,7 @@ from rejoin.client.core.offsets import commits, queries
 from rejoin.client.core.quiescence import Quiescence, RecordProgress
 from rejoin.client.core.sending import fail_lost_requests
 from rejoin.client.core.state import ClosePhase, ConsumerState, Generation, MemberState, RequestInFlight
-from rejoin.client.core.step_context import LogEnd, StepContext, by_topic
+from rejoin.client.core.step_context import Deserializer, LogEnd, StepContext, by_topic
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.journal.events.client import Range, RecordsProcessed, Subscribing
 from rejoin.protocol.registry import JOIN_GROUP, Api
@@ -65,6 +66,7 @@ class ConsumerCore:
 
     ``jitter`` gives a number in [0, 1) each time a backoff is chosen. ``versions`` makes it speak an older version of
     some APIs. ``log_end`` is for drivers that know where a partition's log ends; without it ListOffsets is asked.
+    ``reads_records`` reads them by Fetch; then keys and values are what the ``deserializers`` make of them.
 
     Raises ValueError when the assignors have no rebalance protocol in common.
     """
@@ -77,9 +79,13 @@ class ConsumerCore:
         *,
         versions: Mapping[Api, int] | None = None,
         log_end: LogEnd | None = None,
+        reads_records: bool = False,
+        deserializers: tuple[Deserializer | None, Deserializer | None] = (None, None),
     ) -> None:
         self.config = config
-        self._ctx = StepContext(config, assignors, jitter, versions or {}, log_end)
+        self._ctx = StepContext(
+            config, assignors, jitter, {} if versions is None else versions, log_end, reads_records, deserializers
+        )
         self._state = ConsumerState()
 
     # -- the door
@@ -159,6 +165,10 @@ class ConsumerCore:
         """The next offset to be handed out, of each owned partition that has one."""
         owned = self._state.subscription.assignment
         return {p: position for p in sorted(owned) if (position := owned[p].position) is not None}
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What a commit of all that was handed out commits."""
+        return self._state.subscription.consumed()
 
     def lag(self, partition: TopicPartition) -> int | None:
         """Records between position and end as far as both are known. Raises IllegalStateError if not owned."""
@@ -406,5 +416,5 @@ def _advance(state: ConsumerState, ctx: StepContext) -> None:
         poll.advance(state, ctx, state.poll)
     if state.lookup.callbacks:
         lookup.ensure(state, ctx)
-    if not is_closing and state.subscription.type is not SubscriptionType.NONE:
+    if not is_closing and (state.subscription.type is not SubscriptionType.NONE or state.cluster.asked_topics):
         metadata.ensure_fresh(state, ctx)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.fetch.consumer_record import ConsumerRecord
 from rejoin.client.core.inputs import RecordRange, Token
 from rejoin.journal.events.base import Event
 from rejoin.protocol.message import Request
@@ -68,9 +69,10 @@ class CallListener:
 
 @dataclass(slots=True)
 class PollReturned:
-    """The poll ends with these records, or with none."""
+    """The poll ends with these records, or with none. ``records`` has those of each range, where they were fetched."""
 
     ranges: tuple[RecordRange, ...] = ()
+    records: tuple[list[ConsumerRecord], ...] | None = None
 
 
 @dataclass(slots=True)

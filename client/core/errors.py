@@ -155,6 +155,43 @@ class OffsetOutOfRangeError(KafkaError):
     java_name = "OffsetOutOfRangeException"
 
 
+class LogTruncationError(OffsetOutOfRangeError):
+    """Records that were read are gone from the partition, and ``auto.offset.reset`` is none (KIP-320).
+
+    ``end_offset`` is where the logs part, or -1 if that is not known.
+    """
+
+    java_name = "LogTruncationException"
+
+    def __init__(self, partition: TopicPartition, position: int, end_offset: int) -> None:
+        self.partition = partition
+        self.end_offset = end_offset
+        where = f"at {end_offset}" if end_offset >= 0 else "at an offset that is not known"
+        super().__init__(f"the log of {partition} was truncated {where}: position {position} is gone")
+
+
+class CorruptRecordError(KafkaError):
+    """A record batch is damaged. The position stays before it; seek beyond it to go on."""
+
+    java_name = "CorruptRecordException"
+
+    def __init__(self, partition: TopicPartition, offset: int, problem: str) -> None:
+        self.partition = partition
+        self.offset = offset
+        super().__init__(f"damaged records of {partition} at offset {offset}: {problem}")
+
+
+class RecordDeserializationError(KafkaError):
+    """A deserializer raised, which is the cause. The position stays at the record; seek beyond it to go on."""
+
+    java_name = "RecordDeserializationException"
+
+    def __init__(self, partition: TopicPartition, offset: int, problem: str) -> None:
+        self.partition = partition
+        self.offset = offset
+        super().__init__(f"the record of {partition} at offset {offset} cannot be deserialized: {problem}")
+
+
 class WakeupError(KafkaError):
     """``wakeup`` was called."""
 

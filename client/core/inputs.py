@@ -29,10 +29,14 @@ class RecordRange(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed offset: the next one to read, with metadata of the committer's own."""
+    """A committed offset: the next one to read, with metadata of the committer's own.
+
+    ``leader_epoch`` is that of the last record read, or -1: by it the next reader finds a truncated log.
+    """
 
     offset: int
     metadata: str = ""
+    leader_epoch: int = -1
 
 
 class OffsetReset(Enum):
@@ -40,6 +44,10 @@ class OffsetReset(Enum):
 
     LATEST = -1
     EARLIEST = -2
+
+
+Reset: TypeAlias = OffsetReset | int
+"""Where a position without an offset comes from: an end of the log, or the first record since a time."""
 
 
 class Failure(Enum):

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from rejoin.client.assignors import ClusterView
 from rejoin.client.core import requests
+from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import InvalidTopicError, KafkaError, TopicAuthorizationError
 from rejoin.client.core.sending import send
-from rejoin.client.core.state import ConsumerState, MetadataSnapshot, RequestInFlight, TopicInfo
+from rejoin.client.core.state import ConsumerState, LeaderAndEpoch, MetadataSnapshot, RequestInFlight, TopicInfo
 from rejoin.client.core.step_context import StepContext
 from rejoin.client.core.subscription import SubscriptionType
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
 from rejoin.protocol.registry import METADATA
+from rejoin.protocol.types import TopicPartition
 
 
 def request_update(state: ConsumerState) -> int:
@@ -76,6 +78,8 @@ def raise_error(state: ConsumerState) -> None:
 def _send(state: ConsumerState, ctx: StepContext) -> None:
     subscription, metadata = state.subscription, state.metadata
     topics = None if subscription.type is SubscriptionType.AUTO_PATTERN else subscription.metadata_topics()
+    if topics is not None and state.cluster.asked_topics:
+        topics = tuple(sorted({*topics, *state.cluster.asked_topics}))
     request = requests.metadata(topics, create=ctx.config.allow_auto_create_topics, version=ctx.version(METADATA))
     metadata.update_in_flight = metadata.last_update
     metadata.request_id = send(state, ctx, request, _answered, _failed)
@@ -101,6 +105,8 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, res
             case _:
                 # Kafka: a topic that does not exist yet is asked for again until it does.
                 again = True
+    if ctx.reads_records:
+        _learn_leaders(state, response)
     if forbidden:
         metadata.error = TopicAuthorizationError(forbidden)
     metadata.topics = topics
@@ -110,6 +116,23 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, res
     metadata.update_requested = again or metadata.update_seen != metadata.last_update
     metadata.attempts = metadata.attempts + 1 if again else 0
     metadata.retry_at = ctx.now + ctx.backoff(metadata.attempts - 1) if again else ctx.now
+
+
+def _learn_leaders(state: ConsumerState, response: MetadataResponse) -> None:
+    """Take in nodes and leaders; a leader of an older epoch than is known does not count."""
+    # Kafka: Metadata.updateLatestMetadata.
+    cluster = state.cluster
+    cluster.nodes = {node.node_id: Endpoint(node.node_id, node.host, node.port) for node in response.brokers}
+    for topic in response.topics:
+        if topic.error_code is not ErrorCode.NONE or topic.name is None:
+            continue
+        is_new = cluster.topic_ids.get(topic.name) != topic.topic_id
+        cluster.topic_ids[topic.name] = topic.topic_id
+        for partition in topic.partitions:
+            key = TopicPartition(topic.name, partition.partition_index)
+            known = cluster.leaders.get(key)
+            if known is None or is_new or partition.leader_epoch >= known.epoch or partition.leader_epoch < 0:
+                cluster.leaders[key] = LeaderAndEpoch(partition.leader_id, partition.leader_epoch)
 
 
 def _failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:

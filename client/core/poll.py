@@ -8,6 +8,7 @@ from __future__ import annotations
 from rejoin.client.core import metadata
 from rejoin.client.core.effects import PollFailed, PollReturned
 from rejoin.client.core.errors import IllegalStateError, KafkaError, WakeupError
+from rejoin.client.core.fetch import buffer, fetcher, validation
 from rejoin.client.core.group import heartbeats, join_attempt, join_loop, lookup
 from rejoin.client.core.inputs import Polled
 from rejoin.client.core.offsets import commits, fetching, positions
@@ -47,10 +48,9 @@ def advance(state: ConsumerState, ctx: StepContext, poll: Poll) -> None:
             end(state, ctx, PollReturned())
             return
         if not blocked or now >= poll.until:
-            ranges = fetching.take(state, ctx, poll.max_records, poll.only)
-            fetching.refresh_ends(state, ctx)
-            if ranges:
-                end(state, ctx, PollReturned(ranges))
+            returned = _look_for_records(state, ctx, poll)
+            if returned.ranges:
+                end(state, ctx, returned)
                 return
     except KafkaError as error:
         end(state, ctx, PollFailed(error))
@@ -59,6 +59,17 @@ def advance(state: ConsumerState, ctx: StepContext, poll: Poll) -> None:
         end(state, ctx, PollReturned())
     else:
         ctx.wake(poll.until)
+
+
+def _look_for_records(state: ConsumerState, ctx: StepContext, poll: Poll) -> PollReturned:
+    """What can be handed out now; what comes next is on its way when this returns."""
+    if ctx.reads_records:
+        returned = PollReturned(*buffer.take(state, ctx, poll.max_records, poll.only))
+        fetcher.send_fetches(state, ctx)
+        return returned
+    ranges = fetching.take(state, ctx, poll.max_records, poll.only)
+    fetching.refresh_ends(state, ctx)
+    return PollReturned(ranges)
 
 
 def _update_assignment(state: ConsumerState, ctx: StepContext, poll: Poll) -> bool:
@@ -83,6 +94,8 @@ def _update_assignment(state: ConsumerState, ctx: StepContext, poll: Poll) -> bo
                     return True
         commits.auto_commit_if_due(state, ctx)
         commits.wake_for_auto_commit(state, ctx)
+    if ctx.reads_records:
+        validation.validate(state, ctx)
     return positions.update(state, ctx)
 
 

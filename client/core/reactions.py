@@ -48,6 +48,15 @@ class Reaction(Enum):
     RAISE_UNEXPECTED = auto()
     """Hand it to the user as an error that this request should never get."""
 
+    REFRESH_METADATA = auto()
+    """The partition may have moved: ask for the metadata again, and repeat the request."""
+
+    RESET_POSITION = auto()
+    """The position is outside of the log: reset it, or raise where there is no policy."""
+
+    ACCEPT = auto()
+    """Not an error."""
+
     IGNORE = auto()
     """It counts as a failed attempt and nothing else; the next one comes after a backoff."""
 
@@ -132,6 +141,29 @@ ON_OFFSET_FETCH: Final[Mapping[E, Reaction]] = {
     E.TOPIC_AUTHORIZATION_FAILED: Reaction.RAISE_TOPICS,
 }
 
+ON_FETCH: Final[Mapping[E, Reaction]] = {
+    # Kafka: FetchCollector.handleInitializeErrors.
+    E.NOT_LEADER_OR_FOLLOWER: Reaction.REFRESH_METADATA,
+    E.REPLICA_NOT_AVAILABLE: Reaction.REFRESH_METADATA,
+    E.KAFKA_STORAGE_ERROR: Reaction.REFRESH_METADATA,
+    E.FENCED_LEADER_EPOCH: Reaction.REFRESH_METADATA,
+    E.OFFSET_NOT_AVAILABLE: Reaction.REFRESH_METADATA,
+    E.UNKNOWN_TOPIC_OR_PARTITION: Reaction.REFRESH_METADATA,
+    E.UNKNOWN_TOPIC_ID: Reaction.REFRESH_METADATA,
+    E.INCONSISTENT_TOPIC_ID: Reaction.REFRESH_METADATA,
+    E.OFFSET_OUT_OF_RANGE: Reaction.RESET_POSITION,
+    E.TOPIC_AUTHORIZATION_FAILED: Reaction.RAISE_TOPICS,
+    E.UNKNOWN_LEADER_EPOCH: Reaction.IGNORE,
+    E.UNKNOWN_SERVER_ERROR: Reaction.IGNORE,
+    E.CORRUPT_MESSAGE: Reaction.RAISE,
+}
+
+ON_OFFSET_FOR_LEADER_EPOCH: Final[Mapping[E, Reaction]] = {
+    # Kafka: OffsetsForLeaderEpochClient. Whatever else goes wrong is tried again.
+    E.NONE: Reaction.ACCEPT,
+    E.TOPIC_AUTHORIZATION_FAILED: Reaction.RAISE_TOPICS,
+}
+
 TABLES: Final[Mapping[str, Mapping[E, Reaction]]] = {
     "FindCoordinator": ON_FIND_COORDINATOR,
     "JoinGroup": ON_JOIN_GROUP,
@@ -139,6 +171,8 @@ TABLES: Final[Mapping[str, Mapping[E, Reaction]]] = {
     "Heartbeat": ON_HEARTBEAT,
     "OffsetCommit": ON_OFFSET_COMMIT,
     "OffsetFetch": ON_OFFSET_FETCH,
+    "Fetch": ON_FETCH,
+    "OffsetForLeaderEpoch": ON_OFFSET_FOR_LEADER_EPOCH,
 }
 
 OTHERWISE: Final[Mapping[str, Reaction]] = {
@@ -149,6 +183,8 @@ OTHERWISE: Final[Mapping[str, Reaction]] = {
     "Heartbeat": Reaction.IGNORE,
     "OffsetCommit": Reaction.RAISE_UNEXPECTED,
     "OffsetFetch": Reaction.RAISE_UNEXPECTED,
+    "Fetch": Reaction.RAISE_UNEXPECTED,
+    "OffsetForLeaderEpoch": Reaction.REFRESH_METADATA,
 }
 
 

@@ -153,6 +153,7 @@ def offset_commit(
                     OffsetCommitRequestPartition(
                         partition_index=partition,
                         committed_offset=offsets[TopicPartition(topic, partition)].offset,
+                        committed_leader_epoch=offsets[TopicPartition(topic, partition)].leader_epoch,
                         committed_metadata=offsets[TopicPartition(topic, partition)].metadata,
                     )
                     for partition in partitions

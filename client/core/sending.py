@@ -23,12 +23,14 @@ def send(
     to: Endpoint | None = None,
     generation: Generation = NO_GENERATION,
     timeout_ms: int | None = None,
+    version: int | None = None,
 ) -> int:
     """Send a request to a node (``to``) or to any, and return its id."""
     api = BY_REQUEST[type(request)]
     requests = state.requests
     requests.last_id = request_id = requests.last_id + 1
-    version = ctx.version(api)
+    if version is None:
+        version = ctx.version(api)
     requests.in_flight[request_id] = RequestInFlight(
         request_id, api, request, version, generation, ctx.now, to, on_answer, on_failure
     )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from rejoin.client.assignors import MemberSubscription
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.fetch.fetched import FetchedBatches
+from rejoin.client.core.fetch.session import FetchSessionHandler
 from rejoin.client.core.inputs import Answered, Failed, Millis, OffsetAndMetadata, Token
 from rejoin.client.core.subscription import SubscriptionState
 from rejoin.journal.events.client import CommitKind
@@ -251,7 +253,7 @@ class CommittedFetch:
     partitions: tuple[TopicPartition, ...]
     generation: Generation | None
     request_id: int = 0
-    offsets: dict[TopicPartition, int | None] | None = None
+    offsets: dict[TopicPartition, OffsetAndMetadata | None] | None = None
     error: KafkaError | None = None
 
 
@@ -283,10 +285,50 @@ class Query:
     token: Token
     expires_at: Millis
     attempt: Callable[[ConsumerState, StepContext, Query], None]
-    request_id: int | None = None
+    in_flight: set[int] = field(default_factory=set)
+    """Requests of this attempt that have no answer yet: one to each leader that was asked."""
+    found: dict[TopicPartition, int | None] = field(default_factory=dict)
     attempts: int = 0
     retry_at: Millis = 0
     metadata: dict[TopicPartition, str] = field(default_factory=dict)
+
+
+# -- fetching
+
+
+class LeaderAndEpoch(NamedTuple):
+    """The node that leads a partition, and its epoch."""
+
+    node_id: int
+    epoch: int
+
+
+@dataclass(slots=True)
+class ClusterCache:
+    """The nodes, and what they lead, as far as records are fetched. Epochs never go back while the topic id stays."""
+
+    nodes: dict[int, Endpoint] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    leaders: dict[TopicPartition, LeaderAndEpoch] = field(default_factory=dict)
+    asked_topics: set[str] = field(default_factory=set)
+    """Topics that questions were about; they are asked for beside the subscribed ones."""
+
+
+class BufferedFetch(NamedTuple):
+    """What was fetched of a partition and is not handed out yet."""
+
+    partition: TopicPartition
+    batches: FetchedBatches
+
+
+@dataclass(slots=True)
+class FetchState:
+    """Fetching: at most one request in flight to each node. Keys are node ids."""
+
+    sessions: dict[int, FetchSessionHandler] = field(default_factory=dict)
+    in_flight: dict[int, int] = field(default_factory=dict)
+    retry_at: dict[int, Millis] = field(default_factory=dict)
+    buffered: deque[BufferedFetch] = field(default_factory=deque)
 
 
 # -- the user's calls
@@ -354,6 +396,8 @@ class ConsumerState:
     metadata: MetadataCache = field(default_factory=MetadataCache)
     positions: PositionLookup = field(default_factory=PositionLookup)
     log_ends: LogEndLookup = field(default_factory=LogEndLookup)
+    cluster: ClusterCache = field(default_factory=ClusterCache)
+    fetching: FetchState = field(default_factory=FetchState)
     commits: CommitState = field(default_factory=CommitState)
 
     poll: Poll | None = None

@@ -9,10 +9,12 @@ from rejoin.client.assignors import Assignor, RebalanceProtocol
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.base_context import BaseContext
 from rejoin.client.core.effects import Effect
-from rejoin.client.core.inputs import Millis, OffsetAndMetadata
+from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset, Reset
 from rejoin.journal.events.client import Offsets, Partitions
 from rejoin.protocol.registry import Api
 from rejoin.protocol.types import TopicPartition
+
+Deserializer: TypeAlias = Callable[[bytes], Any]
 
 LogEnd: TypeAlias = Callable[[TopicPartition, Millis], int]
 """The next offset of a partition's log at an instant."""
@@ -21,7 +23,7 @@ LogEnd: TypeAlias = Callable[[TopicPartition, Millis], int]
 class StepContext(BaseContext[Effect]):
     """A step of a consumer."""
 
-    __slots__ = ("assignors", "config", "identity", "log_end", "rebalance_protocol")
+    __slots__ = ("assignors", "config", "deserializers", "identity", "log_end", "reads_records", "rebalance_protocol")
 
     def __init__(
         self,
@@ -30,12 +32,16 @@ class StepContext(BaseContext[Effect]):
         jitter: Callable[[], float],
         versions: Mapping[Api, int],
         log_end: LogEnd | None,
+        reads_records: bool = False,
+        deserializers: tuple[Deserializer | None, Deserializer | None] = (None, None),
     ) -> None:
         super().__init__(config.retry_backoff_ms, config.retry_backoff_max_ms, jitter, versions)
         self.config = config
         self.assignors = {assignor.name: assignor for assignor in assignors}
         self.rebalance_protocol = common_protocol(assignors)
         self.log_end = log_end
+        self.reads_records = reads_records
+        self.deserializers = deserializers
         self.identity: dict[str, Any] = {
             "client_id": config.client_id,
             "group_id": config.group_id,
@@ -48,6 +54,19 @@ class StepContext(BaseContext[Effect]):
         group_id = self.config.group_id
         assert group_id is not None, "only a consumer with a group is a member"
         return group_id
+
+    def reset_policy(self) -> Reset | None:
+        """Where a partition without a position starts, or none where that is an error."""
+        match self.config.auto_offset_reset:
+            case "latest":
+                return OffsetReset.LATEST
+            case "earliest":
+                return OffsetReset.EARLIEST
+            case "none":
+                return None
+        ago = self.config.reset_duration_ms
+        assert ago is not None, "there is no fourth policy"
+        return self.now - ago
 
 
 def common_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:

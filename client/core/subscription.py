@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from enum import Enum, auto
 
 from rejoin.client.core.errors import IllegalStateError
-from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset
+from rejoin.client.core.inputs import Millis, OffsetAndMetadata, Reset
 from rejoin.protocol.types import TopicPartition
 
 
@@ -28,23 +28,42 @@ class SubscriptionType(Enum):
 class PartitionState:
     """One partition this consumer owns. ``position`` is the next record to hand out, none while it is looked up."""
 
-    __slots__ = ("end", "paused", "pending_revocation", "position", "reset", "retry_at")
+    __slots__ = (
+        "end",
+        "epoch",
+        "paused",
+        "pending_revocation",
+        "position",
+        "read_replica",
+        "read_replica_until",
+        "reset",
+        "retry_at",
+        "validated_for",
+    )
 
     def __init__(self) -> None:
         self.position: int | None = None
+        self.epoch = -1
+        """Leader epoch of the record before the position, or -1."""
+        self.validated_for = -1
+        """The epoch of the leader that the position was last found to be valid for."""
+        self.read_replica = -1
+        """The node to read from in place of the leader, or -1."""
+        self.read_replica_until: Millis = 0
         self.end: int | None = None
         """End of the partition's log as far as it is known."""
-        self.reset: OffsetReset | None = None
+        self.reset: Reset | None = None
         """Set while the position has to come from the log's beginning or end."""
         self.retry_at: Millis = 0
         self.paused = False
         self.pending_revocation = False
 
-    def seek(self, position: int) -> None:
+    def seek(self, position: int, epoch: int = -1) -> None:
         self.position = position
+        self.epoch, self.validated_for = epoch, -1
         self.reset = None
 
-    def ask_reset(self, reset: OffsetReset) -> None:
+    def ask_reset(self, reset: Reset) -> None:
         self.position = None
         self.reset = reset
         self.retry_at = 0
@@ -164,7 +183,9 @@ class SubscriptionState:
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Every position: what a commit without offsets commits."""
         return {
-            partition: OffsetAndMetadata(self.assignment[partition].position or 0)
+            partition: OffsetAndMetadata(
+                self.assignment[partition].position or 0, leader_epoch=self.assignment[partition].epoch
+            )
             for partition in self.owned()
             if self.assignment[partition].position is not None
         }

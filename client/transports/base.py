@@ -31,8 +31,10 @@ class Transport(Protocol):
 
     @property
     def versions(self) -> Mapping[Api, int]:
-        """The newest version of each API that the nodes speak, where that is not the newest of all. It may fall with
-        each new connection, so clients look at it before they make a request."""
+        """The newest version of each API that the nodes speak, where that is not the newest of all.
+
+        It may fall with each new connection, so clients look at it before they make a request.
+        """
         ...
 
     def send(

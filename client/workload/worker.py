@@ -30,7 +30,7 @@ from rejoin.client.core.inputs import Millis, RecordRange
 from rejoin.client.driver import ConsumerRuntime
 from rejoin.client.logs import log_event
 from rejoin.client.records import Records
-from rejoin.client.transports.http import HttpTransport
+from rejoin.client.transports.opening import open_transport
 from rejoin.client.workload.commit_mode import CommitMode
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.base import Event
@@ -257,7 +257,7 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
     """Run the consumers of one process until SIGTERM, SIGINT or ``until``; the exit code."""
     events = Events(work)
     config = ConsumerConfig(**work.settings)
-    transport = HttpTransport(
+    transport = open_transport(
         config.bootstrap_servers,
         reconnect_backoff_ms=config.reconnect_backoff_ms,
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,

@@ -87,7 +87,7 @@ class Stage:
         assign_time: str = "0",
     ) -> Consumer:
         """Start a consumer process; its listener takes these times for each partition that it gives up or gets."""
-        command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", f"127.0.0.1:{self.port}"]
+        command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", f"http://127.0.0.1:{self.port}"]
         command += ["--group", group_id, "--topic", self.topic, "--assignor", assignor, "--client-id", name]
         command += ["--session-timeout-ms", str(session_timeout_ms), "--heartbeat-interval-ms", "500"]
         command += ["--revoke-time", revoke_time, "--assign-time", assign_time, "--journal", str(self.journal)]

@@ -171,7 +171,7 @@ class ListenerFailed(MemberEvent):
 class PositionsFound(MemberEvent):
     """Where partitions start: at what was committed, or where the reset policy led."""
 
-    origin: Literal["committed", "earliest", "latest"]
+    origin: Literal["committed", "earliest", "latest", "duration"]
     positions: Offsets
 
 

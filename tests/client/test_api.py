@@ -25,6 +25,8 @@ from rejoin.client import (
     TopicPartition,
     WakeupError,
 )
+from rejoin.client.core.effects import PollReturned
+from rejoin.client.records import by_range
 from rejoin.client.transports.http import base_url
 from rejoin.coordinator.service.app import App
 from rejoin.journal.events.base import Event
@@ -292,7 +294,9 @@ async def test_a_consumer_that_does_not_poll_leaves(serve: Serve) -> None:
 
 
 async def test_a_coordinator_that_comes_later_is_found(serve: Serve, unused_tcp_port: int) -> None:
-    async with Consumer("orders", bootstrap_servers=f"127.0.0.1:{unused_tcp_port}", group_id="g", **QUICK) as reader:
+    async with Consumer(
+        "orders", bootstrap_servers=f"http://127.0.0.1:{unused_tcp_port}", group_id="g", **QUICK
+    ) as reader:
         assert len(await reader.poll(200)) == 0
         await serve(port=unused_tcp_port)
         async with asyncio.timeout(10):
@@ -408,7 +412,8 @@ async def test_nothing_stays_behind_when_consumers_close(serve: Serve) -> None:
 def test_records_are_made_as_they_are_looked_at() -> None:
     from rejoin.client import RecordRange  # noqa: PLC0415
 
-    records = Records([RecordRange("t", 0, 5, 8), RecordRange("t", 1, 0, 2)], 99)
+    ranges = (RecordRange("t", 0, 5, 8), RecordRange("t", 1, 0, 2))
+    records = Records(ranges, by_range(PollReturned(ranges), 99))
     assert len(records) == 5
     assert [record.offset for record in records] == [5, 6, 7, 0, 1]
     assert (records[-1].partition, records[2].offset, records[0].timestamp) == (1, 7, 99)

@@ -14,7 +14,7 @@ from rejoin.client.commands.groups.reset import reset_offsets
 from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
-from rejoin.client.transports.http import HttpTransport
+from rejoin.client.transports.opening import open_transport
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.printable import printable
 from rejoin.protocol.types import TopicPartition
@@ -25,7 +25,7 @@ TYPES: Final = ("Consumer", "Classic", "Share")
 
 async def run_action(action: str, options: argparse.Namespace) -> int:
     try:
-        transport = HttpTransport([part.strip() for part in options.bootstrap_server.split(",") if part.strip()])
+        transport = open_transport(options.bootstrap_server.split(","))
     except ValueError as problem:
         raise UsageError(str(problem)) from None
     actions: Mapping[str, Callable[[Admin, argparse.Namespace], Awaitable[None]]] = {
@@ -35,13 +35,15 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
         "--reset-offsets": reset_offsets,
         "--delete-offsets": delete_offsets,
     }
-    async with transport:
+    try:
         try:
             await actions[action](Admin(transport, options.timeout), options)
         except KafkaError as problem:
             text = tables.error_text(problem.error) if isinstance(problem, CodedError) else str(problem)
             print(tables.error(f"Executing consumer group command failed due to {text}"))
             return 0 if isinstance(problem, CodedError) else 1
+    finally:
+        await transport.close()
     return 0
 
 

@@ -11,6 +11,8 @@ from typing import Final, NoReturn
 from rejoin.commands import COMMANDS
 
 DESCRIPTION: Final = "List, describe, delete and reset groups, as kafka-consumer-groups.sh does."
+DEFAULT_SERVER: Final = "http://127.0.0.1:9095"
+BOOTSTRAP_HELP: Final = "HOST:PORT speaks Kafka's protocol, http://HOST:PORT HTTP; several with commas."
 ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
 
 
@@ -36,9 +38,9 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--bootstrap-server",
         "--bootstrap",
-        default="127.0.0.1:9095",
+        default=DEFAULT_SERVER,
         metavar="SERVER",
-        help="The coordinator, as HOST:PORT; several with commas.",
+        help=BOOTSTRAP_HELP,
     )
     add("--list", action="store_true", help="List all consumer groups.")
     add("--describe", nargs="*", metavar="GROUP", help="Describe groups and their lag.")

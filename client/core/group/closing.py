@@ -11,6 +11,7 @@ from typing import TypeAlias
 from rejoin.client.config import CLOSE_TIMEOUT_MS
 from rejoin.client.core.effects import CallbackKind, CallDone
 from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.fetch import fetcher
 from rejoin.client.core.group import join_loop, listener, lookup, membership
 from rejoin.client.core.inputs import Closed, Token
 from rejoin.client.core.offsets import commits
@@ -92,7 +93,8 @@ def advance(state: ConsumerState, ctx: StepContext) -> None:
         else:
             _stop(state, ctx)
     if closing.phase is ClosePhase.AWAITING_ANSWERS:
-        waits = any(request.to is not None for request in state.requests.in_flight.values())
+        sent_to = [request.to for request in state.requests.in_flight.values()]
+        waits = any(to is not None and to.is_coordinator for to in sent_to)
         if waits and not expired:
             ctx.wake(closing.until)
         else:
@@ -124,6 +126,7 @@ def _end(state: ConsumerState, ctx: StepContext) -> None:
         commits.run_completed(state, ctx)
     except KafkaError as error:
         closing.error = closing.error or error
+    fetcher.close_sessions(state, ctx)
     for request_id in list(state.requests.in_flight):
         cancel(state, ctx, request_id)
     ctx.emit(ConsumerClosed(**ctx.identity))

@@ -14,7 +14,6 @@ from collections.abc import Collection
 from rejoin.client.core import metadata, requests
 from rejoin.client.core.errors import KafkaError, OffsetOutOfRangeError, TopicAuthorizationError
 from rejoin.client.core.inputs import OffsetReset, RecordRange
-from rejoin.client.core.offsets.positions import RESETS
 from rejoin.client.core.sending import send
 from rejoin.client.core.state import ConsumerState, RequestInFlight
 from rejoin.client.core.step_context import StepContext
@@ -54,7 +53,7 @@ def _set_end(
     owned.end = end
     if owned.position is None or owned.position <= end:
         return
-    policy = RESETS.get(ctx.config.auto_offset_reset)
+    policy = ctx.reset_policy()
     if policy is not None:
         owned.ask_reset(policy)
     else:

@@ -17,8 +17,9 @@ from rejoin.client.core.errors import (
     TopicAuthorizationError,
     UnexpectedError,
 )
+from rejoin.client.core.fetch.leaders import by_leader
 from rejoin.client.core.group import lookup, membership
-from rejoin.client.core.inputs import Millis, OffsetReset
+from rejoin.client.core.inputs import Millis, OffsetAndMetadata, OffsetReset, Reset
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.sending import cancel, send
 from rejoin.client.core.state import CommittedFetch, ConsumerState, Generation, RequestInFlight
@@ -30,8 +31,6 @@ from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchResponse
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsResponse
 from rejoin.protocol.registry import LIST_OFFSETS, OFFSET_FETCH
 from rejoin.protocol.types import TopicPartition
-
-RESETS: Mapping[str, OffsetReset] = {"latest": OffsetReset.LATEST, "earliest": OffsetReset.EARLIEST}
 
 
 def update(state: ConsumerState, ctx: StepContext) -> bool:
@@ -86,13 +85,15 @@ def _start_where_committed(state: ConsumerState, ctx: StepContext, partitions: t
     return True
 
 
-def _seek_to_committed(state: ConsumerState, ctx: StepContext, offsets: Mapping[TopicPartition, int | None]) -> None:
+def _seek_to_committed(
+    state: ConsumerState, ctx: StepContext, offsets: Mapping[TopicPartition, OffsetAndMetadata | None]
+) -> None:
     found: dict[TopicPartition, int] = {}
-    for partition, offset in offsets.items():
+    for partition, committed in offsets.items():
         owned = state.subscription.assignment.get(partition)
-        if owned is not None and owned.position is None and owned.reset is None and offset is not None:
-            owned.seek(offset)
-            found[partition] = offset
+        if owned is not None and owned.position is None and owned.reset is None and committed is not None:
+            owned.seek(committed.offset, committed.leader_epoch if ctx.reads_records else -1)
+            found[partition] = committed.offset
     _emit_found(state, ctx, "committed", found)
 
 
@@ -116,8 +117,7 @@ def _committed_answered(
     fetch: CommittedFetch, state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response
 ) -> None:
     try:
-        committed = read_committed(state, ctx, sent, response)
-        fetch.offsets = {partition: offset for partition, (offset, _) in committed.items()}
+        fetch.offsets = read_committed(state, ctx, sent, response)
     except KafkaError as error:
         fetch.error = error
 
@@ -130,21 +130,22 @@ def _committed_failed(
 
 def read_committed(
     state: ConsumerState, ctx: StepContext, sent: RequestInFlight, response: Response
-) -> dict[TopicPartition, tuple[int | None, str]]:
-    """Offset and metadata of each partition, None where nothing is committed. Raises what the answer says."""
+) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """What is committed for each partition, None where nothing is. Raises what the answer says."""
     # Kafka: OffsetFetchResponseHandler.
     assert isinstance(response, OffsetFetchResponse)
     error = requests.offset_fetch_error(response, sent.version)
     if error is not ErrorCode.NONE:
         raise _group_error(state, ctx, error)
-    offsets: dict[TopicPartition, tuple[int | None, str]] = {}
+    offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
     forbidden: dict[str, None] = {}
     unstable = False
     for partition, committed in requests.fetched_offsets(response, sent.version):
         error = committed.error_code
         if error is ErrorCode.NONE:
-            offset = committed.committed_offset
-            offsets[partition] = (offset if offset >= 0 else None, committed.metadata or "")
+            offset, epoch = committed.committed_offset, committed.committed_leader_epoch
+            found = OffsetAndMetadata(offset, committed.metadata or "", epoch)
+            offsets[partition] = found if offset >= 0 else None
         elif error is ErrorCode.UNSTABLE_OFFSET_COMMIT:
             unstable = True
         elif reaction("OffsetFetch", error) is Reaction.RAISE_TOPICS:
@@ -175,7 +176,7 @@ def _group_error(state: ConsumerState, ctx: StepContext, error: ErrorCode) -> Ka
 
 
 def _start_by_policy(state: ConsumerState, ctx: StepContext) -> None:
-    policy = RESETS.get(ctx.config.auto_offset_reset)
+    policy = ctx.reset_policy()
     nowhere = []
     for partition, owned in state.subscription.assignment.items():
         if owned.position is None and owned.reset is None:
@@ -188,7 +189,7 @@ def _start_by_policy(state: ConsumerState, ctx: StepContext) -> None:
 
 
 def _send_resets(state: ConsumerState, ctx: StepContext) -> None:
-    due: dict[TopicPartition, OffsetReset] = {}
+    due: dict[TopicPartition, Reset] = {}
     for partition, owned in state.subscription.assignment.items():
         if owned.reset is None:
             continue
@@ -201,27 +202,42 @@ def _send_resets(state: ConsumerState, ctx: StepContext) -> None:
         return
     if ctx.log_end is not None:
         for partition, reset in due.items():
-            offset = ctx.log_end(partition, ctx.now) if reset is OffsetReset.LATEST else 0
+            # Synthetic logs have no records by time; only their end is known here.
+            offset = 0 if reset is OffsetReset.EARLIEST else ctx.log_end(partition, ctx.now)
             _reset_to(state, ctx, partition, reset, offset)
         return
-    timestamps = {partition: reset.value for partition, reset in sorted(due.items())}
-    request = requests.list_offsets(timestamps, ctx.config.isolation_level, ctx.version(LIST_OFFSETS))
-    send(state, ctx, request, partial(_resets_answered, due), partial(_resets_failed, due))
+    led, unknown = by_leader(state, ctx, sorted(due))
+    _retry_resets(state, unknown, ctx.now + ctx.config.retry_backoff_ms)
+    if unknown:
+        ctx.wake(ctx.now + ctx.config.retry_backoff_ms)
+    for node, partitions in led.items():
+        asked = {partition: due[partition] for partition in partitions}
+        timestamps = {partition: timestamp_of(reset) for partition, reset in asked.items()}
+        request = requests.list_offsets(timestamps, ctx.config.isolation_level, ctx.version(LIST_OFFSETS))
+        send(state, ctx, request, partial(_resets_answered, asked), partial(_resets_failed, asked), to=node)
+
+
+def timestamp_of(reset: Reset) -> int:
+    """What ListOffsets is asked for."""
+    return reset.value if isinstance(reset, OffsetReset) else reset
 
 
 def _resets_answered(
-    due: Mapping[TopicPartition, OffsetReset],
+    due: Mapping[TopicPartition, Reset],
     state: ConsumerState,
     ctx: StepContext,
     sent: RequestInFlight,
     response: Response,
 ) -> None:
     assert isinstance(response, ListOffsetsResponse)
-    again: dict[TopicPartition, OffsetReset] = {}
+    again: dict[TopicPartition, Reset] = {}
     for partition, error, offset in requests.listed_offsets(response):
         if partition not in due:
             continue
-        if error is ErrorCode.NONE:
+        if error is ErrorCode.NONE and offset < 0:
+            # Kafka: no record is that new, so the position is the end.
+            _reset_later(state, partition, due[partition])
+        elif error is ErrorCode.NONE:
             _reset_to(state, ctx, partition, due[partition], offset)
         elif error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             state.positions.error = TopicAuthorizationError([partition.topic])
@@ -233,7 +249,7 @@ def _resets_answered(
 
 
 def _resets_failed(
-    due: Mapping[TopicPartition, OffsetReset],
+    due: Mapping[TopicPartition, Reset],
     state: ConsumerState,
     ctx: StepContext,
     sent: RequestInFlight,
@@ -249,14 +265,19 @@ def _retry_resets(state: ConsumerState, partitions: Collection[TopicPartition], 
             owned.retry_at = at
 
 
-def _reset_to(
-    state: ConsumerState, ctx: StepContext, partition: TopicPartition, reset: OffsetReset, offset: int
-) -> None:
+def _reset_later(state: ConsumerState, partition: TopicPartition, reset: Reset) -> None:
     owned = state.subscription.assignment.get(partition)
-    if owned is None or owned.reset is not reset:
+    if owned is not None and owned.reset == reset:
+        owned.ask_reset(OffsetReset.LATEST)
+
+
+def _reset_to(state: ConsumerState, ctx: StepContext, partition: TopicPartition, reset: Reset, offset: int) -> None:
+    owned = state.subscription.assignment.get(partition)
+    if owned is None or owned.reset != reset:
         return  # Given up, or sought elsewhere meanwhile.
     owned.seek(offset)
-    _emit_found(state, ctx, "earliest" if reset is OffsetReset.EARLIEST else "latest", {partition: offset})
+    origin = reset.name.lower() if isinstance(reset, OffsetReset) else "duration"
+    _emit_found(state, ctx, origin, {partition: offset})
 
 
 def _emit_found(state: ConsumerState, ctx: StepContext, origin: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from rejoin.client.core import requests
+from rejoin.client.core import metadata, requests
 from rejoin.client.core.effects import Endpoint, OffsetsFound
 from rejoin.client.core.errors import (
     CodedError,
@@ -17,10 +17,11 @@ from rejoin.client.core.errors import (
     KafkaTimeoutError,
     TopicAuthorizationError,
 )
+from rejoin.client.core.fetch.leaders import by_leader
 from rejoin.client.core.group import lookup
 from rejoin.client.core.inputs import CommittedAsked, OffsetsAsked, PositionAsked
 from rejoin.client.core.offsets import positions
-from rejoin.client.core.sending import send
+from rejoin.client.core.sending import cancel, send
 from rejoin.client.core.state import ConsumerState, Query, RequestInFlight
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
@@ -49,7 +50,7 @@ def ask(state: ConsumerState, ctx: StepContext, asked: CommittedAsked | OffsetsA
 def advance(state: ConsumerState, ctx: StepContext) -> None:
     """Send, repeat or give up."""
     for query in list(state.queries):
-        if query.request_id is None and ctx.now >= query.retry_at:
+        if not query.in_flight and ctx.now >= query.retry_at:
             try:
                 query.attempt(state, ctx, query)
             except KafkaError as error:
@@ -59,7 +60,7 @@ def advance(state: ConsumerState, ctx: StepContext) -> None:
                 _end(state, ctx, query, {}, KafkaTimeoutError("time is over, and the answer is not known"))
                 continue
             ctx.wake(query.expires_at)
-            if query.request_id is None and query.retry_at > ctx.now:
+            if not query.in_flight and query.retry_at > ctx.now:
                 ctx.wake(query.retry_at)
 
 
@@ -76,8 +77,8 @@ def _ask_committed(
 
     def read(sent: RequestInFlight, response: Response) -> OffsetsOf:
         committed = positions.read_committed(state, ctx, sent, response)
-        query.metadata = {partition: metadata for partition, (_, metadata) in committed.items()}
-        return {partition: offset for partition, (offset, _) in committed.items()}
+        query.metadata = {partition: each.metadata for partition, each in committed.items() if each is not None}
+        return {partition: None if each is None else each.offset for partition, each in committed.items()}
 
     request = requests.offset_fetch(ctx.group_id, partitions, ctx.version(OFFSET_FETCH))
     _send(state, ctx, query, request, read, to=state.coordinator)
@@ -89,17 +90,25 @@ def _ask_offsets(
     if not timestamps:
         _end(state, ctx, query, {})
         return
-    request = requests.list_offsets(timestamps, ctx.config.isolation_level, ctx.version(LIST_OFFSETS))
-    _send(state, ctx, query, request, _read_offsets, to=None)
+    query.found = {}
+    led, unknown = by_leader(state, ctx, timestamps)
+    if unknown:
+        query.retry_at = ctx.now + ctx.config.retry_backoff_ms
+        return
+    for node, partitions in led.items():
+        asked = {partition: timestamps[partition] for partition in partitions}
+        request = requests.list_offsets(asked, ctx.config.isolation_level, ctx.version(LIST_OFFSETS))
+        _send(state, ctx, query, request, partial(_read_offsets, state), to=node)
 
 
-def _read_offsets(sent: RequestInFlight, response: Response) -> OffsetsOf:
+def _read_offsets(state: ConsumerState, sent: RequestInFlight, response: Response) -> OffsetsOf:
     assert isinstance(response, ListOffsetsResponse)
     found: dict[TopicPartition, int | None] = {}
     for partition, error, offset in requests.listed_offsets(response):
         if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise TopicAuthorizationError([partition.topic])
         if error is not ErrorCode.NONE:
+            metadata.request_update(state)
             raise CodedError(error)
         found[partition] = offset if offset >= 0 else None
     return found
@@ -121,7 +130,7 @@ def _send(
     read: Callable[[RequestInFlight, Response], OffsetsOf],
     to: Endpoint | None,
 ) -> None:
-    query.request_id = send(state, ctx, request, partial(_answered, query, read), partial(_failed, query), to=to)
+    query.in_flight.add(send(state, ctx, request, partial(_answered, query, read), partial(_failed, query), to=to))
 
 
 def _answered(
@@ -132,17 +141,18 @@ def _answered(
     sent: RequestInFlight,
     response: Response,
 ) -> None:
-    query.request_id = None
+    query.in_flight.discard(sent.request_id)
     try:
-        found = read(sent, response)
+        query.found.update(read(sent, response))
     except KafkaError as error:
         _attempt_failed(state, ctx, query, error)
     else:
-        _end(state, ctx, query, found)
+        if not query.in_flight:
+            _end(state, ctx, query, query.found)
 
 
 def _failed(query: Query, state: ConsumerState, ctx: StepContext, sent: RequestInFlight, problem: KafkaError) -> None:
-    query.request_id = None
+    query.in_flight.discard(sent.request_id)
     _attempt_failed(state, ctx, query, problem)
 
 
@@ -150,6 +160,9 @@ def _attempt_failed(state: ConsumerState, ctx: StepContext, query: Query, proble
     if not problem.retriable:
         _end(state, ctx, query, {}, problem)
         return
+    for request_id in query.in_flight:
+        cancel(state, ctx, request_id)
+    query.in_flight.clear()
     query.retry_at = ctx.now + ctx.backoff(query.attempts)
     query.attempts += 1
 

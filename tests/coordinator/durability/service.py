@@ -69,7 +69,7 @@ class Service:
 
     def consume(self, name: str, group: str, topic: str, consumers: int = 2) -> subprocess.Popen[bytes]:
         """A process of consumers that commit after each poll."""
-        command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", f"127.0.0.1:{self.port}"]
+        command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", f"http://127.0.0.1:{self.port}"]
         command += ["--group", group, "--topic", topic, "-n", str(consumers), "--commit", "sync", "--client-id", name]
         command += ["--session-timeout-ms", "30000", "--heartbeat-interval-ms", "300", "--log-level", "error"]
         command += ["-c", "retry.backoff.max.ms=300", "--journal", str(self.folder / "journal")]

@@ -87,7 +87,7 @@ class Cluster:
 
     def consume(self, name: str, group: str, *options: str, session_ms: int = SESSION_MS) -> None:
         """A process of consumers that commit after each poll and write a journal."""
-        servers = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
+        servers = ",".join(f"http://127.0.0.1:{node.port}" for node in self.nodes)
         command = [sys.executable, "-m", "rejoin", "consume", "--bootstrap-server", servers, "--group", group]
         command += ["--topic", "orders", "--commit", "sync", "--client-id", name, "--log-level", "warning"]
         command += ["--session-timeout-ms", str(session_ms), "--heartbeat-interval-ms", "300", *options]

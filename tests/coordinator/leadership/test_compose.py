@@ -60,6 +60,6 @@ def test_a_service_can_be_started(name: str) -> None:
         assert options.advertised_host == name, "the other services call it by this name"
     else:
         assert arguments[0] == "consume"
-        servers = [server.split(":") for server in options.bootstrap.split(",")]
+        servers = [server.removeprefix("http://").split(":") for server in options.bootstrap.split(",")]
         assert [host for host, _ in servers] == list(service["depends_on"])
         assert {port for _, port in servers} == {"9095"}
