@@ -49,8 +49,8 @@ from rejoin.client.core.inputs import (
 from rejoin.client.core.step_context import Deserializer
 from rejoin.client.driver import ConsumerRuntime, Driver, Publish
 from rejoin.client.records import RecordBuffer, Records, by_range
+from rejoin.client.transports.addresses import open_transport
 from rejoin.client.transports.base import Transport
-from rejoin.client.transports.opening import open_transport
 from rejoin.protocol.types import TopicPartition
 
 Offsets: TypeAlias = Mapping[TopicPartition, "int | OffsetAndMetadata"]

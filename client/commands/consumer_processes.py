@@ -21,7 +21,7 @@ from rejoin.client.commands.consume import ConsumeOptions
 from rejoin.client.commands.setting_options import WrongOption, with_settings
 from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.logs import LEVELS, configure
-from rejoin.client.transports.opening import check_servers
+from rejoin.client.transports.addresses import check_servers
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.client.workload.worker import Work, run_worker
 from rejoin.journal.segments import JournalError

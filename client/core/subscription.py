@@ -62,6 +62,7 @@ class PartitionState:
         self.position = position
         self.epoch, self.validated_for = epoch, -1
         self.reset = None
+        self.retry_at = 0
 
     def ask_reset(self, reset: Reset) -> None:
         self.position = None

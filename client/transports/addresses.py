@@ -9,11 +9,23 @@ from rejoin.client.transports.http import HttpTransport
 from rejoin.client.transports.kafka.transport import KafkaTransport
 
 
+def split_servers(text: str) -> list[str]:
+    """The servers of a list with commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def check_servers(servers: Sequence[str]) -> None:
+    """Raises ValueError for servers that make no sense."""
+    open_transport(servers)
+
+
 def open_transport(
     servers: Sequence[str], *, reconnect_backoff_ms: int = 50, reconnect_backoff_max_ms: int = 1_000
 ) -> Transport:
     """A transport to these servers, which all have the same kind of address. Raises ValueError."""
     over_http = ["//" in server for server in servers]
+    if not servers:
+        raise ValueError("bootstrap.servers: expected HOST:PORT or http://HOST:PORT, several with commas")
     if any(over_http) and not all(over_http):
         raise ValueError(f"bootstrap.servers {', '.join(servers)}: expected all with http:// or none")
     kind = HttpTransport if any(over_http) else KafkaTransport

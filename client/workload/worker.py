@@ -30,7 +30,7 @@ from rejoin.client.core.inputs import Millis, RecordRange
 from rejoin.client.driver import ConsumerRuntime
 from rejoin.client.logs import log_event
 from rejoin.client.records import Records
-from rejoin.client.transports.opening import open_transport
+from rejoin.client.transports.addresses import open_transport
 from rejoin.client.workload.commit_mode import CommitMode
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.journal.events.base import Event

@@ -144,7 +144,9 @@ class TopicRecords:
         elif topic.records_per_second is None:
             for first in range(0, produced.records, _BATCH_RECORDS):
                 numbers = range(first, min(first + _BATCH_RECORDS, produced.records))
-                batch = self._batch([DefaultRecord(0, 0, None, str(number).encode()) for number in numbers])
+                batch = self._batch(
+                    [DefaultRecord(0, 0, None, str(number).encode()) for number in numbers], self._clock.now()
+                )
                 await self._append(topic.topic, dict.fromkeys(partitions, batch))
         else:
             for partition in partitions:
@@ -171,10 +173,11 @@ class TopicRecords:
             wanted.setdefault(at, []).append(DefaultRecord(0, since, key, value, headers))
         for at, some in wanted.items():
             for first in range(0, len(some), _BATCH_RECORDS):
-                await self._append(topic.topic, {at: self._batch(some[first : first + _BATCH_RECORDS])})
+                await self._append(topic.topic, {at: self._batch(some[first : first + _BATCH_RECORDS], now)})
 
-    def _batch(self, records: list[DefaultRecord]) -> bytes:
-        now = self._clock.now()
+    @staticmethod
+    def _batch(records: list[DefaultRecord], now: Millis) -> bytes:
+        """A batch of these records, whose timestamps count from now."""
         numbered = [record._replace(offset_delta=number) for number, record in enumerate(records)]
         newest = now + max(record.timestamp_delta for record in records)
         header = BatchHeader(0, 0, -1, MAGIC, 0, 0, len(records) - 1, now, newest, -1, -1, -1, len(records))

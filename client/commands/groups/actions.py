@@ -14,7 +14,7 @@ from rejoin.client.commands.groups.reset import reset_offsets
 from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
-from rejoin.client.transports.opening import open_transport
+from rejoin.client.transports.addresses import open_transport, split_servers
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.printable import printable
 from rejoin.protocol.types import TopicPartition
@@ -25,7 +25,7 @@ TYPES: Final = ("Consumer", "Classic", "Share")
 
 async def run_action(action: str, options: argparse.Namespace) -> int:
     try:
-        transport = open_transport(options.bootstrap_server.split(","))
+        transport = open_transport(split_servers(options.bootstrap_server))
     except ValueError as problem:
         raise UsageError(str(problem)) from None
     actions: Mapping[str, Callable[[Admin, argparse.Namespace], Awaitable[None]]] = {

@@ -45,6 +45,8 @@ def take(state: ConsumerState, ctx: StepContext, max_records: int, only: Collect
             continue
         start, owned.position = owned.position, fetch.batches.next_offset
         owned.epoch = fetch.batches.epoch if fetch.batches.epoch >= 0 else owned.epoch
+        if fetch.batches.is_drained:
+            buffered.popleft()
         if records:
             left -= len(records)
             ranges.append(RecordRange(*fetch.partition, min(start, records[0].offset), owned.position))

@@ -16,7 +16,7 @@ from rejoin.client.core.fetch.decoding import decode
 from rejoin.protocol.messages.records.fetch import AbortedTransaction
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.errors import RecordsError
-from rejoin.protocol.wire.record_batch import HEADER_SIZE, BatchHeader, parse_header
+from rejoin.protocol.wire.record_batch import HEADER_SIZE, BatchHeader, parse_header, size_at
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker, read_batch
 
 _NONE: Final[tuple[ConsumerRecord, ...]] = ()
@@ -45,10 +45,19 @@ class FetchedBatches:
         self._check_crcs = check_crcs
         self._decoded: list[ConsumerRecord] = []
         self._index = 0
+        self._has_opened = False
         self._end_offset = fetch_offset
         self._is_committed_only = aborted is not None
         self._transactions = deque(sorted(aborted or (), key=lambda each: each.first_offset))
         self._aborted: set[int] = set()
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether all has been taken; what is cut off does not count."""
+        if self._index < len(self._decoded) or not self._has_opened:
+            return False
+        left = len(self._data) - self._at
+        return left < HEADER_SIZE or size_at(self._data, self._at) > left
 
     def take(self, most: int) -> list[ConsumerRecord]:
         """Up to so many records; none at the end. Raises CorruptRecordError, with ``next_offset`` at the damage."""
@@ -90,6 +99,7 @@ class FetchedBatches:
                 return False
             batch = self._data[self._at : stop]
             self._decoded = self._records(header, batch)
+            self._has_opened = True
             self._index = 0
             self._at = stop
             self._end_offset = header.last_offset + 1

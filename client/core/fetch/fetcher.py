@@ -46,12 +46,18 @@ from rejoin.protocol.types import ZERO_UUID, TopicPartition
 def send_fetches(state: ConsumerState, ctx: StepContext) -> None:
     """Send a Fetch to each node that has none in flight and leads something to be read."""
     fetching = state.fetching
-    buffered = {each.partition for each in fetching.buffered}
+    # Kafka: what is buffered would drop out of the node's session, so a node waits until all it gave is handed out.
+    # What is buffered of a paused partition holds up no other.
+    assignment = state.subscription.assignment
+    waiting = [each.partition for each in fetching.buffered if each.partition in assignment]
+    hosts_buffered = {leader_of(state, each)[0] for each in waiting if assignment[each].fetchable}
     wanted: dict[Endpoint, dict[TopicPartition, PartitionRequest]] = {}
-    for partition, owned in state.subscription.assignment.items():
-        if partition in buffered or not owned.fetchable or not validation.is_valid(state, ctx, partition, owned):
+    for partition, owned in assignment.items():
+        if not owned.fetchable or not validation.is_valid(state, ctx, partition, owned):
             continue
         leader, epoch = leader_of(state, partition)
+        if leader is not None and leader in hosts_buffered:
+            continue
         node = _read_replica(state, ctx, owned) or leader
         if node is None:
             metadata.request_update(state)
@@ -61,6 +67,7 @@ def send_fetches(state: ConsumerState, ctx: StepContext) -> None:
             ctx.wake(retry_at)
         elif node.node_id not in fetching.in_flight:
             assert owned.position is not None, "a fetchable partition has a position"
+            owned.validated_for = epoch
             topic_id = state.cluster.topic_ids.get(partition.topic, ZERO_UUID)
             wanted.setdefault(node, {})[partition] = PartitionRequest(
                 topic_id, owned.position, epoch, ctx.config.max_partition_fetch_bytes
