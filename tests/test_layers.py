@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.paths import ROOT
+from tests.sources import PACKAGES, imports, is_own, is_private, modules, private_names, tree_of
 
-PACKAGES = ("protocol", "journal", "pages", "transcript", "coordinator", "client", "simulation", "pipeline")
 BESIDE = ("benchmarks", "examples", "conformance", "tests")
 CLIENT_CONFIGS = ("client.config", "client.producer_config")
 
@@ -361,26 +362,6 @@ ONLY_HERE = {
 }
 
 
-def modules() -> list[tuple[str, Path]]:
-    found = []
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            found.append((".".join(parts).removesuffix(".__init__"), path))
-    return found
-
-
-def imports(path: Path, module: str) -> list[str]:
-    found = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found += [name.name for name in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}: imports are absolute"
-            found += [f"{node.module}.{name.name}" for name in node.names]
-    return found
-
-
 def within(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")
 
@@ -389,91 +370,85 @@ def longest(table: dict[str, tuple[str, ...]], module: str) -> str:
     return max((package for package in table if within(module, package)), key=len)
 
 
-@pytest.mark.parametrize(("module", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
-def test_imports_only_what_its_layer_may(module: str, path: Path) -> None:
-    allowed = MAY_IMPORT[longest(MAY_IMPORT, module)]
-    for name in imports(path, module):
-        top, _, ours = name.partition(".")
-        assert top not in BESIDE, f"{module} must not import {name}"
-        assert top not in PACKAGES, f"{module} imports {name}, which is installed as rejoin.{name}"
-        if top == "rejoin" and ours and ours.split(".")[0] in PACKAGES:
-            assert any(within(ours, package) for package in allowed), f"{module} must not import {name}"
+def may_import(module: str, name: str) -> bool:
+    top, _, ours = name.partition(".")
+    if top in BESIDE or top in PACKAGES:  # what is ours is installed as rejoin.NAME
+        return False
+    if top != "rejoin" or ours.split(".")[0] not in PACKAGES:
+        return True
+    return any(within(ours, package) for package in MAY_IMPORT[longest(MAY_IMPORT, module)])
 
 
-@pytest.mark.parametrize(("module", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
-def test_a_core_touches_nothing_of_the_world(module: str, path: Path) -> None:
-    if any(within(module, core) for core in CORES):
-        for name in imports(path, module):
-            assert name.split(".")[0] not in NEVER_IN_A_CORE, f"{module} must not import {name}"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_module_imports_only_what_its_layer_may(package: str) -> None:
+    wrong = [
+        f"{module} must not import {name}"
+        for module, path in modules(package)
+        for name in imports(path, module)
+        if not may_import(module, name)
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(("module", "path"), modules(), ids=lambda value: value if isinstance(value, str) else "")
-def test_frameworks_stay_where_they_belong(module: str, path: Path) -> None:
-    for name in imports(path, module):
-        places = ONLY_HERE.get(name.split(".")[0])
-        assert places is None or any(within(module, place) for place in places), f"{module} must not import {name}"
+@pytest.mark.parametrize("core", CORES)
+def test_a_core_touches_nothing_of_the_world(core: str) -> None:
+    wrong = [
+        f"{module} must not import {name}"
+        for module, path in modules()
+        if within(module, core)
+        for name in imports(path, module)
+        if name.split(".")[0] in NEVER_IN_A_CORE
+    ]
+    assert wrong == []
 
 
-def rooms() -> list[str]:
+@pytest.mark.parametrize("library", ONLY_HERE)
+def test_a_framework_stays_where_it_belongs(library: str) -> None:
+    wrong = [
+        f"{module} must not import {name}"
+        for module, path in modules()
+        for name in imports(path, module)
+        if name.split(".")[0] == library and not any(within(module, package) for package in ONLY_HERE[library])
+    ]
+    assert wrong == []
+
+
+def test_every_room_has_a_row() -> None:
     """The folders at the second level, and at the third in the coordinator's core."""
     names = [".".join(path.relative_to(ROOT).parent.parts) for _, path in modules() if path.name != "__init__.py"]
-    return sorted({".".join(name.split(".")[: 3 if within(name, "coordinator.core") else 2]) for name in names})
-
-
-@pytest.mark.parametrize("room", rooms())
-def test_every_room_has_a_row(room: str) -> None:
-    assert room in MAY_IMPORT
-
-
-def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
+    rooms = {".".join(name.split(".")[: 3 if within(name, "coordinator.core") else 2]) for name in names}
+    assert rooms - MAY_IMPORT.keys() == set()
 
 
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 """Public in spite of their names."""
 
 
-def private_names(tree: ast.Module) -> set[str]:
-    """The private functions, classes, variables and attributes that a module defines."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node):
-            found.add(node.attr)
-    return {name for name in found if is_private(name)}
+def touched(path: Path, foreign: set[str]) -> Iterator[str]:
+    """Where a module uses one of these names as an attribute, or imports a private name of ours."""
+    for node in ast.walk(tree_of(path)):
+        where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+        if isinstance(node, ast.Attribute) and not is_own(node) and node.attr in foreign:
+            yield f"{where} {ast.unparse(node)}"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rejoin."):
+            yield from (f"{where} import of {alias.name}" for alias in node.names if is_private(alias.name))
 
 
-def is_own(node: ast.Attribute) -> bool:
-    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+def test_no_package_touches_the_private_names_of_another() -> None:
+    """Neither an attribute ``x._name`` nor an import of ``_name`` where only other folders of ours define that name.
 
-
-FOLDERS: dict[str, list[tuple[Path, ast.Module]]] = {}
-"""Every folder that the rule on private names is for, with its modules. A folder is a package to itself."""
-
-for _path in sorted(path for top in (*PACKAGES, "examples", "benchmarks") for path in (ROOT / top).rglob("*.py")):
-    _folder = ".".join(_path.relative_to(ROOT).parent.parts)
-    FOLDERS.setdefault(_folder, []).append((_path, ast.parse(_path.read_text())))
-
-DEFINED = {folder: set().union(*(private_names(tree) for _, tree in trees)) for folder, trees in FOLDERS.items()}
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_no_package_touches_the_private_names_of_another(folder: str) -> None:
-    """Neither an attribute ``x._name`` nor an import of ``_name`` where only other folders of ours define that name."""
-    others = set().union(*(names for other, names in DEFINED.items() if other != folder))
-    foreign = others - DEFINED[folder] - OF_NAMED_TUPLES
-    touched = []
-    for path, tree in FOLDERS[folder]:
-        for node in ast.walk(tree):
-            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
-            if isinstance(node, ast.Attribute) and not is_own(node) and node.attr in foreign:
-                touched.append(f"{where} {ast.unparse(node)}")
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rejoin."):
-                touched += [f"{where} import of {alias.name}" for alias in node.names if is_private(alias.name)]
-    assert not touched
+    A folder is a package to itself.
+    """
+    folders: dict[Path, list[Path]] = {}
+    for _, path in modules(*PACKAGES, "examples", "benchmarks"):
+        folders.setdefault(path.parent, []).append(path)
+    defined = {folder: set().union(*map(private_names, map(tree_of, paths))) for folder, paths in folders.items()}
+    found = []
+    for folder, paths in folders.items():
+        others = set().union(*(names for other, names in defined.items() if other != folder))
+        foreign = others - defined[folder] - OF_NAMED_TUPLES
+        found += [each for path in paths for each in touched(path, foreign)]
+    assert found == []
 
 
 def test_the_table_is_about_something() -> None:
@@ -487,7 +462,7 @@ IN_BOTH_CORES = {"Elapsed", "StepContext"}
 def test_a_class_name_has_one_meaning() -> None:
     homes: dict[str, list[str]] = {}
     for module, path in modules():
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(module)
     assert {name: at for name, at in homes.items() if len(at) > 1 and name not in IN_BOTH_CORES} == {}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.paths import ROOT
+from tests.sources import tree_of
 
 FILE_LINES = 500
 """A file has fewer."""
@@ -45,7 +46,7 @@ def test_functions_are_short() -> None:
     long = {
         f"{path}: {node.name}"
         for path in modules()
-        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        for node in ast.walk(tree_of(ROOT / path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and length(node) > FUNCTION_LINES
     }
     assert long == LONG_FUNCTIONS

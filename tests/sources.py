@@ -1,0 +1,60 @@
+"""Our modules as they are parsed: once in a process, for all tests that look at the source."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+from tests.paths import ROOT
+
+PACKAGES = ("protocol", "journal", "pages", "transcript", "coordinator", "client", "simulation", "pipeline")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A module, parsed once for all rules."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def modules(*packages: str) -> list[tuple[str, Path]]:
+    found = []
+    for package in packages or PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found.append((".".join(parts).removesuffix(".__init__"), path))
+    return found
+
+
+@cache
+def imports(path: Path, module: str) -> list[str]:
+    found = []
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            found += [name.name for name in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: imports are absolute"
+            found += [f"{node.module}.{name.name}" for name in node.names]
+    return found
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_names(tree: ast.Module) -> set[str]:
+    """The private functions, classes, variables and attributes that a module defines."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node):
+            found.add(node.attr)
+    return {name for name in found if is_private(name)}
+
+
+def is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
