@@ -87,6 +87,7 @@ class ErrorCode(IntEnum):
     FETCH_SESSION_TOPIC_ID_ERROR = 106
     MISMATCHED_ENDPOINT_TYPE = 114
     UNSUPPORTED_ENDPOINT_TYPE = 115
+    REBOOTSTRAP_REQUIRED = 129
 
     @property
     def retriable(self) -> bool:

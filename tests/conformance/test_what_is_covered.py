@@ -13,7 +13,6 @@ from tests.conformance.recorded_records import SCRIPTS, read_script
 NOT_OFFERED: Final = {
     "OffsetCommit": [10],
     "OffsetFetch": [10],
-    "ApiVersions": [5],
     "WriteTxnMarkers": [2],
     "TxnOffsetCommit": [6],
     "DeleteGroups": [3],
@@ -22,6 +21,7 @@ NOT_OFFERED: Final = {
 
 NOT_RECORDED: Final = {
     **{("DescribeLogDirs", version): "directories have their own names and sizes" for version in range(1, 6)},
+    ("ApiVersions", 5): "like version 4 but for what it says of the broker; read in the broker's code",
     ("DeleteRecords", 0): "like version 2 but for its encoding",
     ("DeleteRecords", 1): "the same",
     **{("SaslHandshake", version): "in tests/golden/security" for version in range(2)},

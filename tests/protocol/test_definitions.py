@@ -158,6 +158,8 @@ SOURCES: Final[dict[str, Callable[[str], dict[str, Any]]]] = {
     "Kafka 4.4": lambda message: kafka_4_definitions()[message],
     "kafka-python": kafka_python_definition,
 }
+NEWEST_HERE: Final = {("kafka-python", "ApiVersions"): 5}
+"""Newest versions of which one of them does not know yet."""
 RENAMED: Final = {("TxnOffsetCommitRequest", "generationIdOrMemberEpoch"): "generationId"}
 """Fields that Kafka 4.4 names after more than one group protocol, by their older names, which they have here."""
 
@@ -179,7 +181,8 @@ def test_fields_are_kafkas(api: Api, side: str, source: str) -> None:
 def test_keys_and_flexible_versions_are_kafkas(api: Api, source: str) -> None:
     definition = SOURCES[source](f"{api.name}Request")
     assert definition["apiKey"] == api.key
-    assert api.max_version <= read_versions(definition["validVersions"])[1]
+    newest = read_versions(definition["validVersions"])[1]
+    assert api.max_version <= NEWEST_HERE.get((source, api.name), newest)
     for message in (definition, SOURCES[source](f"{api.name}Response")):
         flexible = read_versions(message["flexibleVersions"])
         assert api.flexible_from == (None if flexible == NEVER else flexible[0])

@@ -12,6 +12,7 @@ from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.brokers.offer import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
@@ -27,6 +28,7 @@ from rejoin.protocol.unvalidated import unvalidated
 KEY_TYPES: Final = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
 FIRST_BATCHED_LOOKUP: Final = 4
 FIRST_API_VERSIONS_WITH_SOFTWARE: Final = 3
+NO_NODE: Final = -1
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Kafka: ApiVersionsRequest.isValid."""
@@ -80,10 +82,9 @@ class ClusterRequests:
         )
 
     def api_versions(self, token: Token, request: ApiVersionsRequest, context: Context) -> None:
-        if context.api_version >= FIRST_API_VERSIONS_WITH_SOFTWARE and not (
-            _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
-        ):
-            self._ctx.reply(token, request.error_response(context.api_version, ErrorCode.INVALID_REQUEST))
+        error = self._error_of(request, context)
+        if error is not ErrorCode.NONE:
+            self._ctx.reply(token, request.error_response(context.api_version, error))
             return
         versions = offered(self._ctx.settings.emulator_as_kafka)
         keys = tuple(
@@ -91,3 +92,17 @@ class ClusterRequests:
             for key, (first, last) in versions.items()
         )
         self._ctx.reply(token, ApiVersionsResponse(api_keys=keys))
+
+    def _error_of(self, request: ApiVersionsRequest, context: Context) -> ErrorCode:
+        """Why a client is not served that says who it is, and whom it takes this for."""
+        # Kafka: ApiVersionsRequest.isValid, KafkaApis.clusterIdOrNodeIdIsInvalid.
+        if (request.cluster_id is None) is not (request.node_id == NO_NODE):
+            return ErrorCode.INVALID_REQUEST
+        if context.api_version >= FIRST_API_VERSIONS_WITH_SOFTWARE and not (
+            _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+        ):
+            return ErrorCode.INVALID_REQUEST
+        here = (CLUSTER_ID, self._ctx.settings.broker_id)
+        if request.cluster_id is not None and (request.cluster_id, request.node_id) != here:
+            return ErrorCode.REBOOTSTRAP_REQUIRED
+        return ErrorCode.NONE

@@ -1,4 +1,7 @@
-"""ApiVersions (key 18): which requests are understood, in which versions."""
+"""ApiVersions (key 18): which requests are understood, in which versions.
+
+v3 says what the client is, v5 which cluster and node it takes this for (KIP-1242).
+"""
 
 from typing import Annotated
 
@@ -8,10 +11,12 @@ from rejoin.protocol.types import In, Int16, Int32, Int64
 
 
 class ApiVersionsRequest(Request):
-    """Ask for the supported versions; from v3 on the client introduces itself."""
+    """Ask for the supported versions. A client that knows no cluster yet leaves out its id and the node's."""
 
     client_software_name: Annotated[str, In(3, needed=True)] = ""
     client_software_version: Annotated[str, In(3, needed=True)] = ""
+    cluster_id: Annotated[str | None, In(5)] = None
+    node_id: Annotated[Int32, In(5)] = -1
 
     def error_response(self, version: int, error: ErrorCode) -> Response:
         return ApiVersionsResponse(error_code=error)

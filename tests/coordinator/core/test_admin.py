@@ -122,8 +122,8 @@ def test_a_description_has_the_authorized_operations(denied: tuple[str, ...], op
 
 @pytest.mark.parametrize("version", [0, 3, 4])
 def test_every_request_is_announced_with_its_versions(version: int) -> None:
-    names = {"client_software_name": "test", "client_software_version": "1"} if version >= 3 else {}
-    answer = DrivenNode().ask(ApiVersionsRequest(**names), version)
+    named = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    answer = DrivenNode().ask(named if version >= 3 else ApiVersionsRequest(), version)
     assert answer.error_code is ErrorCode.NONE
     assert [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys] == [
         (api.key, ADVERTISED_FROM.get(api.key, api.min_version), api.max_version) for api in APIS

@@ -25,6 +25,9 @@ GIVEN_UP: Final = {
 }
 """Versions that Kafka 4 has given up, and kio with it."""
 
+NOT_IN_KIO: Final = GIVEN_UP | {("ApiVersions", 5)}
+"""The same, and what is newer than kio."""
+
 
 def is_known(api: Api, version: int) -> bool:
     try:
@@ -35,13 +38,13 @@ def is_known(api: Api, version: int) -> bool:
 
 
 def test_every_version_that_kafka_has_is_compared() -> None:
-    assert {(api.name, version) for api, version in VERSIONS if not is_known(api, version)} == GIVEN_UP
+    assert {(api.name, version) for api, version in VERSIONS if not is_known(api, version)} == NOT_IN_KIO
 
 
 @pytest.mark.parametrize("api", DEFINED.values(), ids=lambda api: api.name)
 def test_messages_are_written_as_kio_writes_them(api: Api) -> None:
     for version in range(api.min_version, api.max_version + 1):
-        if (api.name, version) in GIVEN_UP:
+        if (api.name, version) in NOT_IN_KIO:
             continue
         random = Random(f"{api.name} {version}")
         ours = codec(api, version)

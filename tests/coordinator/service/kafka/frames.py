@@ -28,10 +28,19 @@ def framed(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
-def api_versions(version: int, correlation: int = 1, name: str = "librdkafka", software: str = "2.16.0") -> bytes:
+def api_versions(
+    version: int,
+    correlation: int = 1,
+    name: str = "librdkafka",
+    software: str = "2.16.0",
+    taken_for: tuple[str | None, int] = (None, -1),
+) -> bytes:
+    """ApiVersions of a client that takes whom it asks for a cluster and node; from version 5 on it says so."""
     if version < 3:
         return request(18, version, correlation)
-    return request(18, version, correlation, b"\0" + compact(name) + compact(software) + b"\0")
+    cluster, node = taken_for
+    peer = (b"\0" if cluster is None else compact(cluster)) + struct.pack(">i", node) if version >= 5 else b""
+    return request(18, version, correlation, b"\0" + compact(name) + compact(software) + peer + b"\0")
 
 
 def heartbeat(group: str, member: str, generation: int = 1, correlation: int = 1) -> bytes:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import InitialTopic
 from rejoin.coordinator.service.kafka.requests import WireVersion
@@ -59,7 +60,7 @@ async def test_a_version_that_is_not_known_is_refused_in_version_0(kafka: Harnes
         assert (await peer.ask(api_versions(0)))[:2] == b"\0\0", "the client goes on with a version that is known"
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4, 5])
 async def test_the_offer_names_every_api(kafka: Harness, version: int) -> None:
     async with connect(kafka) as peer:
         body = await peer.ask(api_versions(version))
@@ -80,6 +81,17 @@ async def test_the_offer_names_every_api(kafka: Harness, version: int) -> None:
 async def test_software_must_have_a_name_of_kafkas_form(kafka: Harness, name: str) -> None:
     async with connect(kafka) as peer:
         assert (await peer.ask(api_versions(3, name=name)))[:2] == struct.pack(">h", 42)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "node", "error"),
+    [(CLUSTER_ID, 1, 0), (CLUSTER_ID, 2, 129), ("another", 1, 129), (None, 1, 42), (CLUSTER_ID, -1, 42)],
+)
+async def test_a_client_that_takes_it_for_another_broker_must_bootstrap_anew(
+    kafka: Harness, cluster: str | None, node: int, error: int
+) -> None:
+    async with connect(kafka) as peer:
+        assert (await peer.ask(api_versions(5, taken_for=(cluster, node))))[:2] == struct.pack(">h", error)
 
 
 async def test_requests_are_answered_in_order_and_one_at_a_time(kafka: Harness) -> None:
