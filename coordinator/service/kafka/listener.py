@@ -159,7 +159,9 @@ class KafkaListener:
         elif size < 0:
             reason = f"a request of {size} bytes; expected a length of 0 or more"
         else:
-            reason = f"a request of {size} bytes; at most {connection.max_request_bytes} are taken"
+            most = connection.max_request_bytes
+            limit = "socket.request.max.bytes" if most == self.max_request_bytes else "the most before a login"
+            reason = f"a request of {size} bytes; {limit} is {most}"
         self._refuse(connection, reason)
 
     def _refuse(self, connection: KafkaConnection, reason: str, api: str = "") -> None:
