@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
@@ -22,7 +23,7 @@ from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
-from rejoin.protocol.messages.cluster.metadata import MetadataResponse
+from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
 from rejoin.protocol.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from rejoin.protocol.messages.groups.describe_groups import (
     DescribedGroup,
@@ -43,7 +44,7 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchResponse,
 )
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsResponse
-from rejoin.protocol.registry import BY_REQUEST, FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
+from rejoin.protocol.registry import BY_NAME, FIND_COORDINATOR, OFFSET_FETCH, Api
 from rejoin.protocol.types import TopicPartition
 
 CLIENT_ID: Final = "adminclient-1"
@@ -144,11 +145,15 @@ class Admin:
 
     async def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """Everything the group has committed, by topic and partition."""
-        version = OFFSET_FETCH.max_version
-        request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
+
+        def request(version: int) -> OffsetFetchRequest:
+            if version < 8:
+                return OffsetFetchRequest(group_id=group_id, topics=None)
+            return OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
 
         async def ask(to: Endpoint) -> tuple[ErrorCode, dict[TopicPartition, int]]:
             response = await self._ask(request, OffsetFetchResponse, to=to)
+            version = self._version(OFFSET_FETCH)
             offsets = {
                 partition: committed.committed_offset
                 for partition, committed in requests.fetched_offsets(response, version)
@@ -162,17 +167,55 @@ class Admin:
         """Offsets by time (-1 the end, -2 the beginning); None where the partition is unknown or has none."""
         if not timestamps:
             return {}
-        request = requests.list_offsets(dict(sorted(timestamps.items())), "read_uncommitted", LIST_OFFSETS.max_version)
-        response = await self._ask(request, ListOffsetsResponse)
-        return {
-            partition: offset if error is ErrorCode.NONE and offset >= 0 else None
-            for partition, error, offset in requests.listed_offsets(response)
+        asked = dict(sorted(timestamps.items()))
+        found: dict[TopicPartition, int | None] = {}
+        for node, partitions in (await self._by_leader(asked)).items():
+            some = {partition: asked[partition] for partition in partitions}
+            make = partial(requests.list_offsets, some, "read_uncommitted")
+            response = await self._ask(make, ListOffsetsResponse, to=node)
+            found |= {
+                partition: offset if error is ErrorCode.NONE and offset >= 0 else None
+                for partition, error, offset in requests.listed_offsets(response)
+            }
+        return {partition: found.get(partition) for partition in asked}
+
+    async def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[Endpoint | None, list[TopicPartition]]:
+        """Partitions by the node that leads them; over HTTP any node answers for all."""
+        if not self._transport.carries_records:
+            return {None: list(partitions)}
+        wanted = sorted(partitions)
+        response = await self._describe_topics({topic for topic, _ in wanted})
+        nodes = {node.node_id: Endpoint(node.node_id, node.host, node.port) for node in response.brokers}
+        leaders = {
+            TopicPartition(topic.name or "", each.partition_index): nodes.get(each.leader_id)
+            for topic in response.topics
+            for each in topic.partitions
         }
+        led: dict[Endpoint | None, list[TopicPartition]] = {}
+        for partition in wanted:
+            led.setdefault(leaders.get(partition), []).append(partition)
+        return led
+
+    async def topics(self) -> list[MetadataResponseTopic]:
+        """Every topic of the cluster, by name."""
+        response = await self._describe_topics(None)
+        return sorted(response.topics, key=lambda topic: topic.name or "")
+
+    async def _describe_topics(self, topics: Iterable[str] | None) -> MetadataResponse:
+        names = None if topics is None else sorted(topics)
+
+        def make(version: int) -> Request:
+            return requests.metadata(names, create=False, version=version)
+
+        return await self._ask(make, MetadataResponse)
+
+    async def ask(self, request: Request | Callable[[int], Request], kind: type[R]) -> R:
+        """Ask any node. A request that depends on the version is given as what makes it."""
+        return await self._ask(request, kind)
 
     async def partitions(self, topics: Iterable[str]) -> dict[str, int | ErrorCode]:
         """Topic to its number of partitions, or to what is wrong with it."""
-        request = requests.metadata(sorted(topics), create=False, version=METADATA.max_version)
-        response = await self._ask(request, MetadataResponse)
+        response = await self._describe_topics(topics)
         return {
             topic.name or "": len(topic.partitions) if topic.error_code is ErrorCode.NONE else topic.error_code
             for topic in response.topics
@@ -232,23 +275,30 @@ class Admin:
     # -- asking
 
     async def _nodes(self) -> list[Endpoint]:
-        request = requests.metadata((), create=False, version=METADATA.max_version)
-        response = await self._ask(request, MetadataResponse)
+        response = await self._describe_topics(())
         return [Endpoint(node.node_id, node.host, node.port) for node in response.brokers]
 
+    def _version(self, api: Api) -> int:
+        return self._transport.versions.get(api, api.max_version)
+
     async def _ask(
-        self, request: Request, kind: type[R], to: Endpoint | None = None, timeout_ms: int | None = None
+        self,
+        request: Request | Callable[[int], Request],
+        kind: type[R],
+        to: Endpoint | None = None,
+        timeout_ms: int | None = None,
     ) -> R:
-        api = BY_REQUEST[type(request)]
-        version = api.max_version
+        api = BY_NAME[kind.__name__.removesuffix("Response")]
         until = monotonic() + (self._timeout_ms if timeout_ms is None else timeout_ms) / 1_000
         while True:
             left = max(0, int((until - monotonic()) * 1_000))
             if to is None:
                 # Any node can answer. If this one hangs, there is time left to ask another.
                 left //= 2
+            version = self._version(api)
+            made = request(version) if callable(request) else request
             try:
-                response = await self._transport.send(to, request, version, timeout_ms=left, client_id=CLIENT_ID)
+                response = await self._transport.send(to, made, version, timeout_ms=left, client_id=CLIENT_ID)
             except TransportError as error:
                 if monotonic() + BACKOFF_SECONDS >= until:
                     raise KafkaTimeoutError(f"{api.name}: {error.detail}") from error
@@ -273,9 +323,8 @@ class Admin:
             await asyncio.sleep(BACKOFF_SECONDS)
 
     async def _find(self, group_id: str) -> tuple[ErrorCode, Endpoint | None]:
-        version = FIND_COORDINATOR.max_version
-        response = await self._ask(requests.find_coordinator(group_id, version), FindCoordinatorResponse)
-        found = requests.coordinator_found(response, group_id, version)
+        response = await self._ask(partial(requests.find_coordinator, group_id), FindCoordinatorResponse)
+        found = requests.coordinator_found(response, group_id, self._version(FIND_COORDINATOR))
         if found.error_code is not ErrorCode.NONE:
             return found.error_code, None
         return ErrorCode.NONE, Endpoint(found.node_id, found.host, found.port)

@@ -94,6 +94,17 @@ COMMANDS: Final = {
             1: "the options are wrong, or no coordinator answered",
         },
     ),
+    "topics": Command(
+        "client.commands.topics.command:app",
+        "List, create, describe, alter and delete topics, as kafka-topics.sh does.",
+        "Run",
+        (
+            "rejoin topics --list",
+            "rejoin topics --create --topic orders --partitions 12 --config retention.ms=60000",
+            "rejoin topics --bootstrap-server localhost:9092 --describe --topic orders",
+        ),
+        {0: "done", 1: "the options are wrong, the cluster refused, or no node answered"},
+    ),
     "simulate": Command(
         "simulation.commands:run",
         "Play a scenario on a virtual clock.",

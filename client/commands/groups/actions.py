@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from rejoin.client.admin import Admin, GroupDescription
+from rejoin.client.commands.arguments import UsageError
 from rejoin.client.commands.groups import tables
-from rejoin.client.commands.groups.options import UsageError
 from rejoin.client.commands.groups.reset import reset_offsets
 from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
 from rejoin.client.core.errors import CodedError, KafkaError

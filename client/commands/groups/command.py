@@ -17,7 +17,8 @@ from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from rejoin.client.commands.groups.options import DESCRIPTION, UsageError, checked, parser
+from rejoin.client.commands.arguments import UsageError
+from rejoin.client.commands.groups.options import DESCRIPTION, checked, parser
 
 app: Final = App(
     name="groups",

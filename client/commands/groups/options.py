@@ -6,28 +6,18 @@ Source: Kafka's ConsumerGroupCommandOptions (tools).
 from __future__ import annotations
 
 import argparse
-from typing import Final, NoReturn
+from typing import Final
 
+from rejoin.client.commands.arguments import BOOTSTRAP_HELP, DEFAULT_SERVER, ArgumentParser, UsageError
 from rejoin.commands import COMMANDS
 
 DESCRIPTION: Final = "List, describe, delete and reset groups, as kafka-consumer-groups.sh does."
-DEFAULT_SERVER: Final = "http://127.0.0.1:9095"
-BOOTSTRAP_HELP: Final = "HOST:PORT speaks Kafka's protocol, http://HOST:PORT HTTP; several with commas."
 ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
-
-
-class UsageError(Exception):
-    """The command line makes no sense."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
 
 
 def parser() -> argparse.ArgumentParser:
     """The options of kafka-consumer-groups.sh."""
-    made = _Parser(
+    made = ArgumentParser(
         prog="rejoin groups",
         description=DESCRIPTION,
         epilog=COMMANDS["groups"].epilogue,

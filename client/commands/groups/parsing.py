@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rejoin.client.commands.groups.options import UsageError
+from rejoin.client.commands.arguments import UsageError
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import iso_duration_ms
 

@@ -12,8 +12,8 @@ from time import time
 from typing import Final
 
 from rejoin.client.admin import Admin
+from rejoin.client.commands.arguments import UsageError
 from rejoin.client.commands.groups import tables
-from rejoin.client.commands.groups.options import UsageError
 from rejoin.client.commands.groups.parsing import duration, instant, read_plan
 from rejoin.client.commands.groups.selection import partitions_of, selected_groups
 from rejoin.client.core.errors import CodedError

@@ -11,9 +11,10 @@ import pytest
 import rejoin.client.admin
 from rejoin.client import Consumer
 from rejoin.client.admin import Admin, GroupDescription, MemberDescription
+from rejoin.client.commands.arguments import UsageError
 from rejoin.client.commands.groups import actions, tables
 from rejoin.client.commands.groups.actions import run_action
-from rejoin.client.commands.groups.options import UsageError, checked, parser
+from rejoin.client.commands.groups.options import checked, parser
 from rejoin.client.commands.groups.parsing import instant, read_plan, topic_partitions
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError, KafkaTimeoutError

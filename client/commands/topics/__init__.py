@@ -1,0 +1,1 @@
+"""`rejoin topics`: topics from outside, as kafka-topics.sh does it."""

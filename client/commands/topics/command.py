@@ -1,0 +1,47 @@
+"""`rejoin topics`: kafka-topics.sh, over Kafka's own requests.
+
+    rejoin topics --bootstrap-server 127.0.0.1:9092 --create --topic orders --partitions 3
+    rejoin topics --describe
+
+Options, output and wording are those of the original. Exit code 1: the command line made no sense, or it failed.
+
+Source: Kafka's TopicCommand (tools).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from cyclopts import App, Parameter
+
+from rejoin.client.commands.arguments import UsageError
+from rejoin.client.commands.topics.options import DESCRIPTION, checked, parser
+
+app: Final = App(name="topics", help=DESCRIPTION, help_flags=[], version_flags=[])
+
+
+@app.default
+def topics(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> int:
+    """List, create, describe, alter and delete topics, as kafka-topics.sh does."""
+    return main(tokens)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; its exit code."""
+    made = parser()
+    try:
+        options = made.parse_args(arguments)
+        action = checked(options)
+        if action is None:
+            made.print_help()
+            return 0
+        from rejoin.client.commands.topics.actions import run_action  # noqa: PLC0415 (help can do without)
+
+        return asyncio.run(run_action(action, options))
+    except UsageError as problem:
+        print(problem, file=sys.stderr)
+        print("--help lists the options.", file=sys.stderr)
+        return 1
