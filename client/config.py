@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
+from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.protocol.units import iso_duration_ms
 from rejoin.protocol.validation import nearest, sentence
 
@@ -24,11 +25,6 @@ CLOSE_TIMEOUT_MS: Final = 30_000
 """How long ``close`` may take unless its caller says otherwise. Not a setting in Kafka."""
 
 _INSTANCE_ID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
-def dotted(name: str) -> str:
-    """Kafka's name of a setting."""
-    return name.replace("_", ".")
 
 
 def split_commas(value: object) -> object:
@@ -55,12 +51,8 @@ def checked_config(settings: Mapping[str, Any]) -> ConsumerConfig:
         raise ValueError(sentence(problem, ConsumerConfig, kind="setting")) from None
 
 
-class ConsumerConfig(BaseModel):
+class ConsumerConfig(ClientSecurityConfig):
     """Everything about one consumer that can be set. Frozen."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=dotted, validate_by_name=True, validate_by_alias=True
-    )
 
     bootstrap_servers: tuple[str, ...] = Field(
         default=("http://127.0.0.1:9095",),

@@ -436,4 +436,5 @@ def _transport(config: ConsumerConfig) -> Transport:
         config.bootstrap_servers,
         reconnect_backoff_ms=config.reconnect_backoff_ms,
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
+        security=config,
     )

@@ -68,6 +68,7 @@ class Producer:
             config.bootstrap_servers,
             reconnect_backoff_ms=config.reconnect_backoff_ms,
             reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
+            security=config,
         )
         core = ProducerCore(config, random, versions=self._transport.versions)
         self._driver = ProducerDriver(core, self._transport, config.client_id or _DEFAULT_CLIENT_ID)

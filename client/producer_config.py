@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from rejoin.client.config import dotted, split_commas
+from rejoin.client.config import split_commas
+from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.protocol.validation import sentence
 
 MOST_RETRIES: Final = 2**31 - 1
@@ -30,12 +31,8 @@ def checked_producer_config(settings: Mapping[str, Any]) -> ProducerConfig:
         raise ValueError(sentence(problem, ProducerConfig, kind="setting")) from None
 
 
-class ProducerConfig(BaseModel):
+class ProducerConfig(ClientSecurityConfig):
     """Everything about one producer that can be set. Frozen."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=dotted, validate_by_name=True, validate_by_alias=True
-    )
 
     bootstrap_servers: tuple[str, ...] = Field(
         default=("http://127.0.0.1:9095",),

@@ -275,7 +275,14 @@ _SECRET: Final = frozenset(
 
 VARIABLE_PREFIX: Final = "REJOIN_"
 _OTHER_VARIABLES: Final = frozenset(
-    {"REJOIN_STORE", "REJOIN_CONTROL_TOKEN", "REJOIN_RUN_ID", "REJOIN_SPARK_MASTER", "REJOIN_SPARK_MEMORY"}
+    {
+        "REJOIN_STORE",
+        "REJOIN_CONTROL_TOKEN",
+        "REJOIN_RUN_ID",
+        "REJOIN_SASL_PASSWORD",
+        "REJOIN_SPARK_MASTER",
+        "REJOIN_SPARK_MEMORY",
+    }
 )
 """Variables that are not settings, so that none of them is reported as misspelt."""
 _MISSPELT: Final = 0.85

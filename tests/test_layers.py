@@ -203,11 +203,11 @@ MAY_IMPORT = {
         "client.core.group.membership",
     ),
     "client.assignors": ("protocol", "client.assignors"),
-    "client.config": ("protocol", "client.assignors"),
-    "client.producer_config": ("protocol", "client.config"),
+    "client.config": ("protocol", "client.assignors", "client.security_config"),
+    "client.producer_config": ("protocol", "client.config", "client.security_config"),
     # The one place that knows both: consumers on a coordinator without a socket between them.
     "client.transports.in_process": ("protocol", "coordinator.testing", "client.core", "client.transports.base"),
-    "client.transports": ("protocol", "client.core", "client.transports"),
+    "client.transports": ("protocol", "client.core", "client.security_config", "client.transports"),
     "client.workload": (
         "protocol",
         "journal",

@@ -54,7 +54,8 @@ def run(given: ConsumeOptions) -> int:
 def _work(given: ConsumeOptions) -> Work:
     """What this process does. Raises WrongOption, or ValueError, for options that make no sense."""
     settings = settings_from(given.setting or (), _settings_given(given))
-    check_servers(settings["bootstrap_servers"])
+    config = ConsumerConfig(**settings)
+    check_servers(config.bootstrap_servers, config)
     prefix = given.client_id or given.group
     instance_prefix = given.instance_id_prefix or (f"{prefix}-" if given.static else None)
     numbers = range(given.first, given.first + given.consumers)

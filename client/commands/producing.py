@@ -18,7 +18,7 @@ from rejoin.client.core.errors import KafkaError
 from rejoin.client.producer import Producer
 from rejoin.client.producer_config import ProducerConfig, checked_producer_config
 from rejoin.client.producer_driver import RecordMetadata
-from rejoin.client.transports.addresses import open_transport
+from rejoin.client.transports.addresses import check_servers
 from rejoin.posix import stop_signals
 
 _PROGRESS_SECONDS: Final = 1.0
@@ -59,7 +59,8 @@ def _settings(given: ProduceOptions) -> dict[str, Any]:
     found = with_settings(
         ProducerConfig, {name: value for name, value in options.items() if value is not None}, given.setting or ()
     )
-    open_transport(checked_producer_config(found).bootstrap_servers)
+    config = checked_producer_config(found)
+    check_servers(config.bootstrap_servers, config)
     return found
 
 

@@ -221,6 +221,12 @@ class AssignorFailedError(KafkaError):
         self.member_id = member_id
 
 
+class AuthenticationError(KafkaError):
+    """The broker refused the login: the mechanism, the user or what proves it is wrong."""
+
+    java_name = "SaslAuthenticationException"
+
+
 class WrongProtocolError(KafkaError):
     """The address answers in another protocol than it was asked in."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from ssl import SSLContext
 from time import monotonic
 from types import TracebackType
 from typing import Final, Self
@@ -46,6 +47,18 @@ class ProblemError(KafkaError):
         self.detail = detail
 
 
+@dataclass(frozen=True, slots=True)
+class HttpSecurity:
+    """How connections are secured: TLS, and the header that logs in."""
+
+    ssl: SSLContext | None = None
+    authorization: str | None = field(default=None, repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.authorization is None else {"Authorization": self.authorization}
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class HttpNode(NodeState):
     """A node by its base URL."""
@@ -78,8 +91,12 @@ class HttpTransport(SharedTransport):
         *,
         reconnect_backoff_ms: int = 50,
         reconnect_backoff_max_ms: int = 1_000,
+        security: HttpSecurity | None = None,
     ) -> None:
+        self._security = security or HttpSecurity()
         self._bootstrap = [HttpNode(url=base_url(server)) for server in servers]
+        # The other nodes of a cluster are reached as the first one is: answers have no scheme.
+        self._scheme = urlsplit(self._bootstrap[0].url).scheme if servers else "http"
         self._known: list[HttpNode] = []
         self._nodes: dict[str, HttpNode] = {node.url: node for node in self._bootstrap}
         self._backoff = ReconnectBackoff.of_ms(reconnect_backoff_ms, reconnect_backoff_max_ms)
@@ -125,7 +142,8 @@ class HttpTransport(SharedTransport):
         if self._session is None:
             # Not aiohttp's own limit of 100 connections: parked JoinGroups would take them all.
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
+                connector=aiohttp.TCPConnector(limit=0, ssl=self._security.ssl or True),
+                headers=self._security.headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
                 skip_auto_headers=["User-Agent"],
             )
@@ -158,10 +176,7 @@ class HttpTransport(SharedTransport):
 
     async def _usable(self, to: Endpoint | None) -> HttpNode:
         """The node to ask, after its backoff if every candidate has one."""
-        if to is not None:
-            candidates = [self._node(base_url(_address(to.host, to.port)))]
-        else:
-            candidates = [*self._known, *self._bootstrap]
+        candidates = [self._node_at(to.host, to.port)] if to is not None else [*self._known, *self._bootstrap]
         now = monotonic()
         ready = [node for node in candidates if node.usable_at <= now]
         if ready:
@@ -190,9 +205,12 @@ class HttpTransport(SharedTransport):
     def _node(self, url: str) -> HttpNode:
         return self._nodes.setdefault(url, HttpNode(url=url))
 
+    def _node_at(self, host: str, port: int) -> HttpNode:
+        return self._node(base_url(f"{self._scheme}://{_address(host, port)}"))
+
     def _learn(self, response: MetadataResponse) -> None:
         if response.brokers:
-            self._known = [self._node(base_url(_address(node.host, node.port))) for node in response.brokers]
+            self._known = [self._node_at(node.host, node.port) for node in response.brokers]
 
 
 def _address(host: str, port: int) -> str:

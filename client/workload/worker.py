@@ -261,6 +261,7 @@ async def run_worker(work: Work, until: asyncio.Event | None = None) -> int:
         config.bootstrap_servers,
         reconnect_backoff_ms=config.reconnect_backoff_ms,
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
+        security=config,
     )
     runtime = ConsumerRuntime(transport, events.publish)
     members = [ConsumerLoop(work, index, runtime, events) for index in range(len(work.client_ids))]

@@ -10,9 +10,11 @@ from pydantic_core import PydanticUndefined
 
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.producer_config import ProducerConfig
+from rejoin.client.security_config import ClientSecurityConfig
 from rejoin.coordinator.config import Settings
 from tests.paths import ROOT
 
+SHARED = ClientSecurityConfig.model_fields
 PAGE = ROOT / "docs" / "settings.md"
 
 
@@ -20,6 +22,8 @@ def table(model: type[BaseModel]) -> str:
     """Each setting with its default and what it does."""
     rows = ["| setting | default | |", "|---|---|---|"]
     for name, info in model.model_fields.items():
+        if issubclass(model, ClientSecurityConfig) and model is not ClientSecurityConfig and name in SHARED:
+            continue  # these have a table of their own
         default = info.default
         if default is PydanticUndefined or default is None:
             shown = ""
@@ -34,7 +38,12 @@ def table(model: type[BaseModel]) -> str:
 
 @pytest.mark.parametrize(
     ("heading", "model"),
-    [("## Coordinator", Settings), ("## Consumer", ConsumerConfig), ("## Producer", ProducerConfig)],
+    [
+        ("## Coordinator", Settings),
+        ("## Consumer", ConsumerConfig),
+        ("## Producer", ProducerConfig),
+        ("## Security of consumers and producers", ClientSecurityConfig),
+    ],
 )
 def test_the_table_is_that_of_the_model(heading: str, model: type[BaseModel], request: pytest.FixtureRequest) -> None:
     before, _, section = PAGE.read_text().partition(f"\n{heading}\n")

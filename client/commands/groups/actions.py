@@ -12,6 +12,7 @@ from rejoin.client.commands.arguments import UsageError
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.reset import reset_offsets
 from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
+from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
 from rejoin.client.transports.addresses import open_transport, split_servers
@@ -25,8 +26,9 @@ TYPES: Final = ("Consumer", "Classic", "Share")
 
 async def run_action(action: str, options: argparse.Namespace) -> int:
     try:
-        transport = open_transport(split_servers(options.bootstrap_server))
-    except ValueError as problem:
+        security = security_from(options.command_config)
+        transport = open_transport(split_servers(options.bootstrap_server), security=security)
+    except (ValueError, WrongOption) as problem:
         raise UsageError(str(problem)) from None
     actions: Mapping[str, Callable[[Admin, argparse.Namespace], Awaitable[None]]] = {
         "--list": list_groups,

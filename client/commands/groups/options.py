@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     add("--type", nargs="?", const="", metavar="TYPES", help="With --list: show the type.")
     add("--verbose", action="store_true", help="With --describe: show more columns.")
     add("--timeout", type=int, default=5_000, metavar="MS", help="How long to wait for an answer.")
-    add("--command-config", metavar="FILE", help="Accepted for compatibility; has no effect.")
+    add("--command-config", metavar="FILE", help="Properties file with security.protocol, sasl.mechanism and so on.")
     add("--dry-run", action="store_true", help="With --reset-offsets: only show the new offsets.")
     add("--execute", action="store_true", help="With --reset-offsets: set the new offsets.")
     add("--export", action="store_true", help="With --reset-offsets: print the new offsets as CSV.")
