@@ -13,6 +13,7 @@ from tests.pipeline.gallery import report_on_gallery
 from tests.pipeline.quick import INTERPRETED
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with tests that need Spark are run by two processes of a parallel run, whose JVMs get warm.
 

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import confluent_kafka
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -108,8 +115,14 @@ class Confluent(Client):
 
     def commit(self) -> None:
         for consumer in self._members.values():
-            for each in consumer.commit(asynchronous=False):
-                assert each.error is None, each.error
+            try:
+                committed = consumer.commit(asynchronous=False)
+            except KafkaException as problem:
+                # A member that has read nothing since the last rebalance has nothing to commit.
+                if problem.args[0].code() != KafkaError._NO_OFFSET:
+                    raise
+            else:
+                assert all(each.error is None for each in committed), committed
 
     def committed(self, group_id: str, topic: str) -> dict[int, int]:
         found = _done(self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group_id)]))
