@@ -20,6 +20,9 @@ from rejoin.protocol.validation import reason
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """Longest wait of a new member in the join phase before it is removed. Not a setting in Kafka."""
 
+END_TXN_KEY: Final = 26
+FIRST_END_WITH_EPOCH_BUMP: Final = 5
+
 
 def _dotted(name: str) -> str:
     return name.replace("_", ".")
@@ -111,6 +114,42 @@ class Settings(BaseModel):
     )
     producer_id_expiration_check_interval_ms: int = Field(
         default=600_000, ge=1, description="How often such producers are looked for."
+    )
+    transaction_state_log_num_partitions: int = Field(
+        default=50,
+        ge=1,
+        le=10_000,
+        description="Number of partitions of the transaction log; transactional ids are spread over them by hash.",
+    )
+    transaction_state_log_replication_factor: int = Field(
+        default=3,
+        ge=1,
+        description="Accepted for compatibility; has no effect. Replication is up to the store.",
+    )
+    transaction_state_log_min_isr: int = Field(
+        default=2, ge=1, description="Accepted for compatibility; has no effect. Replication is up to the store."
+    )
+    transaction_max_timeout_ms: int = Field(
+        default=900_000, ge=1, description="Longest transaction timeout that a producer may ask for."
+    )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = Field(
+        default=10_000, ge=1, description="How often transactions are looked for that take longer than their timeout."
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = Field(
+        default=3_600_000, ge=1, description="How often transactional ids are looked for that are not used any more."
+    )
+    transactional_id_expiration_ms: int = Field(
+        default=604_800_000, ge=1, description="How long a transactional id is kept after its last transaction."
+    )
+    transaction_partition_verification_enable: bool = Field(
+        default=True,
+        description="Ask the transaction coordinator before the first records of a transaction go to a partition.",
+    )
+    add_partitions_to_txn_retry_backoff_ms: int = Field(
+        default=20, ge=1, description="How long a Produce waits before it asks again while a transaction is ending."
+    )
+    add_partitions_to_txn_retry_backoff_max_ms: int = Field(
+        default=100, ge=0, description="How long a Produce waits for the end of a transaction altogether."
     )
     log_retention_check_interval_ms: int = Field(
         default=300_000, ge=1, description="How often records are deleted that a topic keeps no longer, or compacted."
@@ -226,6 +265,17 @@ class Settings(BaseModel):
         default="rebalance-in-progress",
         description="Error of SyncGroup while loading: one that consumers survive (27), or that of Kafka 4 (14).",
     )
+    emulator_transaction_version: int = Field(
+        default=2,
+        ge=0,
+        le=2,
+        description="Level of Kafka's feature transaction.version: 0, 1, or 2 (KIP-890: each end raises the epoch).",
+    )
+    emulator_transaction_marker_delay_ms: int = Field(
+        default=0,
+        ge=0,
+        description="How long the end of a transaction is decided before its markers are written.",
+    )
     emulator_as_kafka: Release = Field(
         default="",
         description="A release of Kafka, as 2.8: APIs and versions that are newer are neither offered nor served.",
@@ -255,6 +305,13 @@ class Settings(BaseModel):
         default=(),
         description="Operations to deny: User:NAME:OPERATION:KIND=NAME, as in User:*:READ:group=secret-*.",
     )
+
+    @property
+    def transaction_version(self) -> int:
+        """The level of transaction.version; releases before 4.0 have no such feature."""
+        release = self.emulator_as_kafka
+        is_known = not release or newest_versions(release).get(END_TXN_KEY, 0) >= FIRST_END_WITH_EPOCH_BUMP
+        return self.emulator_transaction_version if is_known else 0
 
     @model_validator(mode="after")
     def _check_session_timeouts(self) -> Self:

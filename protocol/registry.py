@@ -111,8 +111,11 @@ DELETE_TOPICS: Final = register(20, (0, 6), 4, "DeleteTopics", ".topics.delete_t
 DELETE_RECORDS: Final = register(21, (0, 2), 2, "DeleteRecords", ".records.delete_records")
 INIT_PRODUCER_ID: Final = register(22, (0, 5), 2, "InitProducerId", ".transactions.init_producer_id")
 OFFSET_FOR_LEADER_EPOCH: Final = register(23, (2, 4), 4, "OffsetForLeaderEpoch", ".records.offset_for_leader_epoch")
-WRITE_TXN_MARKERS: Final = register(27, (0, 1), 1, "WriteTxnMarkers", ".transactions.write_txn_markers")
-TXN_OFFSET_COMMIT: Final = register(28, (0, 5), 3, "TxnOffsetCommit", ".transactions.txn_offset_commit")
+ADD_PARTITIONS_TO_TXN: Final = register(24, (0, 5), 3, "AddPartitionsToTxn", ".transactions.add_partitions_to_txn")
+ADD_OFFSETS_TO_TXN: Final = register(25, (0, 4), 3, "AddOffsetsToTxn", ".transactions.add_offsets_to_txn")
+END_TXN: Final = register(26, (0, 5), 3, "EndTxn", ".transactions.end_txn")
+WRITE_TXN_MARKERS: Final = register(27, (0, 2), 1, "WriteTxnMarkers", ".transactions.write_txn_markers")
+TXN_OFFSET_COMMIT: Final = register(28, (0, 6), 3, "TxnOffsetCommit", ".transactions.txn_offset_commit")
 DESCRIBE_CONFIGS: Final = register(32, (1, 4), 4, "DescribeConfigs", ".cluster.describe_configs")
 ALTER_CONFIGS: Final = register(33, (0, 2), 2, "AlterConfigs", ".cluster.alter_configs")
 DESCRIBE_LOG_DIRS: Final = register(35, (1, 5), 2, "DescribeLogDirs", ".cluster.describe_log_dirs")
@@ -123,6 +126,8 @@ INCREMENTAL_ALTER_CONFIGS: Final = register(44, (0, 1), 1, "IncrementalAlterConf
 OFFSET_DELETE: Final = register(47, (0, 0), None, "OffsetDelete", ".offsets.offset_delete")
 DESCRIBE_CLUSTER: Final = register(60, (0, 2), 0, "DescribeCluster", ".cluster.describe_cluster")
 DESCRIBE_PRODUCERS: Final = register(61, (0, 0), 0, "DescribeProducers", ".records.describe_producers")
+DESCRIBE_TRANSACTIONS: Final = register(65, (0, 0), 0, "DescribeTransactions", ".transactions.describe_transactions")
+LIST_TRANSACTIONS: Final = register(66, (0, 2), 0, "ListTransactions", ".transactions.list_transactions")
 DESCRIBE_TOPIC_PARTITIONS: Final = register(
     75, (0, 0), 0, "DescribeTopicPartitions", ".topics.describe_topic_partitions"
 )

@@ -107,7 +107,9 @@ MAY_IMPORT = {
         "coordinator.core.groups",
         "coordinator.core.partitions",
         "coordinator.core.topics",
+        "coordinator.core.transactions.coordinator",
     ),
+    "coordinator.core.transactions": ("protocol", "journal.events", "coordinator.core", "coordinator.config"),
     "coordinator.core.fetch": (
         *STEP,
         "coordinator.core.fetch",
@@ -117,16 +119,12 @@ MAY_IMPORT = {
     ),
     # Offsets ask what any kind of group answers.
     "coordinator.core.offsets": (
-        "protocol",
-        "journal.events",
-        "coordinator.config",
+        *STEP,
         "coordinator.core.groups.group",
         "coordinator.core.groups.group_shards",
         "coordinator.core.groups.shard",
-        "coordinator.core.inputs",
         "coordinator.core.offsets",
-        "coordinator.core.runtime",
-        "coordinator.core.step_context",
+        "coordinator.core.partitions.producer_state",
         "coordinator.core.topics.topics",
     ),
     "coordinator.leadership.view": ("protocol", "coordinator.core.inputs"),

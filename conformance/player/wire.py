@@ -98,6 +98,10 @@ class _WireField(typing.NamedTuple):
     many: bool
 
 
+RENAMED: Final = {"generationIdOrMemberEpoch": "generationId"}
+"""Fields by the names of Kafka 4.4, and by those that kio still has for some of them."""
+
+
 @cache
 def _fields(schema: type[Any]) -> tuple[_WireField, ...]:
     hints = typing.get_type_hints(schema)
@@ -125,7 +129,11 @@ def _is_tuple(hint: Any) -> bool:
 
 def _build(schema: Any, body: Json, path: str) -> Any:
     known = _fields(schema)
-    surplus = body.keys() - {one.json_name for one in known}
+    names = {one.json_name for one in known}
+    for newer, older in RENAMED.items():
+        if newer in body and older in names:
+            body = {older if name == newer else name: value for name, value in body.items()}
+    surplus = body.keys() - names
     if surplus:
         raise NoSuchField(f"{path} v{schema.__version__} has no field {', '.join(sorted(surplus))}")
     values = {}

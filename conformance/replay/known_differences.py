@@ -147,7 +147,17 @@ def _behind_a_write(one: Difference) -> bool:
     return failed or (one.path == "at" and one.kafka > one.other)
 
 
+def _coordinated_here(one: Difference) -> bool:
+    return one.api == "InitProducerId" and one.other != one.kafka
+
+
 KNOWN_DIFFERENCES: Final = (
+    KnownDifference(
+        "coordinated-here",
+        "In a replay one broker leads everything; in Kafka another one coordinated this transactional id.",
+        _coordinated_here,
+        ("three-nodes/moving/an-open-transaction-moves-along",),
+    ),
     KnownDifference(
         "superseded",
         "A parked JoinGroup or SyncGroup that the member's next one replaces is answered REBALANCE_IN_PROGRESS; Kafka "
@@ -193,7 +203,11 @@ KNOWN_DIFFERENCES: Final = (
         _still_offered,
         ("plain/bad-requests/versions-that-were-given-up",),
     ),
-    KnownDifference("versions", "ApiVersions lists the versions that are offered here, and no features.", _versions),
+    KnownDifference(
+        "versions",
+        "ApiVersions lists the versions that are offered here, and of the features transaction.version.",
+        _versions,
+    ),
     KnownDifference(
         "unsettable",
         "Groups and client metrics have no settings; in Kafka those of groups are about consumer, share and streams "

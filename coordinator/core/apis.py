@@ -85,14 +85,16 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.DELETE_GROUPS: ServedApi(lambda of: of.group_admin.delete_groups, Rule(group=_DELETE)),
     api.OFFSET_COMMIT: ServedApi(lambda of: of.offsets.commit, Rule(group=_READ, topic=_READ)),
     api.TXN_OFFSET_COMMIT: ServedApi(
-        lambda of: of.offsets.txn_commit,
+        lambda of: of.transactions.offset_commits.commit,
         Rule(
             transactional_id=_WRITE, group=_READ, topic=_READ, needs_key=True, while_loading=_txn_commit_while_loading
         ),
     ),
     api.OFFSET_FETCH: ServedApi(lambda of: of.offsets.fetch, Rule(group=_DESCRIBE, topic=_DESCRIBE)),
     api.OFFSET_DELETE: ServedApi(lambda of: of.offsets.delete, Rule(group=_DELETE, topic=_READ, needs_key=True)),
-    api.WRITE_TXN_MARKERS: ServedApi(lambda of: of.offsets.write_markers, Rule(cluster=Operation.CLUSTER_ACTION)),
+    api.WRITE_TXN_MARKERS: ServedApi(
+        lambda of: of.transactions.marker_requests.write_markers, Rule(cluster=Operation.CLUSTER_ACTION)
+    ),
     api.FIND_COORDINATOR: ServedApi(
         lambda of: of.cluster.find_coordinator, Rule(group=_DESCRIBE, transactional_id=_DESCRIBE)
     ),
@@ -127,8 +129,22 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.OFFSET_FOR_LEADER_EPOCH: ServedApi(lambda of: of.leader_epochs.offset_for_leader_epoch, Rule(topic=_DESCRIBE)),
     api.DESCRIBE_PRODUCERS: ServedApi(lambda of: of.producers.describe_producers, Rule(topic=_READ)),
     api.INIT_PRODUCER_ID: ServedApi(
-        lambda of: of.producer_ids.init_producer_id,
+        lambda of: of.transactions.initialisation.init_producer_id,
         Rule(cluster=Operation.IDEMPOTENT_WRITE, transactional_id=_WRITE),
+    ),
+    api.ADD_PARTITIONS_TO_TXN: ServedApi(
+        lambda of: of.transactions.requests.add_partitions,
+        Rule(transactional_id=_WRITE, topic=_WRITE, cluster=Operation.CLUSTER_ACTION),
+    ),
+    api.ADD_OFFSETS_TO_TXN: ServedApi(
+        lambda of: of.transactions.requests.add_offsets, Rule(transactional_id=_WRITE, group=_READ)
+    ),
+    api.END_TXN: ServedApi(lambda of: of.transactions.requests.end_txn, Rule(transactional_id=_WRITE)),
+    api.DESCRIBE_TRANSACTIONS: ServedApi(
+        lambda of: of.transactions.descriptions.describe_transactions, Rule(transactional_id=_DESCRIBE, topic=_DESCRIBE)
+    ),
+    api.LIST_TRANSACTIONS: ServedApi(
+        lambda of: of.transactions.descriptions.list_transactions, Rule(transactional_id=_DESCRIBE)
     ),
     api.LIST_OFFSETS: ServedApi(lambda of: of.list_offsets.list_offsets, Rule(topic=_DESCRIBE)),
 }

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from rejoin.coordinator.core.inputs import LogEntries, Token, TopicsRecords
 from rejoin.journal.events.base import Event
-from rejoin.protocol.message import Response
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
 
@@ -74,4 +74,14 @@ class AppendTopics:
     records: TopicsRecords
 
 
-Effect: TypeAlias = Reply | Append | ReadLog | DeleteLog | AlterPartition | AppendTopics | Event
+@dataclass(slots=True)
+class SendRequest:
+    """Send a request to another node; its end comes back as ``NodeAnswered``, once."""
+
+    send_id: int
+    node_id: int
+    request: Request
+    api_version: int
+
+
+Effect: TypeAlias = Reply | Append | ReadLog | DeleteLog | AlterPartition | AppendTopics | SendRequest | Event

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Request
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.records.topics import (
     ConfigRecord,
     PartitionRecord,
@@ -188,6 +188,14 @@ class TopicsChanged:
     whole: bool = False
 
 
+@dataclass(slots=True)
+class NodeAnswered:
+    """A ``SendRequest`` has ended: with the response, or with none where the other node could not be reached."""
+
+    send_id: int
+    response: Response | None
+
+
 class ControlInput:
     """Something that does not happen by itself: a test asks for it, and has checked that it is possible."""
 
@@ -229,5 +237,6 @@ Input: TypeAlias = (
     | FollowersFetched
     | TopicsStored
     | TopicsChanged
+    | NodeAnswered
     | ControlInput
 )

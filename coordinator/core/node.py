@@ -29,6 +29,7 @@ from rejoin.coordinator.core.inputs import (
     Input,
     LogRead,
     Millis,
+    NodeAnswered,
     Received,
     RecordsWritten,
     Resigned,
@@ -42,6 +43,7 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.partitions.delayed import DelayedTimer
 from rejoin.coordinator.core.partitions.partition import PartitionTimer
 from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Authorizer
@@ -50,10 +52,12 @@ from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
 from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.coordinator.core.transactions.timers import TransactionTimer
 from rejoin.coordinator.core.views import GroupView, LogSlice, NodeView, OffsetView, TimerView, TopicView
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OffsetRecord
+from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC_ID
 from rejoin.protocol.registry import BY_REQUEST, PRODUCE
 from rejoin.protocol.traits import traits_of
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
@@ -99,7 +103,9 @@ class Node:
             logs,
             GroupRequests(self._ctx, self._groups, admission),
             self._fetches,
+            PeerRequests(self._ctx),
         )
+        self._partitions.observe(self)
         self._handlers = HandlersByRequest(self._requests)
 
     # --- the door
@@ -146,6 +152,8 @@ class Node:
                     self._requests.purgatory(key.kind).fire()
                 elif isinstance(key.kind, PartitionTimer):
                     self._partitions.fire(key)
+                elif isinstance(key.kind, TransactionTimer):
+                    self._requests.transactions.fire(key)
                 else:
                     self._shards[owner.topic].fire(key)
             except Exception as problem:
@@ -228,6 +236,8 @@ class Node:
                 self._partitions.followers_fetched(what)
             case SessionLost():
                 self._groups.lose_session(what.group_id, what.member_id)
+            case NodeAnswered():
+                self._requests.peers.answered(what)
             case FetchWaited():
                 self._fetches.end_wait(what.token)
             case RecordsWritten():
@@ -238,6 +248,11 @@ class Node:
                 self._changes.changed(what)
             case _:
                 raise TypeError(f"{what!r} is not something that can happen to a node")
+
+    def on_progress(self, partition: TopicIdPartition) -> None:
+        """A data partition has changed. What the transaction coordinator keeps is in some of them."""
+        if partition.topic_id == TRANSACTION_STATE_TOPIC_ID:
+            self._requests.transactions.coordinator.on_progress(partition)
 
     def _shard(self, partition: TopicPartition) -> Shard[Any] | None:
         """The shard of a partition, if this node leads it."""

@@ -17,6 +17,7 @@ from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.partitions.delayed import DelayedTimer, Purgatory
 from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.partitions.leader_epochs import LeaderEpochRequests
     from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
     from rejoin.coordinator.core.partitions.produce import ProduceRequests
-    from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
     from rejoin.coordinator.core.partitions.producers import ProducerRequests
     from rejoin.coordinator.core.topics.config_requests import ConfigRequests
     from rejoin.coordinator.core.topics.requests import TopicRequests
+    from rejoin.coordinator.core.transactions.transactions import Transactions
 
 
 @dataclass
@@ -55,6 +56,7 @@ class RequestHandlers:
     logs: ReadableLogs
     groups: GroupRequests
     fetches: FetchRequests
+    peers: PeerRequests
 
     @cached_property
     def offsets(self) -> OffsetRequests:
@@ -86,7 +88,7 @@ class RequestHandlers:
     def cluster(self) -> ClusterRequests:
         from rejoin.coordinator.core.cluster.requests import ClusterRequests
 
-        return ClusterRequests(self.ctx, self.shards, self.admission)
+        return ClusterRequests(self.ctx, self.shards, self.admission, lambda: self.transactions.coordinator)
 
     @cached_property
     def sasl(self) -> SaslRequests:
@@ -110,13 +112,34 @@ class RequestHandlers:
             self.ctx, self.cluster_metadata, self.all_topics, self.partitions, self.leaders, self.admission
         )
 
+    # --- transactions
+
+    @cached_property
+    def transactions(self) -> Transactions:
+        from rejoin.coordinator.core.transactions.transactions import Transactions
+
+        return Transactions(
+            self.ctx,
+            self.admission,
+            self.cluster_metadata,
+            self.shards,
+            self.all_topics,
+            self.partitions,
+            self.changes,
+            self.peers,
+            self.offsets,
+            lambda: self.topics.placement,
+        )
+
     # --- data partitions
 
     @cached_property
     def produces(self) -> ProduceRequests:
         from rejoin.coordinator.core.partitions.produce import ProduceRequests
 
-        return ProduceRequests(self.ctx, self.partitions, self.all_topics, self.admission)
+        return ProduceRequests(
+            self.ctx, self.partitions, self.all_topics, self.admission, lambda: self.transactions.produce
+        )
 
     @cached_property
     def delete_records(self) -> DeleteRecordsRequests:
@@ -127,12 +150,6 @@ class RequestHandlers:
     def purgatory(self, timer: DelayedTimer) -> Purgatory:
         """Where requests wait that this timer ends."""
         return self.produces.purgatory if timer is DelayedTimer.PRODUCE_TIMEOUT else self.delete_records.purgatory
-
-    @cached_property
-    def producer_ids(self) -> ProducerIdRequests:
-        from rejoin.coordinator.core.partitions.producer_ids import ProducerIdRequests
-
-        return ProducerIdRequests(self.ctx, self.all_topics, self.changes, self.admission)
 
     @cached_property
     def producers(self) -> ProducerRequests:

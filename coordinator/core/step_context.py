@@ -12,6 +12,15 @@ from rejoin.journal.events.base import Event
 from rejoin.protocol.message import Response
 
 
+class OwnToken:
+    """Stands for this node itself, where it asks itself what it would ask another node. Its answer is no effect."""
+
+    __slots__ = ("answered",)
+
+    def __init__(self, answered: Callable[[Response], None]) -> None:
+        self.answered = answered
+
+
 class StepContext:
     """The node's hands: everything that decides takes the time from here and leaves its effects here."""
 
@@ -25,7 +34,10 @@ class StepContext:
         self.effects: list[Effect] = []
 
     def reply(self, token: Token, response: Response) -> None:
-        self.effects.append(Reply(token, response))
+        if type(token) is OwnToken:
+            token.answered(response)
+        else:
+            self.effects.append(Reply(token, response))
 
     def emit(self, event: Event) -> None:
         self.effects.append(event)

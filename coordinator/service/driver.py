@@ -10,11 +10,19 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import structlog
 
-from rejoin.coordinator.core.effects import AlterPartition, Append, AppendTopics, DeleteLog, ReadLog, Reply
+from rejoin.coordinator.core.effects import (
+    AlterPartition,
+    Append,
+    AppendTopics,
+    DeleteLog,
+    ReadLog,
+    Reply,
+    SendRequest,
+)
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -24,6 +32,7 @@ from rejoin.coordinator.core.inputs import (
     Input,
     LogRead,
     Millis,
+    NodeAnswered,
     Received,
     Resigned,
     Stored,
@@ -41,7 +50,7 @@ from rejoin.coordinator.storage.topics.sync import TopicsSync
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Request
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.records.batches import DataEntry
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
@@ -50,6 +59,15 @@ DRAIN_SECONDS: Final = 5.0
 """How long a stopping node may take to hand over its partitions."""
 STALLED_MS: Final = 1_000
 """An alarm that rings so late is worth a line in the log: a request took long, or the process was stopped."""
+
+
+class Peers(Protocol):
+    """The other nodes of a cluster."""
+
+    def send(
+        self, node_id: int, request: Request, api_version: int, on_answer: Callable[[Response | None], None]
+    ) -> None:
+        """Send a request to a node. ``on_answer`` is called once, with none where the node could not be reached."""
 
 
 class Runtime:
@@ -69,8 +87,12 @@ class Runtime:
         arrivals: Arrivals | None = None,
         *,
         data_logs: DataLogs,
+        peers: Peers | None = None,
     ) -> None:
-        """With ``arrivals``, an input is handled before the timers that fell due while the loop was late."""
+        """With ``arrivals``, an input is handled before the timers that fell due while the loop was late.
+
+        ``peers`` reaches the other nodes of a cluster.
+        """
         self.node = node
         self.clock = clock
         self.broker = Broker(node.settings.broker_id, "127.0.0.1", 0)
@@ -85,6 +107,7 @@ class Runtime:
         """Asks the controller, where there is one, for other replicas in sync."""
         self._log = log
         self._data_logs = data_logs
+        self._peers = peers
         self._publisher = publisher
         self._leading: dict[TopicPartition, int] = {}
         self._inbox: deque[Input] = deque()
@@ -260,6 +283,8 @@ class Runtime:
             elif isinstance(effect, AppendTopics):
                 assert self.topics is not None, "a node with a topics log has one"
                 self.topics.append(effect)
+            elif isinstance(effect, SendRequest):
+                self._send(effect)
             else:
                 # An exact class: to ask whether a model is of another class costs pydantic ten times as much.
                 if type(effect) is PartitionLoaded:
@@ -273,6 +298,15 @@ class Runtime:
         if isinstance(what, Received) and isinstance(what.token, PendingReply):
             what.token.failed = True
             what.token.settle()
+
+    def _send(self, effect: SendRequest) -> None:
+        def answered(response: Response | None) -> None:
+            self._take_in(NodeAnswered(effect.send_id, response))
+
+        if self._peers is None:
+            answered(None)
+        else:
+            self._peers.send(effect.node_id, effect.request, effect.api_version, answered)
 
     def _append(self, effect: Append) -> None:
         partition, epoch, append_id = effect.partition, effect.epoch, effect.append_id

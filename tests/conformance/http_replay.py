@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from conformance.replay.compare import REFUSED, Answer, Exchange
-from conformance.replay.replay import Emulator, Ids, Recording, is_served, settings_of
+from conformance.replay.replay import Emulator, Ids, Recording, is_served, planned_producer_ids, settings_of
 from rejoin.coordinator.core.effects import Effect
 from rejoin.coordinator.core.inputs import Input, Received
 from rejoin.coordinator.service import app as app_module
@@ -70,6 +70,7 @@ class OverHttp:
     def _watch(self, app: App) -> None:
         """Know when a request has reached the core."""
         node = app.runtime.node
+        self._hand_in = app.runtime.hand_in
         step = node.step
 
         def watched(what: Input, now: int, **late: bool) -> list[Effect]:
@@ -81,6 +82,9 @@ class OverHttp:
 
     async def _send(self, session: aiohttp.ClientSession, asked: Exchange) -> None:
         self._ids.plan(asked)
+        planned = planned_producer_ids(asked)
+        if planned is not None:
+            self._hand_in(planned)
         self._taken.clear()
         task = asyncio.create_task(self._ask(session, asked))
         taken = asyncio.create_task(self._taken.wait())

@@ -1,8 +1,8 @@
-"""Plays the recordings of produce, fetch and idempotence on a node, and compares every answer, field by field.
+"""Plays the recordings of produce, fetch and transactions on a node, and compares every answer, field by field.
 
-One file is one script, as played against Kafka 4.4.0: the first line says which topics there were, each other line is
-a request with its answer. Names stand for what a broker makes up: ``pid-1`` for a producer id, ``id:NAME`` for a
-topic id, ``T+123`` for a time near the recording.
+One file is one script, as played against Kafka 4.4.0: the first line says which topics and settings there were, each
+other line is a request with its answer, or something else that was done. Names stand for what a broker makes up:
+``pid-1`` for a producer id, ``id:NAME`` for a topic id, ``T+123`` for a time near the recording.
 """
 
 from __future__ import annotations
@@ -10,21 +10,34 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.fetch.sessions import NO_SESSION
-from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Elected, Millis, PartitionRegistration, Token
+from rejoin.coordinator.core.inputs import (
+    Broker,
+    ClusterSeen,
+    Elected,
+    Millis,
+    PartitionRegistration,
+    Token,
+    TopicsChanged,
+)
+from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.protocol.message import Response
+from rejoin.protocol.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from rejoin.protocol.messages.transactions.describe_transactions import DescribeTransactionsRequest
+from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import LogPartition, TopicIdPartition
-from rejoin.protocol.wire.errors import RecordsError
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, BatchHeader, crc_of, parse_header
-from rejoin.protocol.wire.records import DefaultRecord, read_batch, write_records
+from rejoin.protocol.wire.records import write_records
+from tests.conformance.described_records import described_records, record_of
 from tests.conformance.wire import WireExchange
 from tests.coordinator.core.driver import DrivenNode
 from tests.paths import ROOT
@@ -32,12 +45,15 @@ from tests.paths import ROOT
 SCRIPTS: Final = sorted((ROOT / "tests/golden/transactions").glob("*.jsonl"))
 TOLERANCE_MS: Final = 150
 """A real broker takes its time; here a request is handled when it was sent."""
+MOST_POLLS: Final = 1_000
 EARLY_MS: Final = 30
 LATE_MS: Final = 300
 """How much earlier and later than here a broker may answer a request that waits."""
 PORT: Final = 9_091
 MADE_UP: Final = ("producerId", "sessionId")
 """Numbers that a broker makes up, and that have names in the recordings."""
+ADDRESS: Final[dict[str, dict[Any, Any]]] = {"host": {"node-1": "127.0.0.1"}, "port": {9_095: "port-1"}}
+"""Where the node is, as the recordings name it."""
 _TIME: Final = re.compile(r"T([+-]\d+)")
 _HEADER: Final = {
     "baseOffset": "base_offset",
@@ -56,6 +72,8 @@ _HEADER: Final = {
 """The fields of a batch but the checksum, in the recordings and here."""
 
 NOT_COMPARED: Final = {"throttleTimeMs"}
+EPOCHS: Final = {"partitionLeaderEpoch", "leaderEpoch", "coordinatorEpoch"}
+"""Of these, after a restart, only whether they grew."""
 TEXTS: Final = {"errorMessage", "batchIndexErrorMessage"}
 """Of these only whether they are null."""
 
@@ -79,40 +97,82 @@ class Step:
 
 
 @dataclass
+class Action:
+    """Something that was done and is no request: a wait, or what became of the broker."""
+
+    what: str
+    fields: dict[str, Any]
+
+
+@dataclass
 class Script:
-    """A recording: the topics that there were, and the steps. Lines that are no requests are left out."""
+    """A recording: the topics and settings that there were, and the lines."""
 
     topics: dict[str, dict[str, Any]]
     brokers: int = 1
-    steps: list[Step] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    lines: list[Step | Action] = field(default_factory=list)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The requests."""
+        return [line for line in self.lines if isinstance(line, Step)]
 
 
 def read_script(path: Path) -> Script:
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    steps = [
-        Step(
-            line["n"],
-            line["api"],
-            line["version"],
-            line["client"],
-            line["broker"],
-            line["sent"],
-            line.get("answered", line["sent"]),
-            line["request"],
-            line["answer"],
-        )
-        for line in lines[1:]
-        if "api" in line
-    ]
-    return Script(lines[0]["topics"], lines[0]["brokers"], steps)
+    header, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return Script(header["topics"], header["brokers"], settings_of(header), [_line(line) for line in lines])
+
+
+def _line(line: dict[str, Any]) -> Step | Action:
+    if "do" in line:
+        return Action(line["do"], line)
+    return Step(
+        line["n"],
+        line["api"],
+        line["version"],
+        line["client"],
+        line["broker"],
+        line["sent"],
+        line.get("answered", line["sent"]),
+        line["request"],
+        line["answer"],
+    )
+
+
+def settings_of(header: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the broker that a node has, too."""
+    known = {info.alias: name for name, info in Settings.model_fields.items()}
+    found = {known[name]: _setting(value) for name, value in header.get("settings", {}).items() if name in known}
+    level = header.get("features", {}).get("transaction.version")
+    return found if level is None else found | {"emulator_transaction_version": int(level)}
+
+
+def _setting(value: str) -> Any:
+    return value == "true" if value in ("true", "false") else int(value)
 
 
 class TimedNode(DrivenNode):
-    """Remembers when each request was answered."""
+    """Remembers when each request was answered. It ``leads`` everything, or nothing."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, leads: bool, **settings: Any) -> None:
         self.answered_at: dict[Token, Millis] = {}
-        super().__init__(**settings)
+        super().__init__(leads=False, **settings)
+        if leads:
+            self.lead()
+
+    def lead(self) -> None:
+        """Lead every offsets partition, in a new epoch."""
+        for index in range(self.node.settings.offsets_topic_num_partitions):
+            self.elect(offsets_partition(index))
+
+    def restart(self) -> None:
+        """Begin again with what is in the logs and the topics."""
+        records = self.node.topics_records()
+        self.node = Node(self.node.settings, self._new_id)
+        self.see_cluster()
+        self.step(TopicsChanged(((1, records),), 1))
+        self.lead()
 
     def on_reply(self, token: Token, response: Response) -> None:
         super().on_reply(token, response)
@@ -126,8 +186,10 @@ class RecordedPlay:
         """With ``over_wire`` each request and response goes over a connection of Kafka's protocol."""
         self._over_wire = over_wire
         self._on_wire: dict[int, WireExchange] = {}
+        self._was_restarted = False
+        usual = {"emulator_records_per_second": None, "transaction_partition_verification_enable": True}
         self._nodes = [
-            TimedNode(emulator_records_per_second=None, broker_id=number, leads=script.brokers == 1)
+            TimedNode(leads=script.brokers == 1, broker_id=number, **(usual | script.settings))
             for number in range(1, script.brokers + 1)
         ]
         self.start = self._nodes[0].now
@@ -167,6 +229,41 @@ class RecordedPlay:
     def _name(self, value: Any, name: str) -> None:
         self._names[value] = name
         self._values[name] = value
+
+    def do(self, action: Action) -> None:
+        """Do what is no request. Waits end where the next request was sent; those for a state may take longer."""
+        fields, driven = action.fields, self._nodes[0]
+        match action.what:
+            case "wait":
+                pass
+            case "wait until the transaction is complete":
+                self._wait_while(lambda: self._is_decided(fields["transactionalId"]))
+            case "wait until no transaction is open":
+                self._wait_while(lambda: self._is_open(fields["topic"], fields["partition"]))
+            case what if "the broker is" in what:
+                driven.elapse(max(0, self.start + round(fields["ended"]) - driven.now))
+                driven.restart()
+                self._was_restarted = True
+            case what:
+                raise AssertionError(f"nothing here can do this: {what}")
+
+    def _wait_while(self, is_so: Callable[[], bool]) -> None:
+        for _ in range(MOST_POLLS):
+            if not is_so():
+                return
+            for driven in self._nodes:
+                driven.elapse(1)
+        raise AssertionError("what was waited for never came")
+
+    def _is_decided(self, transactional_id: str) -> bool:
+        request = DescribeTransactionsRequest(transactional_ids=(transactional_id,))
+        return str(self._nodes[0].ask(request, 0).transaction_states[0].transaction_state).startswith("Prepare")
+
+    def _is_open(self, topic: str, partition: int) -> bool:
+        wanted = DescribeProducersTopic(name=topic, partition_indexes=(partition,))
+        answer = self._nodes[0].ask(DescribeProducersRequest(topics=(wanted,)), 0)
+        producers = answer.topics[0].partitions[0].active_producers
+        return any(producer.current_txn_start_offset >= 0 for producer in producers)
 
     def play(self, step: Step) -> list[str]:
         """Every difference between the recorded answer of a step and the node's, if it has answered already."""
@@ -209,13 +306,10 @@ class RecordedPlay:
         response = self._nodes[step.broker - 1].replies[number]
         on_wire = self._on_wire.get(step.number)
         ours = json.loads(response.to_json(step.version)) if on_wire is None else on_wire.receive(response)
+        if step.api == "ApiVersions":
+            return version_differences(step.answer, ours)
         self._learn(step.answer, ours)
         return [f"{step}: {each}" for each in self._differences(step.answer, self._named(ours), step, "")]
-
-    def leave_out(self, step: Step) -> None:
-        """Go past a step; a producer id that its answer would have brought is made up."""
-        if isinstance(step.answer, dict):
-            self._learn(step.answer, {"producerId": 500_000 + step.number})
 
     # --- what is sent
 
@@ -267,6 +361,8 @@ class RecordedPlay:
             return {name: self._named(each, name) for name, each in value.items()}
         if isinstance(value, list):
             return [self._named(each) for each in value]
+        if key in ADDRESS and value in ADDRESS[key]:
+            return ADDRESS[key][value]
         if key in (*MADE_UP, "topicId", "port"):
             is_named = key != "sessionId" or value != NO_SESSION
             return self._names.get(value, value) if is_named else value
@@ -294,6 +390,9 @@ class RecordedPlay:
         if key in NOT_COMPARED:
             return
         if isinstance(recorded, dict) and isinstance(ours, dict):
+            if "control" in recorded:
+                # Key and value of a marker are shown in its words, too.
+                recorded, ours = recorded["control"], ours.get("control", {})
             if not recorded:
                 # A tagged struct that was absent.
                 if any(each not in (-1, "", []) for each in ours.values()):
@@ -319,14 +418,36 @@ class RecordedPlay:
         if isinstance(recorded, str) and (time := _TIME.fullmatch(recorded)) and isinstance(ours, int):
             late = max(TOLERANCE_MS, step.answered - step.sent)
             return abs(ours - self.start - int(time[1])) <= late
+        if key in EPOCHS and self._was_restarted:
+            return bool((recorded > 0) == (ours > 0))
         if key in ("rest", "compressed"):
             return isinstance(ours, str) and (key == "compressed" or len(recorded) == len(ours))
         return bool(recorded == ours)
 
 
+OF_TRANSACTIONS: Final = {0, 1, 10, 21, 22, 24, 25, 26, 27, 28, 61, 65, 66}
+"""The APIs whose versions are those of the recorded broker, but for the oldest that it has given up."""
+
+
+def version_differences(recorded: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """What a node offers otherwise, as far as these recordings are about it."""
+    newest = {entry["apiKey"]: entry["maxVersion"] for entry in recorded["apiKeys"]}
+    offered = {entry["apiKey"]: entry["maxVersion"] for entry in ours["apiKeys"]}
+    found = [f"API {key}: {newest[key]} was recorded" for key in OF_TRANSACTIONS if newest[key] != offered.get(key)]
+    for features in ("supportedFeatures", "finalizedFeatures"):
+        known = [each for each in recorded[features] if each["name"] == "transaction.version"]
+        if ours[features] != known:
+            found.append(f"{features}: {known} was recorded")
+    return found
+
+
 def in_order(entries: list[Any]) -> list[Any]:
-    """Topics by name or id, partitions by index: the order of a response means nothing."""
-    for key in ("topicId", "name", "topic", "partitionIndex", "index", "partition"):
+    """Topics by name or id, partitions by index: the order means nothing, but for that of aborted transactions."""
+    if entries and isinstance(entries[0], dict) and "firstOffset" in entries[0]:
+        return entries
+    if entries and all(isinstance(entry, int) for entry in entries):
+        return sorted(entries)
+    for key in ("topicId", "name", "topic", "partitionIndex", "index", "partition", "transactionalId", "producerId"):
         if entries and all(isinstance(entry, dict) and key in entry for entry in entries):
             return sorted(entries, key=lambda entry: str(entry[key]))
     return entries
@@ -344,47 +465,3 @@ def config_of(configs: dict[str, str]) -> TopicConfig:
                 given[each.name] = tuple(value.split(","))
     assert len(given) == len(configs), f"not all of these are known: {configs}"
     return TopicConfig(**given)
-
-
-def bytes_of(value: Any) -> bytes | None:
-    """The bytes of a key or a value."""
-    if isinstance(value, dict):
-        return base64.b64decode(value["base64"]) if "base64" in value else value["repeat"].encode() * value["times"]
-    return None if value is None else str(value).encode()
-
-
-def record_of(described: dict[str, Any]) -> DefaultRecord:
-    headers = tuple((header["key"], bytes_of(header["value"])) for header in described["headers"])
-    return DefaultRecord(
-        described["offsetDelta"],
-        described["timestampDelta"],
-        bytes_of(described["key"]),
-        bytes_of(described["value"]),
-        headers,
-        described["attributes"],
-    )
-
-
-def described_records(batch: bytes, header: BatchHeader) -> Iterator[dict[str, Any]]:
-    """The records of a batch as the recordings describe them."""
-    try:
-        records = read_batch(batch)
-    except RecordsError:
-        return
-    for record in records:
-        yield {
-            "attributes": record.attributes,
-            "timestampDelta": record.timestamp_delta,
-            "offsetDelta": record.offset_delta,
-            "key": text_of(record.key),
-            "value": text_of(record.value),
-            "headers": [{"key": key, "value": text_of(value)} for key, value in record.headers],
-        }
-
-
-def text_of(value: bytes | None) -> Any:
-    if value is None:
-        return None
-    if len(value) > 256 and len(set(value)) == 1:
-        return {"repeat": chr(value[0]), "times": len(value)}
-    return value.decode()

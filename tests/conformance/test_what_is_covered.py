@@ -13,8 +13,6 @@ from tests.conformance.recorded_records import SCRIPTS, read_script
 NOT_OFFERED: Final = {
     "OffsetCommit": [10],
     "OffsetFetch": [10],
-    "WriteTxnMarkers": [2],
-    "TxnOffsetCommit": [6],
     "DeleteGroups": [3],
 }
 """Versions of the recorded broker that are newer than what is offered here."""
@@ -26,6 +24,10 @@ NOT_RECORDED: Final = {
     ("DeleteRecords", 1): "the same",
     **{("SaslHandshake", version): "in tests/golden/security" for version in range(2)},
     **{("SaslAuthenticate", version): "in tests/golden/security" for version in range(3)},
+    **{("ListTransactions", version): "no script asks for it" for version in range(3)},
+    ("AddPartitionsToTxn", 2): "like version 3 but for its encoding",
+    ("AddPartitionsToTxn", 4): "brokers send it to each other",
+    ("AddPartitionsToTxn", 5): "the same",
     ("OffsetForLeaderEpoch", 2): "no script asks for it",
     ("OffsetForLeaderEpoch", 3): "the same",
 }

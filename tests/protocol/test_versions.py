@@ -45,7 +45,7 @@ TXN: dict[str, Any] = {
     "groupId": "g",
     "producerId": 7,
     "producerEpoch": 0,
-    "topics": [{"name": "t", "partitions": [PARTITION]}],
+    "topics": [],
 }
 IDENTITY: dict[str, Any] = {"memberId": "m", "groupInstanceId": None}
 
@@ -71,9 +71,9 @@ CARRIED: list[tuple[type[Request], dict[str, Any], str, int, int]] = [
     (OffsetCommitRequest, COMMIT | {"retentionTimeMs": 1}, "retentionTimeMs", 2, 4),
     (OffsetCommitRequest, commit_with(commitTimestamp=1), "topics.0.partitions.0.commitTimestamp", 1, 1),
     (OffsetCommitRequest, commit_with(committedLeaderEpoch=1), "topics.0.partitions.0.committedLeaderEpoch", 6, 9),
-    (TxnOffsetCommitRequest, TXN | {"generationId": 1}, "generationId", 3, 5),
-    (TxnOffsetCommitRequest, TXN | {"memberId": "m"}, "memberId", 3, 5),
-    (TxnOffsetCommitRequest, TXN | {"groupInstanceId": "i"}, "groupInstanceId", 3, 5),
+    (TxnOffsetCommitRequest, TXN | {"generationIdOrMemberEpoch": 1}, "generationIdOrMemberEpoch", 3, 6),
+    (TxnOffsetCommitRequest, TXN | {"memberId": "m"}, "memberId", 3, 6),
+    (TxnOffsetCommitRequest, TXN | {"groupInstanceId": "i"}, "groupInstanceId", 3, 6),
     (FindCoordinatorRequest, {"key": "g"}, "key", 0, 3),
     (FindCoordinatorRequest, {"coordinatorKeys": ["g"]}, "coordinatorKeys", 4, 6),
     (ListGroupsRequest, {"statesFilter": ["Stable"], "typesFilter": []}, "statesFilter", 4, 5),
@@ -278,7 +278,7 @@ VERSIONS = {
     "SyncGroup": (14, 0, 5),
     "DescribeGroups": (15, 0, 6),
     "ListGroups": (16, 0, 5),
-    "TxnOffsetCommit": (28, 0, 5),
+    "TxnOffsetCommit": (28, 0, 6),
     "DeleteGroups": (42, 0, 2),
     "OffsetDelete": (47, 0, 0),
 }

@@ -157,11 +157,11 @@ WRITTEN: list[tuple[Request, int, str]] = [
             group_id="g",
             producer_id=8,
             producer_epoch=0,
-            generation_id=3,
+            generation_id_or_member_epoch=3,
             member_id="a-1",
             topics=(TXN,),
         ),
-        5,
+        4,
         "t:0=9 producer=8",
     ),
     (

@@ -31,7 +31,6 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from rejoin.transcript.grammar.base import (
-    GENERATION,
     ID,
     INSTANCE,
     Option,
@@ -42,6 +41,11 @@ from rejoin.transcript.grammar.base import (
     version_option,
 )
 from rejoin.transcript.grammar.words import BadWord, NotExpressible, read_number, read_offsets, write_offset
+
+FIRST_TXN_COMMIT_BY_ID = 6
+COMMIT_GENERATION = Option(
+    "generation", "generation_id_or_member_epoch", read_number, plain, lambda member: str(member.generation)
+)
 
 
 class CommitCommand(RequestCommand):
@@ -54,9 +58,7 @@ class CommitCommand(RequestCommand):
     version = 9
     options = (
         ID,
-        Option(
-            "generation", "generation_id_or_member_epoch", read_number, plain, lambda member: str(member.generation)
-        ),
+        COMMIT_GENERATION,
         version_option(9),
         number("retention", "retention_time_ms", "-1"),
         number("timestamp", "commit_timestamp", "-1"),
@@ -98,11 +100,11 @@ class TxnCommand(RequestCommand):
     """A TxnOffsetCommit."""
 
     verb = "txn"
-    usage = "NAME txn t:0=5 ... [producer=7] [id=ID] [generation=N] [v=5] [instance=I]"
+    usage = "NAME txn t:0=5 ... [producer=7] [id=ID] [generation=N] [v=4] [instance=I]"
     does = "commit within a transaction"
     messages = (TxnOffsetCommitRequest,)
-    version = 5
-    options = (number("producer", "producer_id", "7"), ID, GENERATION, version_option(5), INSTANCE)
+    version = 4
+    options = (number("producer", "producer_id", "7"), ID, COMMIT_GENERATION, version_option(4), INSTANCE)
     options_last = True
 
     def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
@@ -123,6 +125,8 @@ class TxnCommand(RequestCommand):
         )
 
     def write_rest(self, request: TxnOffsetCommitRequest, version: int, scope: Scope) -> list[str]:
+        if version >= FIRST_TXN_COMMIT_BY_ID:
+            raise NotExpressible("a commit that names topics by their ids")
         return _written_offsets(request)
 
 

@@ -15,7 +15,7 @@ from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
-from rejoin.coordinator.core.topics.topics import TopicError, Topics, check_name
+from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, TopicError, Topics, check_name
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.describe_cluster import (
     DescribeClusterBroker,
@@ -36,7 +36,6 @@ from rejoin.protocol.messages.topics.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 
 ENDPOINT_BROKERS: Final = 1
 ENDPOINT_CONTROLLERS: Final = 2
@@ -145,7 +144,7 @@ class DescriptionRequests:
             DescribeTopicPartitionsResponseTopic(
                 name=name,
                 topic_id=self._topics.id_of(name),
-                is_internal=name == OFFSETS_TOPIC,
+                is_internal=name in INTERNAL_TOPICS,
                 partitions=tuple(
                     DescribeTopicPartitionsResponsePartition(
                         error_code=leaders[index].error,

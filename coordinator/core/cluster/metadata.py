@@ -11,7 +11,7 @@ from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.requests import TopicRequests
-from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.metadata import (
@@ -23,7 +23,6 @@ from rejoin.protocol.messages.cluster.metadata import (
     MetadataResponseTopic,
 )
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import ZERO_UUID
 
 FIRST_WITH_EMPTY_MEANING_NONE: Final = 1
@@ -125,7 +124,7 @@ class MetadataRequests:
         return MetadataResponseTopic(
             name=name,
             topic_id=self._topics.id_of(name),
-            is_internal=name == OFFSETS_TOPIC,
+            is_internal=name in INTERNAL_TOPICS,
             partitions=partitions,
             topic_authorized_operations=operations,
         )

@@ -6,17 +6,25 @@ Kafka: KafkaApis.
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.core.groups.group_shards import GroupShards
-from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.inputs import Broker, Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.brokers.offer import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from rejoin.protocol.messages.cluster.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from rejoin.protocol.messages.cluster.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -25,6 +33,13 @@ from rejoin.protocol.messages.cluster.find_coordinator import (
 )
 from rejoin.protocol.unvalidated import unvalidated
 
+if TYPE_CHECKING:
+    from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
+
+TRANSACTION_VERSION: Final = "transaction.version"
+NEWEST_TRANSACTION_VERSION: Final = 2
+FEATURES_EPOCH: Final = 0
+FIRST_API_VERSIONS_WITH_LEVEL_0: Final = 4
 KEY_TYPES: Final = {0: Resource.GROUP, 1: Resource.TRANSACTIONAL_ID}
 FIRST_BATCHED_LOOKUP: Final = 4
 FIRST_API_VERSIONS_WITH_SOFTWARE: Final = 3
@@ -37,12 +52,23 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 class ClusterRequests:
     """Finds coordinators, and says what is served."""
 
-    def __init__(self, ctx: StepContext, shards: GroupShards, admission: Admission) -> None:
+    def __init__(
+        self,
+        ctx: StepContext,
+        shards: GroupShards,
+        admission: Admission,
+        transactions: Callable[[], TransactionCoordinator],
+    ) -> None:
         self._ctx = ctx
         self._shards = shards
         self._admission = admission
+        self._transactions = transactions
 
     def find_coordinator(self, token: Token, request: FindCoordinatorRequest, context: Context) -> None:
+        if KEY_TYPES.get(request.key_type) is Resource.TRANSACTIONAL_ID:
+            again = partial(self.find_coordinator, token, request, context)
+            if not self._transactions().when_ready(next(iter(request.coordinator_keys), request.key), again):
+                return
         if context.api_version >= FIRST_BATCHED_LOOKUP:
             found = tuple(self._find(key, request, context) for key in request.coordinator_keys)
             self._ctx.reply(token, FindCoordinatorResponse(coordinators=found))
@@ -67,7 +93,11 @@ class ClusterRequests:
             # Kafka: the one error that has a text in v4 and later as well.
             refused = no_coordinator(key, ErrorCode.INVALID_REQUEST)
             return refused.model_copy(update={"error_message": refused.error_code.name})
-        broker = self._admission.locate(self._shards, request, context, resource, key)
+        broker: Broker | ErrorCode
+        if resource is Resource.GROUP:
+            broker = self._admission.locate(self._shards, request, context, resource, key)
+        else:
+            broker = self._locate_transaction(key, request, context)
         if isinstance(broker, ErrorCode):
             return no_coordinator(key, broker)
         endpoint = broker.endpoint(context.listener)
@@ -81,6 +111,13 @@ class ClusterRequests:
             error_message="",
         )
 
+    def _locate_transaction(self, key: str, request: FindCoordinatorRequest, context: Context) -> Broker | ErrorCode:
+        """The node that coordinates a transactional id, or why there is none to name."""
+        error = self._admission.authorize(request, context, Resource.TRANSACTIONAL_ID, key)
+        if error is not ErrorCode.NONE:
+            return error
+        return self._transactions().leader_of(key) or ErrorCode.COORDINATOR_NOT_AVAILABLE
+
     def api_versions(self, token: Token, request: ApiVersionsRequest, context: Context) -> None:
         error = self._error_of(request, context)
         if error is not ErrorCode.NONE:
@@ -91,7 +128,17 @@ class ClusterRequests:
             ApiVersion(api_key=key, min_version=ADVERTISED_FROM.get(key, first), max_version=last)
             for key, (first, last) in versions.items()
         )
-        self._ctx.reply(token, ApiVersionsResponse(api_keys=keys))
+        level = self._ctx.settings.transaction_version
+        supported = SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=0, max_version=NEWEST_TRANSACTION_VERSION)
+        finalized = FinalizedFeatureKey(name=TRANSACTION_VERSION, max_version_level=level, min_version_level=level)
+        response = ApiVersionsResponse(
+            api_keys=keys,
+            # Kafka: older clients cannot read a feature that begins with level 0 (KAFKA-17011).
+            supported_features=(supported,) if context.api_version >= FIRST_API_VERSIONS_WITH_LEVEL_0 else (),
+            finalized_features_epoch=FEATURES_EPOCH,
+            finalized_features=(finalized,) if level else (),
+        )
+        self._ctx.reply(token, response)
 
     def _error_of(self, request: ApiVersionsRequest, context: Context) -> ErrorCode:
         """Why a client is not served that says who it is, and whom it takes this for."""

@@ -38,9 +38,8 @@ class ReadableLog(Protocol):
     def last_stable_offset(self) -> int:
         """The end for readers of committed records."""
 
-    @property
-    def aborted(self) -> list[AbortedTxn]:
-        """The transactions that were aborted, in the order of their markers."""
+    def aborted_between(self, offset: int, size: int) -> list[AbortedTxn]:
+        """The aborted transactions of a reading from an offset on that gave so many bytes, or that follow closely."""
 
     def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> list[bytes]:
         """The bytes from the batch of an offset on, up to a limit offset, cut anywhere after ``max_bytes``."""

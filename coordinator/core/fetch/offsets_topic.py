@@ -102,7 +102,9 @@ class _OffsetsLog:
         first = self.open.pop(marker.producer_id, None)
         if first is not None and not marker.committed:
             end = self.log.end_offset
-            self.log.aborted.append(AbortedTxn(marker.producer_id, first, end, min(self.open.values(), default=end)))
+            self.log.aborted.append(
+                AbortedTxn(marker.producer_id, first, end, min(self.open.values(), default=end + 1))
+            )
         kind = ControlRecordType.COMMIT if marker.committed else ControlRecordType.ABORT
         record = EndTransactionMarker(kind, 0).as_record()
         self._write([record], now, TRANSACTIONAL_BIT | CONTROL_BIT, marker.producer_id, marker.producer_epoch)

@@ -5,9 +5,7 @@ Kafka: ReplicaManager.readFromLog, Partition.readRecords, LocalLog.read.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Final
 
 from rejoin.coordinator.core.fetch.logs import ReadableLog, ReadableLogs
@@ -123,16 +121,21 @@ def _read(
     limit = log.last_stable_offset if committed else log.high_watermark
     size = min(asked.partition_max_bytes, left)
     parts = log.read(offset, size, limit, at_least_one=at_least_one) if offset < limit else []
-    return _given(asked, log, parts, _aborted(log, offset) if committed else None, NO_EPOCH)
+    aborted = _aborted(log, offset, limit, size, parts) if committed else None
+    return _given(asked, log, parts, aborted, NO_EPOCH)
 
 
-def _aborted(log: ReadableLog, offset: int) -> tuple[AbortedTransaction, ...]:
-    """The aborted transactions that end at an offset or behind it."""
-    # Kafka: LocalLog.addAbortedTransactions leaves out those behind the next entry of the offset index.
-    first = bisect_left(log.aborted, offset, key=attrgetter("last_offset"))
-    return tuple(
-        AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in log.aborted[first:]
-    )
+def _aborted(
+    log: ReadableLog, offset: int, limit: int, max_bytes: int, parts: list[bytes]
+) -> tuple[AbortedTransaction, ...] | None:
+    """The aborted transactions that a reader of committed records is sent."""
+    if offset >= limit:
+        return ()
+    if not parts and max_bytes > 0:
+        # Kafka: ReplicaManager.checkFetchDataInfo. A batch that does not fit is replaced by nothing at all.
+        return None
+    found = log.aborted_between(offset, sum(map(len, parts)))
+    return tuple([AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found])
 
 
 def _given(

@@ -98,7 +98,6 @@ class SyntheticBatches:
         self._cache = cache
         self.log_start_offset = 0
         self.end_offset = self.high_watermark = self.last_stable_offset = topic.end_offset(partition, now)
-        self.aborted: list[AbortedTxn] = []
 
     def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool) -> list[bytes]:
         """The bytes from the batch of an offset on, as of a real log. Batches at the limit end there."""
@@ -117,6 +116,10 @@ class SyntheticBatches:
                 break
             base_offset += BATCH_RECORDS
         return found
+
+    def aborted_between(self, offset: int, size: int) -> list[AbortedTxn]:
+        """None: nothing here belongs to a transaction."""
+        return []
 
     def bytes_between(self, offset: int, limit: int, at_most: int) -> int:
         """How many bytes there are from an offset on, counted no further than a bound."""

@@ -18,6 +18,7 @@ from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.offsets.commits import OffsetCommits
 from rejoin.coordinator.core.offsets.deletion import OffsetDeletions
 from rejoin.coordinator.core.offsets.expiry import expired_partitions
+from rejoin.coordinator.core.offsets.producers import OffsetProducers
 from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore
 from rejoin.coordinator.core.offsets.transactions import end_transaction
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
@@ -43,10 +44,11 @@ class GroupsShard(StateMachine):
         self.partition = log.partition
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
+        self.producers = OffsetProducers()
         self.statistics = StatisticsStore()
         self._classic = ClassicGroups(ctx, log, self.statistics)
         self._kinds: dict[str, GroupKind[Any]] = {CLASSIC: self._classic}
-        self.commits = OffsetCommits(ctx, log, self.offsets, self)
+        self.commits = OffsetCommits(ctx, log, self.offsets, self.producers, self)
         self.deletions = OffsetDeletions(ctx, log, self.offsets)
         self._replay = Replay(ctx, log.partition, self.groups, self.offsets, self.statistics)
         self._loaded_at = ctx.now
@@ -65,6 +67,8 @@ class GroupsShard(StateMachine):
 
     def replay(self, record: Record) -> None:
         self._replay.replay(record)
+        if isinstance(record, TransactionMarker):
+            self.producers.replay(record)
 
     @property
     def newest_at(self) -> Millis:

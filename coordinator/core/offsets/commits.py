@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeAlias
 
 from rejoin.coordinator.core.groups.group import Committer, Group, emit_fenced
 from rejoin.coordinator.core.inputs import Token
+from rejoin.coordinator.core.offsets.producers import OffsetProducers
 from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore, committed_offset
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
@@ -47,10 +48,13 @@ class Sessions(Protocol):
 class OffsetCommits:
     """Handles commits for one shard's groups."""
 
-    def __init__(self, ctx: StepContext, log: ShardLog, store: OffsetStore, sessions: Sessions) -> None:
+    def __init__(
+        self, ctx: StepContext, log: ShardLog, store: OffsetStore, producers: OffsetProducers, sessions: Sessions
+    ) -> None:
         self._ctx = ctx
         self._log = log
         self._store = store
+        self._producers = producers
         self._sessions = sessions
 
     def commit(
@@ -68,6 +72,12 @@ class OffsetCommits:
         if not values:
             self._ctx.reply(token, request.response(results, ErrorCode.NONE))
             return
+        if isinstance(request, TxnOffsetCommitRequest):
+            error = self._producers.check(request.producer_id, request.producer_epoch)
+            if error is not ErrorCode.NONE:
+                self._ctx.reply(token, request.response(results, error))
+                return
+            self._producers.commit(request.producer_id, request.producer_epoch)
         self._write(group, committer, token, request, values, results)
 
     def resume(self, group: Group, token: Token, request: CommitRequest, version: int) -> None:
@@ -156,7 +166,12 @@ def committer_of(request: CommitRequest) -> Committer:
     """Who sends a commit."""
     if isinstance(request, OffsetCommitRequest):
         return Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
-    return Committer(request.member_id, request.group_instance_id, request.generation_id, request.producer_id)
+    return Committer(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        request.producer_id,
+    )
 
 
 @dataclass(slots=True)

@@ -13,12 +13,6 @@ from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.offsets.commits import CommitRequest, PartitionErrors
 from rejoin.coordinator.core.offsets.fetches import fetch_offsets, no_offset
-from rejoin.coordinator.core.offsets.transactions import (
-    MarkerCompletion,
-    PendingMarkers,
-    marker_partitions,
-    marker_record,
-)
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, response_error_of_read
 from rejoin.coordinator.core.runtime.authorizer import Resource
@@ -38,10 +32,10 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
-from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
-from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import TopicPartition
 
+FIRST_COMMIT_WITH_NOT_FOUND = 9
+FIRST_TXN_COMMIT_WITH_NOT_FOUND = 6
 FIRST_FETCH_VERSION_WITH_GROUPS = 8
 FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR = 2
 
@@ -60,24 +54,16 @@ class OffsetRequests:
     def commit(self, token: Token, request: OffsetCommitRequest, context: Context) -> None:
         error = self._admission.authorize(request, context, Resource.GROUP, request.group_id)
         if error is ErrorCode.NONE:
-            self._commit(token, request, context)
+            refused, is_any_left = self.refused(request, context)
+            if is_any_left:
+                self.commit_to_group(token, request, context, refused)
+            else:
+                self._ctx.reply(token, request.response(refused, ErrorCode.NONE))
         else:
             self._ctx.reply(token, request.response({}, error))
 
-    def txn_commit(self, token: Token, request: TxnOffsetCommitRequest, context: Context) -> None:
-        error = self._admission.authorize(request, context, Resource.TRANSACTIONAL_ID, request.transactional_id)
-        if error is ErrorCode.NONE:
-            error = self._admission.authorize(request, context, Resource.GROUP, request.group_id)
-        if error is ErrorCode.NONE:
-            self._commit(token, request, context)
-        else:
-            self._ctx.reply(token, request.response({}, error))
-
-    def _commit(self, token: Token, request: CommitRequest, context: Context) -> None:
-        refused, is_any_left = self._refused(request, context)
-        if not is_any_left:
-            self._ctx.reply(token, request.response(refused, ErrorCode.NONE))
-            return
+    def commit_to_group(self, token: Token, request: CommitRequest, context: Context, refused: PartitionErrors) -> None:
+        """Hand a commit to its group, but for the partitions that are refused; a simple group may come to be."""
         shard = self._admission.route(self._shards, request, context, request.group_id)
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, request.response(refused, shard))
@@ -93,13 +79,13 @@ class OffsetRequests:
 
     def _unknown_group(self, request: CommitRequest, context: Context) -> ErrorCode:
         """What a commit meets where there is no group: without a generation it makes a simple one."""
-        if isinstance(request, TxnOffsetCommitRequest):
-            return ErrorCode.NONE if request.generation_id < 0 else ErrorCode.ILLEGAL_GENERATION
         if request.generation_id_or_member_epoch < 0:
             return ErrorCode.NONE
-        return ErrorCode.GROUP_ID_NOT_FOUND if context.api_version >= 9 else ErrorCode.ILLEGAL_GENERATION
+        is_txn = isinstance(request, TxnOffsetCommitRequest)
+        first = FIRST_TXN_COMMIT_WITH_NOT_FOUND if is_txn else FIRST_COMMIT_WITH_NOT_FOUND
+        return ErrorCode.GROUP_ID_NOT_FOUND if context.api_version >= first else ErrorCode.ILLEGAL_GENERATION
 
-    def _refused(self, request: CommitRequest | OffsetDeleteRequest, context: Context) -> tuple[PartitionErrors, bool]:
+    def refused(self, request: CommitRequest | OffsetDeleteRequest, context: Context) -> tuple[PartitionErrors, bool]:
         """Partitions that are not asked of the group: not allowed, or not there; and whether any other is left."""
         refused: PartitionErrors = {}
         is_any_left = False
@@ -176,30 +162,8 @@ class OffsetRequests:
         if group is None:
             self._ctx.reply(token, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
             return
-        refused, _ = self._refused(request, context)
+        refused, _ = self.refused(request, context)
         shard.deletions.delete(group, token, request, refused)
-
-    # --- the ends of transactions
-
-    def write_markers(self, token: Token, request: WriteTxnMarkersRequest, context: Context) -> None:
-        """End transactions. Only offsets partitions have anything pending; other topics just agree."""
-        allowed = self._admission.allows(WriteTxnMarkersRequest, context, Resource.CLUSTER)
-        partitions = marker_partitions(request)
-        pending = PendingMarkers(self._ctx, token, request, dict.fromkeys(partitions))
-        for partition in partitions:
-            shard = self._shards.by_partition.get(TopicPartition(partition.topic, partition.partition))
-            if not allowed:
-                pending.done(partition, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-            elif shard is not None:
-                record = marker_record(request.markers[partition.marker])
-                shard.append((record,), MarkerCompletion(pending, partition, shard.machine.end_transaction))
-            elif partition.topic == OFFSETS_TOPIC:
-                pending.done(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            else:
-                known = self._topics.has_partition(partition.topic, partition.partition)
-                pending.done(partition, ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if not partitions:
-            pending.reply()
 
 
 def only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:

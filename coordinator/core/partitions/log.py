@@ -7,7 +7,7 @@ Kafka: UnifiedLog, LocalLog, LeaderEpochFileCache.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -23,16 +23,21 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 """Isolation levels: records up to the high watermark, or up to the last stable offset."""
 
+INDEX_INTERVAL_BYTES: Final = 4_096
+"""Kafka: index.interval.bytes."""
+
 _base_offset = attrgetter("base_offset")
+_last_offset = attrgetter("last_offset")
 
 
 class LogBatch:
     """A batch of a log: its bytes, and of its header what is looked at often. It does not change."""
 
-    __slots__ = ("base_offset", "data", "last_offset", "leader_epoch", "max_timestamp")
+    __slots__ = ("base_offset", "data", "last_offset", "leader_epoch", "max_timestamp", "position")
 
-    def __init__(self, data: bytes, header: BatchHeader) -> None:
+    def __init__(self, data: bytes, header: BatchHeader, position: int = 0) -> None:
         self.data = data
+        self.position = position
         self.base_offset = header.base_offset
         self.last_offset = header.base_offset + header.last_offset_delta
         self.leader_epoch = header.partition_leader_epoch
@@ -44,6 +49,37 @@ class LogBatch:
     @property
     def header(self) -> BatchHeader:
         return parse_header(self.data)
+
+
+class OffsetIndex:
+    """The last offsets of some batches by their positions: about one for 4 KiB. Kafka: LogSegment.append, OffsetIndex.
+
+    A reader of aborted transactions goes by it: they are collected up to the first entry behind what was read.
+    """
+
+    __slots__ = ("_since_entry", "end", "offsets", "positions")
+
+    def __init__(self) -> None:
+        self.end = 0
+        self.offsets: list[int] = []
+        self.positions: list[int] = []
+        self._since_entry = 0
+
+    def append(self, last_offset: int, size: int) -> int:
+        """Take in a batch; returns its position."""
+        position = self.end
+        if self._since_entry > INDEX_INTERVAL_BYTES:
+            self.offsets.append(last_offset)
+            self.positions.append(position)
+            self._since_entry = 0
+        self._since_entry += size
+        self.end = position + size
+        return position
+
+    def upper_bound(self, position: int) -> int | None:
+        """The offset of the first entry at a position or behind it, or none."""
+        index = bisect_left(self.positions, position)
+        return self.offsets[index] if index < len(self.offsets) else None
 
 
 class EpochEntry(NamedTuple):
@@ -72,6 +108,7 @@ class PartitionLog:
         "epochs",
         "first_unstable_offset",
         "high_watermark",
+        "index",
         "log_start_offset",
         "size",
     )
@@ -87,6 +124,7 @@ class PartitionLog:
         """Where the oldest open transaction began."""
         self.epochs: list[EpochEntry] = []
         self.aborted: list[AbortedTxn] = []
+        self.index = OffsetIndex()
         self.size = 0
         """The bytes of all batches."""
 
@@ -102,7 +140,7 @@ class PartitionLog:
     def append(self, data: bytes, header: BatchHeader) -> LogBatch:
         """Add a batch, which ends behind the end."""
         assert header.last_offset >= self.end_offset, "offsets grow"
-        batch = LogBatch(data, header)
+        batch = LogBatch(data, header, self.index.append(header.last_offset, len(data)))
         self.batches.append(batch)
         self.size += len(data)
         self.start_epoch(batch.leader_epoch, batch.base_offset)
@@ -132,6 +170,7 @@ class PartitionLog:
             self.size -= len(self.batches[gone].data)
             gone += 1
         del self.batches[:gone]
+        del self.aborted[: bisect_left(self.aborted, offset, key=_last_offset)]
         self.end_offset = max(self.end_offset, offset)
         self.high_watermark = max(self.high_watermark, offset)
         self._truncate_epochs(offset)
@@ -146,8 +185,12 @@ class PartitionLog:
     def replace(self, end_offset: int, batches: tuple[BatchEntry, ...]) -> None:
         """Put compacted batches where all those stand that begin below an offset."""
         rest = self.batches[self._index_at(end_offset) :]
-        self.batches = [LogBatch(entry.data, parse_header(entry.data)) for entry in batches] + rest
-        self.size = sum(len(batch.data) for batch in self.batches)
+        self.index = OffsetIndex()
+        self.batches = []
+        for data in [*(entry.data for entry in batches), *(batch.data for batch in rest)]:
+            header = parse_header(data)
+            self.batches.append(LogBatch(data, header, self.index.append(header.last_offset, len(data))))
+        self.size = self.index.end
 
     # --- reading
 
@@ -177,6 +220,23 @@ class PartitionLog:
             found.append(data[:left] if len(data) > left else data)
             left -= len(data)
             if left <= 0:
+                break
+        return found
+
+    def aborted_between(self, offset: int, size: int) -> list[AbortedTxn]:
+        """The aborted transactions of a reading from an offset on that gave so many bytes, or that follow closely."""
+        # Kafka: LocalLog.addAbortedTransactions, TransactionIndex.collectAbortedTxns.
+        index = self._index_at(offset)
+        position = self.batches[index].position if index < len(self.batches) else self.index.end
+        upper_bound = self.index.upper_bound(position + size)
+        if upper_bound is None:
+            upper_bound = self.end_offset
+        found = []
+        for number in range(bisect_left(self.aborted, offset, key=_last_offset), len(self.aborted)):
+            aborted = self.aborted[number]
+            if aborted.first_offset < upper_bound:
+                found.append(aborted)
+            if aborted.last_stable_offset >= upper_bound:
                 break
         return found
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from rejoin.coordinator.core.effects import AlterPartition, Append, ReadLog
 from rejoin.coordinator.core.inputs import Millis, PartitionRegistration
 from rejoin.coordinator.core.partitions.cleaning import compaction, retained_from
-from rejoin.coordinator.core.partitions.log import PartitionLog
+from rejoin.coordinator.core.partitions.log import AbortedTxn, PartitionLog
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
@@ -23,7 +23,9 @@ from rejoin.journal.events.coordinator import AppendFailed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry, CompactionEntry, DataEntry, LogStartEntry
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
+from rejoin.protocol.wire.control_batches import marker_batch
 from rejoin.protocol.wire.record_batch import BatchHeader, parse_header
+from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker, read_batch
 
 
 class PartitionTimer(IntEnum):
@@ -126,6 +128,7 @@ class Partition:
             self.log.start_epoch(self.epoch, self.log.end_offset)
             self.producers.loaded()
             self.expire_producers()
+            self.log.first_unstable_offset = self.producers.first_unstable_offset
             self.is_loading = False
             self._observer.on_progress(self.partition)
 
@@ -133,9 +136,7 @@ class Partition:
         match entry:
             case BatchEntry():
                 header = parse_header(entry.data)
-                self.log.append(entry.data, header)
-                if header.has_producer_id:
-                    self.producers.append(header)
+                self._add(entry.data, header)
             case LogStartEntry():
                 self.log.start_at(entry.offset)
             case CompactionEntry():
@@ -178,10 +179,38 @@ class Partition:
 
     def append(self, data: bytes, header: BatchHeader) -> None:
         """Add a batch with its offset, and have it stored."""
-        self.log.append(data, header)
-        if header.has_producer_id:
-            self.producers.append(header)
+        self._add(data, header)
         self._want(BatchEntry(header.base_offset, data))
+
+    def append_marker(self, producer_id: int, producer_epoch: int, marker: EndTransactionMarker) -> None:
+        """End a transaction with a marker, and have it stored."""
+        data = marker_batch(producer_id, producer_epoch, marker, self.log.end_offset, self.epoch, self._ctx.now)
+        self.append(data, parse_header(data))
+
+    def _add(self, data: bytes, header: BatchHeader) -> None:
+        """Take in a batch, or a marker."""
+        self.log.append(data, header)
+        if not header.has_producer_id:
+            return
+        if header.is_control:
+            self._end_transaction(data, header)
+        else:
+            self.producers.append(header)
+        if header.is_transactional:
+            self.log.first_unstable_offset = self.producers.first_unstable_offset
+
+    def _end_transaction(self, data: bytes, header: BatchHeader) -> None:
+        marker = EndTransactionMarker.of(read_batch(data)[0])
+        if marker is None:
+            return
+        producers = self.producers
+        is_abort = marker.control_type is ControlRecordType.ABORT
+        completed = producers.end_transaction(header, marker.coordinator_epoch, is_abort=is_abort)
+        if completed is not None and is_abort:
+            # Kafka: ProducerStateManager.lastStableOffset.
+            last_stable_offset = next(iter(producers.ongoing), completed.last_offset + 1)
+            _, first, last, _ = completed
+            self.log.aborted.append(AbortedTxn(header.producer_id, first, last, last_stable_offset))
 
     def when_stored(self, end_offset: int, completion: AppendCompletion) -> None:
         """Call back when all that was asked for up to an end of the log is stored, or has failed."""
@@ -250,7 +279,11 @@ class Partition:
         if not self.followers.is_enough(self.config.min_insync_replicas):
             # Kafka: Partition.maybeIncrementLeaderHW. Fewer replicas than that could lose it again.
             return False
-        return self.log.stored_up_to(self.followers.high_watermark(self.stored_end))
+        has_moved = self.log.stored_up_to(self.followers.high_watermark(self.stored_end))
+        if self.producers.unstored:
+            self.producers.stored_up_to(self.log.high_watermark)
+            self.log.first_unstable_offset = self.producers.first_unstable_offset
+        return has_moved
 
     def followers_fetched(self, end_offsets: Mapping[int, int]) -> None:
         """Followers have got so far; those that have caught up are in sync again."""

@@ -8,12 +8,16 @@ Kafka: KafkaApis.handleProduceRequest, ReplicaManager.appendRecords, DelayedProd
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.partitions.producer_state import VerificationEntry
+from rejoin.coordinator.core.partitions.transactional_batches import BatchVerifier, Guards, TxnBatch
 from rejoin.coordinator.core.partitions.validation import ProduceError, find_batch, validate
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
@@ -30,7 +34,7 @@ from rejoin.protocol.messages.records.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from rejoin.protocol.types import TopicIdPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.record_batch import BatchHeader
 
@@ -187,11 +191,19 @@ class _Production(DelayedOperation):
 class ProduceRequests:
     """Appends what clients produce."""
 
-    def __init__(self, ctx: StepContext, partitions: Partitions, topics: Topics, admission: Admission) -> None:
+    def __init__(
+        self,
+        ctx: StepContext,
+        partitions: Partitions,
+        topics: Topics,
+        admission: Admission,
+        verifier: Callable[[], BatchVerifier],
+    ) -> None:
         self.ctx = ctx
         self._partitions = partitions
         self._topics = topics
         self._admission = admission
+        self._verifier = verifier
         self.purgatory = Purgatory(ctx, DelayedTimer.PRODUCE_TIMEOUT)
 
     def produce(self, token: Token, request: ProduceRequest, context: Context) -> None:
@@ -201,14 +213,20 @@ class ProduceRequests:
         if error is ErrorCode.NONE and request.acks not in (0, 1, ALL_IN_SYNC):
             refused = ProduceError(ErrorCode.INVALID_REQUIRED_ACKS, by_log=False)
             batches = [each if isinstance(each, ProduceError) else refused for each in batches]
+        transactional: list[tuple[_Slot, BatchHeader]] = []
         for slot, found in zip(production.slots, batches, strict=True):
             if error is not ErrorCode.NONE:
                 slot.refuse(ProduceError(error, by_log=False))
             elif isinstance(found, ProduceError):
                 slot.refuse(found)
+            elif found.is_transactional and found.has_producer_id:
+                transactional.append((slot, found))
             else:
                 self._append(slot, found)
-        production.begin()
+        if transactional:
+            self._append_transactional(production, request.transactional_id or "", transactional, context)
+        else:
+            production.begin()
 
     def partitions_of(self, request: ProduceRequest) -> list[TopicIdPartition]:
         """The partitions with real logs that a request is for."""
@@ -271,11 +289,49 @@ class ProduceRequests:
             ProduceRequest, context, Resource.TRANSACTIONAL_ID, transactional_id
         )
 
+    # --- batches of transactions
+
+    def _append_transactional(
+        self,
+        production: _Production,
+        transactional_id: str,
+        batches: list[tuple[_Slot, BatchHeader]],
+        context: Context,
+    ) -> None:
+        """Append batches that their transaction coordinator knows of; the request waits until it is asked."""
+        found: list[TxnBatch] = []
+        slots: dict[TopicPartition, tuple[_Slot, BatchHeader]] = {}
+        for slot, header in batches:
+            try:
+                partition = self._partition(slot)
+            except ProduceError as problem:
+                slot.refuse(problem)
+            else:
+                found.append(TxnBatch(partition, header))
+                slots[TopicPartition(slot.topic, slot.index)] = slot, header
+        if found:
+            on_guards = partial(self._append_guarded, production, slots)
+            self._verifier().verify(transactional_id, context.api_version, found, on_guards)
+        else:
+            production.begin()
+
+    def _append_guarded(
+        self, production: _Production, slots: dict[TopicPartition, tuple[_Slot, BatchHeader]], guards: Guards
+    ) -> None:
+        """Append batches with what the transaction coordinator has allowed."""
+        for name, (slot, header) in slots.items():
+            guard = guards[name]
+            if isinstance(guard, ProduceError):
+                slot.refuse(guard)
+            else:
+                self._append(slot, header, guard)
+        production.begin()
+
     # --- one partition
 
-    def _append(self, slot: _Slot, header: BatchHeader) -> None:
+    def _append(self, slot: _Slot, header: BatchHeader, guard: VerificationEntry | None = None) -> None:
         try:
-            partition = self._partition(slot, header)
+            partition = self._partition(slot)
             log, config = partition.log, partition.config
             base_offset = log.end_offset
             assert slot.records is not None, "a batch was found"
@@ -285,7 +341,9 @@ class ProduceRequests:
                 if before is not None:
                     slot.appended(partition, before.first_offset, before.last_offset + 1, before.timestamp)
                     return
-                error = partition.producers.check(header)
+                error = self._transaction_error(partition, header, guard) if header.is_transactional else ErrorCode.NONE
+                if error is ErrorCode.NONE:
+                    error = partition.producers.check(header)
                 if error is not ErrorCode.NONE:
                     raise ProduceError(error)
         except ProduceError as problem:
@@ -295,11 +353,14 @@ class ProduceRequests:
         partition.append(batch, header)
         slot.appended(partition, base_offset, log.end_offset, time)
 
-    def _partition(self, slot: _Slot, header: BatchHeader) -> Partition:
+    def _transaction_error(
+        self, partition: Partition, header: BatchHeader, guard: VerificationEntry | None
+    ) -> ErrorCode:
+        verifies = self.ctx.settings.transaction_partition_verification_enable
+        return partition.producers.check_transaction(header, guard, verifies=verifies)
+
+    def _partition(self, slot: _Slot) -> Partition:
         """The partition to append to. Raises :class:`ProduceError`."""
-        if header.is_transactional and header.has_producer_id:
-            # Differs: there is no transaction coordinator yet, so no transactional id has this producer id.
-            raise ProduceError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, by_log=False)
         name = slot.topic
         if name in INTERNAL_TOPICS:
             raise ProduceError(ErrorCode.INVALID_TOPIC_EXCEPTION, by_log=False)

@@ -43,9 +43,10 @@ from rejoin.protocol.records.topics import (
     TopicData,
     TopicRecord,
 )
+from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 
 MAX_PARTITIONS: Final = 100_000
-INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_group_state"))
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, "__share_group_state"))
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _LATEST: Final = -1
@@ -266,6 +267,19 @@ class Topics:
             {},
             placement.replicas(0, settings.num_partitions),
         )
+
+    def internal(
+        self,
+        name: str,
+        topic_id: str,
+        partitions: int,
+        configs: Mapping[str, str],
+        placement: Placement,
+        now: Millis,
+    ) -> TopicsRecords:
+        """The records of an internal topic with a real log."""
+        replicas = placement.replicas(0, partitions)
+        return _new_topic(name, topic_id, None, partitions, self.time(now), configs, replicas)
 
     def _check(self, wanted: CreatableTopic, placement: Placement) -> int:
         count, brokers = wanted.num_partitions, len(placement.brokers)

@@ -1,1 +1,1 @@
-"""Transactions, as far as groups take part in them."""
+"""Transactions: their coordinator, their markers, and the offsets that are a part of them."""

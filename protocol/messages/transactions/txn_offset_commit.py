@@ -1,6 +1,7 @@
 """TxnOffsetCommit (key 28): commit offsets as a part of a transaction; they count once its marker is written.
 
-v3 adds generation, member id and instance id, which are then checked as in OffsetCommit (KIP-447).
+v3 adds generation, member id and instance id, which are then checked as in OffsetCommit (KIP-447). From v5 on the
+commit makes the group's offsets partition part of the transaction (KIP-890). v6 names topics by their ids.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
 from rejoin.protocol.partition_results import ResultTypes, response_of
 from rejoin.protocol.types import (
+    ZERO_UUID,
     GroupId,
     GroupInstanceId,
     In,
     Int16,
     Int32,
     Int64,
+    KafkaUuid,
     MemberId,
     PartitionIndex,
     ProducerId,
@@ -39,7 +42,8 @@ class TxnOffsetCommitRequestPartition(Struct):
 class TxnOffsetCommitRequestTopic(Struct):
     """Partitions of one topic."""
 
-    name: TopicName
+    name: Annotated[TopicName, In(0, 5, needed=True)] = ""
+    topic_id: Annotated[KafkaUuid, In(6, needed=True)] = ZERO_UUID
     partitions: tuple[TxnOffsetCommitRequestPartition, ...]
 
 
@@ -50,7 +54,7 @@ class TxnOffsetCommitRequest(Request):
     group_id: GroupId
     producer_id: ProducerId
     producer_epoch: Int16
-    generation_id: Annotated[Int32, In(3)] = -1
+    generation_id_or_member_epoch: Annotated[Int32, In(3)] = -1
     member_id: Annotated[MemberId, In(3)] = ""
     group_instance_id: Annotated[GroupInstanceId | None, In(3)] = None
     topics: tuple[TxnOffsetCommitRequestTopic, ...]
@@ -60,7 +64,23 @@ class TxnOffsetCommitRequest(Request):
 
     def response(self, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> TxnOffsetCommitResponse:
         """A result for each partition asked for: ``others`` where ``errors`` has none."""
-        return response_of(RESULTS, self.topics, errors, others)
+        if all(topic.topic_id == ZERO_UUID for topic in self.topics):
+            return response_of(RESULTS, self.topics, errors, others)
+        topics = tuple(
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=each.partition_index,
+                        error_code=errors.get(TopicPartition(topic.name, each.partition_index), others),
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in self.topics
+        )
+        return TxnOffsetCommitResponse(topics=topics)
 
 
 class TxnOffsetCommitResponsePartition(Struct):
@@ -73,7 +93,8 @@ class TxnOffsetCommitResponsePartition(Struct):
 class TxnOffsetCommitResponseTopic(Struct):
     """Partitions of one topic."""
 
-    name: TopicName = ""
+    name: Annotated[TopicName, In(0, 5)] = ""
+    topic_id: Annotated[KafkaUuid, In(6)] = ZERO_UUID
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
 
 

@@ -1,8 +1,13 @@
-"""WriteTxnMarkers (key 27): end a transaction on some partitions. Brokers send it to each other; here a test may."""
+"""WriteTxnMarkers (key 27): end a transaction on some partitions. Transaction coordinators and administrators send it.
+
+v2 says for each marker which version of transactions it belongs to.
+"""
+
+from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.types import Int16, Int32, PartitionIndex, ProducerId, TopicName
+from rejoin.protocol.types import In, Int8, Int16, Int32, PartitionIndex, ProducerId, TopicName
 
 
 class WritableTxnMarkerTopic(Struct):
@@ -20,6 +25,7 @@ class WritableTxnMarker(Struct):
     transaction_result: bool
     topics: tuple[WritableTxnMarkerTopic, ...]
     coordinator_epoch: Int32
+    transaction_version: Annotated[Int8, In(2)] = 0
 
 
 class WriteTxnMarkersRequest(Request):

@@ -24,7 +24,25 @@ MARKER = {
 
 
 RESOURCE = {"resourceType": 2, "resourceName": "orders"}
+TRANSACTION = {"transactionalId": "t", "producerId": 7, "producerEpoch": 0}
+ABOUT_TRANSACTIONS: dict[str, Any] = {
+    "AddPartitionsToTxn": {
+        "transactions": [{**TRANSACTION, "verifyOnly": False, "topics": [{"name": "orders", "partitions": [0]}]}]
+    },
+    "AddOffsetsToTxn": {**TRANSACTION, "groupId": GROUP},
+    "EndTxn": {**TRANSACTION, "committed": True},
+    "DescribeTransactions": {"transactionalIds": ["t"]},
+    "ListTransactions": {"stateFilters": [], "producerIdFilters": []},
+}
 ABOUT_TOPICS: dict[str, Any] = {
+    "ListOffsets": {
+        "replicaId": -1,
+        "isolationLevel": 0,
+        "timeoutMs": 1_000,
+        "topics": [
+            {"name": "orders", "partitions": [{"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}]}
+        ],
+    },
     "DescribeConfigs": {"resources": [{**RESOURCE, "configurationKeys": None}]},
     "AlterConfigs": {"resources": [{**RESOURCE, "configs": []}], "validateOnly": False},
     "IncrementalAlterConfigs": {"resources": [{**RESOURCE, "configs": []}], "validateOnly": False},
@@ -53,14 +71,6 @@ def sample(api: str, member_id: str) -> Request:
     topic = {"name": "orders", "partitions": [{"partitionIndex": 0, "committedOffset": 5, "committedMetadata": None}]}
     who = {"groupId": GROUP, "memberId": member_id, "groupInstanceId": None}
     bodies: dict[str, dict[str, Any]] = {
-        "ListOffsets": {
-            "replicaId": -1,
-            "isolationLevel": 0,
-            "timeoutMs": 1_000,
-            "topics": [
-                {"name": "orders", "partitions": [{"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}]}
-            ],
-        },
         "Metadata": {
             "topics": [{"topicId": "A" * 22, "name": "orders"}],
             "allowAutoTopicCreation": False,
@@ -87,8 +97,8 @@ def sample(api: str, member_id: str) -> Request:
             "transactionalId": "t",
             "producerId": 7,
             "producerEpoch": 0,
-            "generationId": 1,
-            "topics": [topic],
+            "generationIdOrMemberEpoch": 1,
+            "topics": [{"topicId": "A" * 22, "partitions": topic["partitions"]}],
         },
         "Fetch": {
             "maxWaitMs": 0,
@@ -99,6 +109,7 @@ def sample(api: str, member_id: str) -> Request:
             "forgottenTopicsData": [],
         },
         **ABOUT_TOPICS,
+        **ABOUT_TRANSACTIONS,
         "CreatePartitions": {
             "topics": [{"name": "orders", "count": 5, "assignments": None}],
             "timeoutMs": 1_000,

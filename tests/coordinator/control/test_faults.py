@@ -222,7 +222,7 @@ async def test_fields_are_anded_and_absent_ones_mean_any(
         ("OffsetFetch", {"group": GROUP, "topic": "orders", "partitions": 0}, True),
         ("OffsetDelete", {"topic": "orders", "partitions": 0}, True),
         ("ListOffsets", {"topic": "orders", "partitions": 0}, True),
-        ("TxnOffsetCommit", {"topic": "orders", "group": GROUP}, True),
+        ("TxnOffsetCommit", {"group": GROUP}, True),
         ("WriteTxnMarkers", {"topic": "__consumer_offsets", "partitions": 3}, True),
         ("Metadata", {"topic": "orders"}, True),
         ("CreateTopics", {"topic": "more"}, True),

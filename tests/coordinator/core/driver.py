@@ -81,7 +81,9 @@ class DrivenNode(Driver):
     ) -> None:
         self.ids = 0
         self.requests = 0
-        given = Settings.model_validate({"offsets_topic_num_partitions": 1} | settings)
+        # Most tests are about groups: their transactions have no coordinator.
+        usual = {"offsets_topic_num_partitions": 1, "transaction_partition_verification_enable": False}
+        given = Settings.model_validate(usual | settings)
         super().__init__(Node(given, self._new_id), logs=logs)
         if knows_cluster:
             self.see_cluster()

@@ -64,6 +64,7 @@ class Replay(Driver):
             group_min_session_timeout_ms=0,
             emulator_member_order="hashmap",
             offsets_retention_check_interval_ms=10**12,
+            transaction_partition_verification_enable=False,
         )
         self.new_ids: deque[str] = deque()
         super().__init__(Node(settings, self._new_id))
@@ -225,7 +226,7 @@ class Replay(Driver):
             group_id="g",
             producer_id=1,
             producer_epoch=0,
-            generation_id=what["generation"],
+            generation_id_or_member_epoch=what["generation"],
             member_id=what["member_id"],
             group_instance_id=what["group_instance_id"],
             topics=(TxnOffsetCommitRequestTopic(name="t", partitions=(partition,)),),

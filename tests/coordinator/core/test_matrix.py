@@ -86,11 +86,11 @@ commit without generation      1 9      | 0        22       22        22       2
 commit unknown id              1 9      | 25       25       25        25       25         25       15
 commit static, other id        7 9      | 25       82       82        82       82         82       15
 
-txn from outside               0 5      | 0        0        0         0        0          0        15
-txn                            3 5      | 25       0        0         0        0          0        15
-txn other generation           3 5      | 25       22       22        22       22         22       15
-txn unknown id                 3 5      | 25       25       25        25       25         25       15
-txn static, other id           3 5      | 25       82       82        82       82         82       15
+txn from outside               0 4      | 0        0        0         0        0          0        15
+txn                            3 4      | 25       0        0         0        0          0        15
+txn other generation           3 4      | 25       22       22        22       22         22       15
+txn unknown id                 3 4      | 25       25       25        25       25         25       15
+txn static, other id           3 4      | 25       82       82        82       82         82       15
 
 fetch                          0 9      | 5        5        5         5        5          5        -1
 describe                       0 5      | 0        0        0         0        0          0        0
@@ -139,11 +139,13 @@ REQUESTS: dict[str, Callable[[Scene, int], Request]] = {
     "commit unknown id": lambda scene, _: committing(scene, "x-9"),
     "commit static, other id": lambda scene, _: committing(scene, "x-9", group_instance_id="S"),
     "txn from outside": lambda _, __: txn(),
-    "txn": lambda scene, _: txn(member_id=scene.follower, generation_id=scene.generation),
-    "txn other generation": lambda scene, _: txn(member_id=scene.follower, generation_id=OTHER_GENERATION),
-    "txn unknown id": lambda scene, _: txn(member_id="x-9", generation_id=scene.generation),
+    "txn": lambda scene, _: txn(member_id=scene.follower, generation_id_or_member_epoch=scene.generation),
+    "txn other generation": lambda scene, _: txn(
+        member_id=scene.follower, generation_id_or_member_epoch=OTHER_GENERATION
+    ),
+    "txn unknown id": lambda scene, _: txn(member_id="x-9", generation_id_or_member_epoch=scene.generation),
     "txn static, other id": lambda scene, _: txn(
-        member_id="x-9", group_instance_id="S", generation_id=scene.generation
+        member_id="x-9", group_instance_id="S", generation_id_or_member_epoch=scene.generation
     ),
     "fetch": lambda _, v: fetch(v),
     "describe": lambda _, v: describe(v),

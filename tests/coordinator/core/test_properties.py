@@ -238,7 +238,7 @@ class World:
             group_id=self.group_id,
             producer_id=producer,
             producer_epoch=0,
-            generation_id=generation,
+            generation_id_or_member_epoch=generation,
             member_id=member_id,
             topics=(TxnOffsetCommitRequestTopic(name=TOPIC, partitions=(mark,)),),
         )

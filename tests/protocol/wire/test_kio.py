@@ -25,7 +25,7 @@ GIVEN_UP: Final = {
 }
 """Versions that Kafka 4 has given up, and kio with it."""
 
-NOT_IN_KIO: Final = GIVEN_UP | {("ApiVersions", 5)}
+NOT_IN_KIO: Final = GIVEN_UP | {("ApiVersions", 5), ("TxnOffsetCommit", 6)}
 """The same, and what is newer than kio."""
 
 

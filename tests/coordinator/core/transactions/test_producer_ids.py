@@ -65,7 +65,7 @@ def test_what_cannot_be_answered() -> None:
     driven = DrivenNode()
     half = REQUEST.model_copy(update={"producer_id": 5})
     assert driven.ask(half, 5).error_code is ErrorCode.INVALID_REQUEST
-    transactional = REQUEST.model_copy(update={"transactional_id": "t"})
-    assert driven.ask(transactional, 5).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    unnamed = REQUEST.model_copy(update={"transactional_id": ""})
+    assert driven.ask(unnamed, 5).error_code is ErrorCode.INVALID_REQUEST
     denied = DrivenNode(emulator_deny=("User:*:IDEMPOTENT_WRITE:cluster=*",))
     assert denied.ask(REQUEST, 5).error_code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED

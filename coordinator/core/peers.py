@@ -1,0 +1,46 @@
+"""Requests between nodes: what a node asks itself it handles at once, what it asks another leaves as an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from rejoin.coordinator.core.effects import SendRequest
+from rejoin.coordinator.core.inputs import NodeAnswered, Token
+from rejoin.coordinator.core.step_context import OwnToken, StepContext
+from rejoin.protocol.message import Request, Response
+
+OnAnswer: TypeAlias = Callable[[Response | None], None]
+"""Called once with the response, or with none where the node could not be reached."""
+
+OwnHandler: TypeAlias = Callable[[Token, Any], None]
+"""Handles what this node asks itself; nothing is checked that a broker may always do."""
+
+
+class PeerRequests:
+    """Asks nodes."""
+
+    def __init__(self, ctx: StepContext) -> None:
+        self._ctx = ctx
+        self._handlers: dict[type[Request], OwnHandler] = {}
+        self._asked: dict[int, OnAnswer] = {}
+        self._last_id = 0
+
+    def serve(self, api: type[Request], handler: OwnHandler) -> None:
+        """Requests of an API that this node sends to itself are handled so."""
+        self._handlers[api] = handler
+
+    def ask(self, node_id: int, request: Request, api_version: int, on_answer: OnAnswer) -> None:
+        """SendRequest a request to a node."""
+        if node_id == self._ctx.settings.broker_id:
+            self._handlers[type(request)](OwnToken(on_answer), request)
+            return
+        self._last_id += 1
+        self._asked[self._last_id] = on_answer
+        self._ctx.effects.append(SendRequest(self._last_id, node_id, request, api_version))
+
+    def answered(self, what: NodeAnswered) -> None:
+        """A request to another node has ended."""
+        on_answer = self._asked.pop(what.send_id, None)
+        if on_answer is not None:
+            on_answer(what.response)

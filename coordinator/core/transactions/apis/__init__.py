@@ -1,0 +1,1 @@
+"""The requests about transactions, one file for each kind."""

@@ -1,0 +1,129 @@
+"""Produce within transactions: a partition is part of the transaction before its first batch, or becomes so by it.
+
+While a transaction ends, a batch of the next one waits a little for that (from Produce 12 on).
+
+Kafka: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.partitions.producer_state import VerificationEntry
+from rejoin.coordinator.core.partitions.transactional_batches import Guards, TxnBatch
+from rejoin.coordinator.core.partitions.validation import ProduceError
+from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.transactions.shard import TxnProducer
+from rejoin.coordinator.core.transactions.timers import TransactionTimer
+from rejoin.coordinator.core.transactions.verification import TransactionVerification, Verified
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicPartition
+
+FIRST_PRODUCE_WITH_ABORTABLE: Final = 11
+FIRST_PRODUCE_THAT_ADDS: Final = 12
+
+RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Errors of the coordinator that old producers may take for fatal: they get one that all of them retry."""
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """The batches of one request that have to be verified, and until when it may be tried again."""
+
+    transactional_id: str
+    producer: TxnProducer
+    version: int
+    wanted: dict[TopicPartition, VerificationEntry]
+    retry_until: Millis
+    on_guards: Callable[[Guards], None]
+    found: Guards
+
+
+class TxnProduce:
+    """Verifies the batches of producers with their transaction coordinators."""
+
+    def __init__(self, ctx: StepContext, verification: TransactionVerification) -> None:
+        self._ctx = ctx
+        self._verification = verification
+        self._waiting: dict[TimerKey, _Attempt] = {}
+        self._number = 0
+
+    def verify(
+        self, transactional_id: str, version: int, batches: list[TxnBatch], on_guards: Callable[[Guards], None]
+    ) -> None:
+        """Call back with what each batch may be appended with. All are of one producer."""
+        settings = self._ctx.settings
+        adds = version >= FIRST_PRODUCE_THAT_ADDS
+        verifies = adds or settings.transaction_partition_verification_enable
+        found: Guards = {}
+        wanted: dict[TopicPartition, VerificationEntry] = {}
+        for partition, header in batches:
+            _, index, topic = partition.partition
+            name = TopicPartition(topic, index)
+            found[name] = None
+            if verifies and not partition.producers.is_ongoing(header.producer_id, header.producer_epoch):
+                found[name] = wanted[name] = partition.producers.verification(header, adds)
+        if not wanted:
+            on_guards(found)
+            return
+        header = batches[0].header
+        producer = TxnProducer(header.producer_id, header.producer_epoch)
+        retry_until = self._ctx.now + settings.add_partitions_to_txn_retry_backoff_max_ms
+        self._ask(_Attempt(transactional_id, producer, version, wanted, retry_until, on_guards, found))
+
+    def timer_fired(self, key: TimerKey) -> None:
+        """Ask again."""
+        attempt = self._waiting.pop(key, None)
+        if attempt is not None:
+            self._ask(attempt)
+
+    def _ask(self, attempt: _Attempt) -> None:
+        self._verification.ask(
+            attempt.transactional_id,
+            attempt.producer,
+            attempt.wanted,
+            adds=attempt.version >= FIRST_PRODUCE_THAT_ADDS,
+            on_verified=partial(self._verified, attempt),
+        )
+
+    def _verified(self, attempt: _Attempt, verified: Verified) -> None:
+        ends = ErrorCode.CONCURRENT_TRANSACTIONS in verified.values()
+        if ends and attempt.version >= FIRST_PRODUCE_THAT_ADDS and self._ctx.now < attempt.retry_until:
+            self._number += 1
+            key = TimerKey(TransactionTimer.VERIFICATION, TopicPartition("", -1), name=f"{self._number:012}")
+            self._waiting[key] = attempt
+            backoff_ms = self._ctx.settings.add_partitions_to_txn_retry_backoff_ms
+            self._ctx.deadlines.set(key, self._ctx.now + backoff_ms)
+            return
+        for partition, error in verified.items():
+            if error is not ErrorCode.NONE:
+                attempt.found[partition] = _refusal(error, attempt.version)
+        attempt.on_guards(attempt.found)
+
+
+def _refusal(error: ErrorCode, version: int) -> ProduceError:
+    """Why a batch is not appended, as the version of its request can say it."""
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < FIRST_PRODUCE_WITH_ABORTABLE:
+        error = ErrorCode.INVALID_TXN_STATE
+    elif error is ErrorCode.PRODUCER_FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    is_ending = error is ErrorCode.CONCURRENT_TRANSACTIONS and version < FIRST_PRODUCE_THAT_ADDS
+    message = None
+    if error in RETRIABLE or is_ending:
+        message = f"Unable to verify the partition has been added to the transaction. Underlying error: {error.name}"
+        error = ErrorCode.NOT_ENOUGH_REPLICAS
+    elif error is ErrorCode.INVALID_TXN_STATE:
+        message = "Partition was not added to the transaction"
+    return ProduceError(error, by_log=False, message=message)

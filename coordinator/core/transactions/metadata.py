@@ -1,0 +1,264 @@
+"""What the coordinator knows of one transactional id, and how it changes.
+
+A change has two steps. It is prepared, which sets ``pending_state``; when its record is stored, it is completed. In
+between, other requests are answered CONCURRENT_TRANSACTIONS.
+
+Kafka: TransactionMetadata, TransactionState, TxnTransitMetadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.records.transaction_state import TransactionLogPartitions, TransactionLogValue
+from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+MAX_EPOCH: Final = 2**15 - 1
+EXHAUSTED_EPOCH: Final = MAX_EPOCH - 1
+"""The highest epoch that a producer ever has: the one above it is kept for fencing."""
+FIRST_WITH_EPOCH_BUMPS: Final = 2
+"""The first transaction version in which each end raises the epoch (KIP-890)."""
+NOT_STARTED: Final = -1
+
+Partitions: TypeAlias = dict[TopicPartition, None]
+"""The partitions of a transaction, in the order in which they were added."""
+
+
+class TransactionState(IntEnum):
+    """How far a transaction is. The value is that of the records, ``title`` the name that clients see."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def title(self) -> str:
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+STATES: Final = {state.title: state for state in TransactionState}
+"""Every state by the name that clients see."""
+
+IS_DECIDED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
+"""States in which the end is decided, and markers are missing."""
+
+IS_IDLE: Final = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
+"""States in which no transaction is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class TxnTransit:
+    """What the metadata will be when a change is stored."""
+
+    state: TransactionState
+    producer_id: int
+    producer_epoch: int
+    last_producer_epoch: int
+    previous_producer_id: int
+    next_producer_id: int
+    timeout_ms: int
+    partitions: tuple[TopicPartition, ...]
+    started_at: Millis
+    updated_at: Millis
+    client_version: int
+
+    def record(self) -> TransactionLogValue:
+        """The record of it."""
+        topics: dict[str, list[int]] = {}
+        for topic, partition in self.partitions:
+            topics.setdefault(topic, []).append(partition)
+        partitions = tuple(
+            TransactionLogPartitions(topic=topic, partition_ids=tuple(indexes)) for topic, indexes in topics.items()
+        )
+        return TransactionLogValue(
+            producer_id=self.producer_id,
+            previous_producer_id=self.previous_producer_id,
+            next_producer_id=self.next_producer_id,
+            producer_epoch=self.producer_epoch,
+            transaction_timeout_ms=self.timeout_ms,
+            transaction_status=self.state,
+            transaction_partitions=None if self.state is TransactionState.EMPTY else partitions,
+            transaction_last_update_timestamp_ms=self.updated_at,
+            transaction_start_timestamp_ms=self.started_at,
+            client_transaction_version=self.client_version,
+        )
+
+
+class TransactionMetadata:
+    """One transactional id. ``last_producer_epoch`` is not in the log, so it is unknown after a failover."""
+
+    __slots__ = (
+        "client_version",
+        "last_producer_epoch",
+        "next_producer_id",
+        "partitions",
+        "pending_state",
+        "previous_producer_id",
+        "producer_epoch",
+        "producer_id",
+        "started_at",
+        "state",
+        "timeout_ms",
+        "transactional_id",
+        "updated_at",
+    )
+
+    def __init__(self, transactional_id: str, producer_id: int, timeout_ms: int, now: Millis) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.producer_epoch = NO_PRODUCER_EPOCH
+        self.last_producer_epoch = NO_PRODUCER_EPOCH
+        self.previous_producer_id = NO_PRODUCER_ID
+        self.next_producer_id = NO_PRODUCER_ID
+        self.timeout_ms = timeout_ms
+        self.state = TransactionState.EMPTY
+        self.pending_state: TransactionState | None = None
+        self.partitions: Partitions = {}
+        self.started_at: Millis = NOT_STARTED
+        self.updated_at = now
+        self.client_version = 0
+        """The transaction version by which the last end was decided."""
+
+    @classmethod
+    def loaded(cls, transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:
+        """What a record says."""
+        updated_at = value.transaction_last_update_timestamp_ms
+        found = cls(transactional_id, value.producer_id, value.transaction_timeout_ms, updated_at)
+        found.producer_epoch = value.producer_epoch
+        found.previous_producer_id = value.previous_producer_id
+        found.next_producer_id = value.next_producer_id
+        found.state = TransactionState(value.transaction_status)
+        found.started_at = value.transaction_start_timestamp_ms
+        found.client_version = value.client_transaction_version
+        for topic in value.transaction_partitions or ():
+            found.partitions.update(dict.fromkeys(TopicPartition(topic.topic, each) for each in topic.partition_ids))
+        return found
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """Whether the producer id has no epoch left to give."""
+        return self.producer_epoch >= EXHAUSTED_EPOCH
+
+    @property
+    def raises_epochs(self) -> bool:
+        """Whether the last end was decided by a version in which ends raise the epoch."""
+        return self.client_version >= FIRST_WITH_EPOCH_BUMPS
+
+    # --- preparing changes
+
+    def _prepare(self, transit: TxnTransit) -> TxnTransit:
+        assert self.pending_state is None, "one change at a time"
+        self.pending_state = transit.state
+        return transit
+
+    def _as_is(self, state: TransactionState, now: Millis) -> TxnTransit:
+        return TxnTransit(
+            state,
+            self.producer_id,
+            self.producer_epoch,
+            self.last_producer_epoch,
+            self.previous_producer_id,
+            self.next_producer_id,
+            self.timeout_ms,
+            tuple(self.partitions),
+            self.started_at,
+            now,
+            self.client_version,
+        )
+
+    def prepare_increment(self, epoch: int, last_epoch: int, timeout_ms: int, now: Millis) -> TxnTransit:
+        """The producer begins anew with its id, in an epoch."""
+        transit = replace(
+            self._as_is(TransactionState.EMPTY, now),
+            producer_epoch=epoch,
+            last_producer_epoch=last_epoch,
+            timeout_ms=timeout_ms,
+            partitions=(),
+            started_at=NOT_STARTED,
+        )
+        return self._prepare(transit)
+
+    def prepare_rotation(self, producer_id: int, last_epoch: int, timeout_ms: int, now: Millis) -> TxnTransit:
+        """The producer begins anew with another id, as its own has no epochs left."""
+        transit = replace(
+            self._as_is(TransactionState.EMPTY, now),
+            producer_id=producer_id,
+            previous_producer_id=self.producer_id,
+            producer_epoch=0,
+            last_producer_epoch=last_epoch,
+            timeout_ms=timeout_ms,
+            partitions=(),
+            started_at=NOT_STARTED,
+        )
+        return self._prepare(transit)
+
+    def prepare_add(self, partitions: Iterable[TopicPartition], now: Millis) -> TxnTransit:
+        """Partitions become part of the transaction, which begins if it has not."""
+        transit = replace(
+            self._as_is(TransactionState.ONGOING, now),
+            partitions=tuple({**self.partitions, **dict.fromkeys(partitions)}),
+            started_at=self.started_at if self.state is TransactionState.ONGOING else now,
+        )
+        return self._prepare(transit)
+
+    def prepare_end(self, *, commits: bool, version: int, next_producer_id: int, now: Millis) -> TxnTransit:
+        """The end is decided. With ``version`` 2 it raises the epoch; the next producer id is for when none is left."""
+        transit = self._as_is(TransactionState.PREPARE_COMMIT if commits else TransactionState.PREPARE_ABORT, now)
+        transit = replace(
+            transit,
+            client_version=version,
+            next_producer_id=next_producer_id,
+            # Kafka: an abort may end a transaction that has not begun, and needs a start all the same.
+            started_at=transit.started_at if self.state is TransactionState.ONGOING else now,
+        )
+        if version >= FIRST_WITH_EPOCH_BUMPS:
+            epoch = self.producer_epoch
+            transit = replace(transit, producer_epoch=epoch + 1, last_producer_epoch=epoch)
+        return self._prepare(transit)
+
+    def prepare_complete(self, now: Millis) -> TxnTransit:
+        """All markers are written. A producer whose epochs are used up goes on with its next id."""
+        commits = self.state is TransactionState.PREPARE_COMMIT
+        state = TransactionState.COMPLETE_COMMIT if commits else TransactionState.COMPLETE_ABORT
+        transit = replace(self._as_is(state, now), partitions=())
+        if self.next_producer_id != NO_PRODUCER_ID:
+            transit = replace(
+                transit,
+                producer_id=self.next_producer_id,
+                producer_epoch=0,
+                previous_producer_id=self.producer_id,
+                next_producer_id=NO_PRODUCER_ID,
+            )
+        return self._prepare(transit)
+
+    def fence(self) -> None:
+        """Raise the epoch in memory, so that nothing of the producer counts any more; a transaction is aborted next."""
+        self.producer_epoch += 1
+        self.last_producer_epoch = NO_PRODUCER_EPOCH
+
+    # --- completing them
+
+    def complete(self, transit: TxnTransit) -> None:
+        """The record of a change is stored."""
+        self.state = transit.state
+        self.producer_id = transit.producer_id
+        self.producer_epoch = transit.producer_epoch
+        self.last_producer_epoch = transit.last_producer_epoch
+        self.previous_producer_id = transit.previous_producer_id
+        self.next_producer_id = transit.next_producer_id
+        self.timeout_ms = transit.timeout_ms
+        self.partitions = dict.fromkeys(transit.partitions)
+        self.started_at = transit.started_at
+        self.updated_at = transit.updated_at
+        self.client_version = transit.client_version
+        self.pending_state = None

@@ -1,0 +1,387 @@
+"""The transactional ids of one partition of ``__transaction_state``, which is a data partition that is led here.
+
+Every change is stored before it counts. Kafka: TransactionCoordinator, TransactionStateManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.partitions.partition import Partition
+from rejoin.coordinator.core.runtime.appends import AppendCompletion
+from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.transactions.ending import End, end_of, end_with_epoch_bump
+from rejoin.coordinator.core.transactions.log import read_transactions, transaction_batch
+from rejoin.coordinator.core.transactions.metadata import (
+    EXHAUSTED_EPOCH,
+    FIRST_WITH_EPOCH_BUMPS,
+    IS_DECIDED,
+    IS_IDLE,
+    TransactionMetadata,
+    TransactionState,
+    TxnTransit,
+)
+from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
+from rejoin.coordinator.core.transactions.timers import TransactionTimer
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.transaction_state import TransactionLogValue
+from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, parse_header
+
+WRITE_ERRORS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a producer gets when the log fails. Kafka: TransactionStateManager.appendTransactionToLog."""
+
+FENCE_MARKER_DELAY_MS: Final = 20
+"""How long an abort that no producer asked for is seen as decided, before its markers are written."""
+
+
+class TxnProducer(NamedTuple):
+    """What a producer writes with."""
+
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_PRODUCER_EPOCH
+
+
+NO_PRODUCER: Final = TxnProducer()
+
+OnError: TypeAlias = Callable[[ErrorCode], None]
+"""Called with the outcome of a change."""
+
+OnProducer: TypeAlias = Callable[[ErrorCode, TxnProducer], None]
+"""Called with the outcome of a change, and with what the producer goes on with."""
+
+
+class MarkerSender(Protocol):
+    """What writes markers to the partitions of transactions."""
+
+    def send(self, shard: TransactionsShard, metadata: TransactionMetadata, delay_ms: Millis) -> None:
+        """Write the markers of a transaction; ``shard.markers_written`` is called at the end."""
+
+    def drop(self, shard: TransactionsShard) -> None:
+        """The shard is gone."""
+
+
+class TransactionsShard:
+    """Some transactional ids, in one leader epoch, which is Kafka's coordinator epoch."""
+
+    def __init__(self, ctx: StepContext, partition: Partition, ids: ProducerIds, markers: MarkerSender) -> None:
+        self._ctx = ctx
+        self._partition = partition
+        self._ids = ids
+        self._markers = markers
+        self._loaded_at = ctx.now
+        self.is_led = True
+        self.owner = partition.partition
+        self.coordinator_epoch = partition.epoch
+        self.transactions: dict[str, TransactionMetadata] = {}
+        self._abort_key = TimerKey(TransactionTimer.ABORT_TIMED_OUT, self.owner)
+        self._expiry_key = TimerKey(TransactionTimer.EXPIRY, self.owner)
+
+    # --- loading and resigning
+
+    def load(self) -> None:
+        """Read the log, and write the markers of decided transactions again."""
+        for batch in self._partition.log.batches:
+            for transactional_id, value in read_transactions(batch.data):
+                self.transactions.pop(transactional_id, None)
+                if value is not None:
+                    self.transactions[transactional_id] = TransactionMetadata.loaded(transactional_id, value)
+        for metadata in list(self.transactions.values()):
+            if metadata.state in IS_DECIDED:
+                metadata.prepare_complete(self._ctx.now)
+                self._markers.send(self, metadata, 0)
+        self._watch_timeouts()
+        self._watch_expiry()
+
+    def resigned(self) -> None:
+        """The partition is led elsewhere, or will be read again; what was being written has failed by now."""
+        self.is_led = False
+        self._ctx.deadlines.cancel_owner(self.owner)
+        self._markers.drop(self)
+
+    # --- InitProducerId
+
+    def needs_producer_id(self, transactional_id: str) -> bool:
+        """Whether the next change of a transactional id may take a new producer id."""
+        metadata = self.transactions.get(transactional_id)
+        return metadata is None or metadata.is_epoch_exhausted
+
+    def initialise(
+        self, transactional_id: str, timeout_ms: int, expected: TxnProducer | None, on_end: OnProducer
+    ) -> None:
+        """A producer begins, or with what it has ``expected`` goes on after an error (KIP-360)."""
+        metadata = self.transactions.get(transactional_id)
+        if metadata is None:
+            producer_id = self._ids.take()
+            metadata = TransactionMetadata(transactional_id, producer_id, timeout_ms, self._ctx.now)
+            self.transactions[transactional_id] = metadata
+            self._watch_expiry()
+        error = _initialisation_error(metadata, expected)
+        if error is not ErrorCode.NONE:
+            on_end(error, NO_PRODUCER)
+        elif metadata.state is TransactionState.ONGOING:
+            # Kafka: the producer is told to retry, and gets an epoch above that of the abort.
+            self.abort(metadata, partial(_aborted_first, on_end))
+        else:
+            transit = self._initialisation(metadata, timeout_ms, expected)
+            if transit is None:
+                on_end(ErrorCode.PRODUCER_FENCED, NO_PRODUCER)
+            else:
+                given = TxnProducer(transit.producer_id, transit.producer_epoch)
+                self._write(metadata, transit, partial(_end_with, on_end, given))
+
+    def _initialisation(
+        self, metadata: TransactionMetadata, timeout_ms: int, expected: TxnProducer | None
+    ) -> TxnTransit | None:
+        """The producer's new epoch, or none where it is fenced."""
+        epoch, now = metadata.producer_epoch, self._ctx.now
+        if metadata.is_epoch_exhausted and (expected is None or expected.epoch == epoch):
+            last_epoch = NO_PRODUCER_EPOCH if expected is None else epoch
+            return metadata.prepare_rotation(self._ids.take(), last_epoch, timeout_ms, now)
+        if expected is None:
+            return metadata.prepare_increment(epoch + 1, NO_PRODUCER_EPOCH, timeout_ms, now)
+        if epoch in (NO_PRODUCER_EPOCH, expected.epoch):
+            return metadata.prepare_increment(epoch + 1, epoch, timeout_ms, now)
+        if expected.epoch == metadata.last_producer_epoch:
+            # Kafka: the answer to an equal request was lost.
+            return metadata.prepare_increment(epoch, expected.epoch, timeout_ms, now)
+        return None
+
+    # --- partitions
+
+    def add_partitions(
+        self, transactional_id: str, producer: TxnProducer, partitions: Iterable[TopicPartition], on_end: OnError
+    ) -> None:
+        """Make partitions part of the transaction, which begins if it has not."""
+        metadata = self.transactions.get(transactional_id)
+        wanted = list(partitions)
+        if metadata is None:
+            on_end(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        elif metadata.pending_state is not None:
+            on_end(ErrorCode.CONCURRENT_TRANSACTIONS)
+        elif (error := _producer_error(metadata, producer)) is not ErrorCode.NONE:
+            on_end(error)
+        elif metadata.state is TransactionState.ONGOING and all(each in metadata.partitions for each in wanted):
+            on_end(ErrorCode.NONE)
+        else:
+            self._write(metadata, metadata.prepare_add(wanted, self._ctx.now), on_end)
+
+    def verify_partitions(
+        self, transactional_id: str, producer: TxnProducer, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Whether partitions are part of the transaction."""
+        metadata = self.transactions.get(transactional_id)
+        error = ErrorCode.INVALID_PRODUCER_ID_MAPPING if metadata is None else _producer_error(metadata, producer)
+        if metadata is None or error is not ErrorCode.NONE:
+            return dict.fromkeys(partitions, error)
+        return {
+            each: ErrorCode.NONE if each in metadata.partitions else ErrorCode.TRANSACTION_ABORTABLE
+            for each in partitions
+        }
+
+    # --- ends
+
+    def end(
+        self, transactional_id: str, producer: TxnProducer, *, commits: bool, version: int, on_end: OnProducer
+    ) -> None:
+        """Commit or abort, as a client asks for it in a version of transactions."""
+        metadata = self.transactions.get(transactional_id)
+        if metadata is None:
+            on_end(ErrorCode.INVALID_PRODUCER_ID_MAPPING, NO_PRODUCER)
+            return
+        rule = end_with_epoch_bump if version >= FIRST_WITH_EPOCH_BUMPS else end_of
+        found = rule(metadata, producer.producer_id, producer.epoch, commits)
+        if isinstance(found, ErrorCode):
+            on_end(found, NO_PRODUCER)
+        elif found is End.REPEATED:
+            on_end(ErrorCode.NONE, TxnProducer(metadata.producer_id, metadata.producer_epoch))
+        else:
+            self._decide(metadata, commits, version, 0, on_end)
+
+    def abort(self, metadata: TransactionMetadata, on_end: OnProducer) -> None:
+        """Abort an open transaction that its producer has not ended; the producer is fenced by that."""
+        version = self._ctx.settings.transaction_version
+        if version < FIRST_WITH_EPOCH_BUMPS:
+            metadata.fence()
+        self._decide(metadata, False, version, FENCE_MARKER_DELAY_MS, on_end)
+
+    def _decide(
+        self, metadata: TransactionMetadata, commits: bool, version: int, delay_ms: Millis, on_end: OnProducer
+    ) -> None:
+        overflows = version >= FIRST_WITH_EPOCH_BUMPS and metadata.is_epoch_exhausted
+        next_id = self._ids.take() if overflows else NO_PRODUCER_ID
+        transit = metadata.prepare_end(commits=commits, version=version, next_producer_id=next_id, now=self._ctx.now)
+        delay_ms = max(delay_ms, self._ctx.settings.emulator_transaction_marker_delay_ms)
+        self._write(metadata, transit, partial(self._decided, metadata, delay_ms, on_end))
+
+    def _decided(self, metadata: TransactionMetadata, delay_ms: Millis, on_end: OnProducer, error: ErrorCode) -> None:
+        """The end is on record: answer, and see to the markers."""
+        if error is not ErrorCode.NONE:
+            # Kafka: hasFailedEpochFence. Here a log that fails is read again, and the fence is forgotten.
+            on_end(error, NO_PRODUCER)
+            return
+        overflows = metadata.next_producer_id != NO_PRODUCER_ID
+        given = TxnProducer(metadata.next_producer_id, 0)
+        if not overflows:
+            given = TxnProducer(metadata.producer_id, metadata.producer_epoch)
+        metadata.prepare_complete(self._ctx.now)
+        on_end(ErrorCode.NONE, given)
+        self._markers.send(self, metadata, delay_ms)
+
+    def markers_written(self, metadata: TransactionMetadata) -> None:
+        """Every partition has its marker."""
+        metadata.pending_state = None
+        self._write(metadata, metadata.prepare_complete(self._ctx.now), _unanswered)
+
+    # --- writing
+
+    def _write(self, metadata: TransactionMetadata, transit: TxnTransit, on_end: OnError) -> None:
+        self._append(metadata.transactional_id, transit.record(), _TransitStored(self, metadata, transit, on_end))
+
+    def _append(self, transactional_id: str, value: TransactionLogValue | None, completion: AppendCompletion) -> None:
+        partition = self._partition
+        version = 1 if self._ctx.settings.transaction_version else 0
+        end = partition.log.end_offset
+        batch = transaction_batch(transactional_id, value, version, end, partition.epoch, self._ctx.now)
+        partition.append(batch, parse_header(batch))
+        partition.when_stored(partition.log.end_offset, completion)
+
+    def stored(self, metadata: TransactionMetadata, transit: TxnTransit) -> None:
+        """The record of a change is durable."""
+        metadata.complete(transit)
+        if transit.state is TransactionState.ONGOING:
+            self._set_abort_timer()
+
+    def forgotten(self, transactional_id: str) -> None:
+        """The tombstone of a transactional id is durable."""
+        self.transactions.pop(transactional_id, None)
+
+    # --- timers
+
+    def timer_fired(self, key: TimerKey) -> None:
+        if key == self._abort_key:
+            self._abort_timed_out()
+            self._watch_timeouts()
+        elif key == self._expiry_key:
+            self._expire()
+            self._watch_expiry()
+
+    def _abort_timed_out(self) -> None:
+        now = self._ctx.now
+        for metadata in list(self.transactions.values()):
+            is_late = metadata.started_at + metadata.timeout_ms < now
+            if metadata.state is TransactionState.ONGOING and metadata.pending_state is None and is_late:
+                if metadata.is_epoch_exhausted and not self._ids.has_any:
+                    self._ids.request(_unanswered)  # the next run finds one
+                else:
+                    self.abort(metadata, _unanswered_with)
+
+    def _expire(self) -> None:
+        unused_since = self._ctx.now - self._ctx.settings.transactional_id_expiration_ms
+        for metadata in list(self.transactions.values()):
+            is_unused = metadata.updated_at <= unused_since
+            if metadata.state in IS_IDLE and metadata.pending_state is None and is_unused:
+                metadata.pending_state = TransactionState.DEAD
+                self._append(metadata.transactional_id, None, _TombstoneStored(self, metadata))
+
+    def _watch_timeouts(self) -> None:
+        if any(metadata.state is TransactionState.ONGOING for metadata in self.transactions.values()):
+            self._set_abort_timer()
+
+    def _set_abort_timer(self) -> None:
+        settings = self._ctx.settings
+        self._set(self._abort_key, settings.transaction_abort_timed_out_transaction_cleanup_interval_ms)
+
+    def _watch_expiry(self) -> None:
+        if self.transactions:
+            settings = self._ctx.settings
+            self._set(self._expiry_key, settings.transaction_remove_expired_transaction_cleanup_interval_ms)
+
+    def _set(self, key: TimerKey, interval_ms: Millis) -> None:
+        """Look at the next multiple of an interval."""
+        now, deadlines = self._ctx.now, self._ctx.deadlines
+        if deadlines.at(key) is None:
+            deadlines.set(key, now + interval_ms - (now - self._loaded_at) % interval_ms)
+
+
+@dataclass(slots=True)
+class _TransitStored(AppendCompletion):
+    """A change of a transactional id being written."""
+
+    shard: TransactionsShard
+    metadata: TransactionMetadata
+    transit: TxnTransit
+    on_end: OnError
+
+    def ended(self, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            self.shard.stored(self.metadata, self.transit)
+        else:
+            self.metadata.pending_state = None
+        self.on_end(WRITE_ERRORS.get(error, error))
+
+
+@dataclass(slots=True)
+class _TombstoneStored(AppendCompletion):
+    """A transactional id that is about to be forgotten."""
+
+    shard: TransactionsShard
+    metadata: TransactionMetadata
+
+    def ended(self, error: ErrorCode) -> None:
+        self.metadata.pending_state = None
+        if error is ErrorCode.NONE:
+            self.shard.forgotten(self.metadata.transactional_id)
+
+
+def _initialisation_error(metadata: TransactionMetadata, expected: TxnProducer | None) -> ErrorCode:
+    if metadata.pending_state is not None:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    if expected is not None and not _is_own(metadata, expected):
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.CONCURRENT_TRANSACTIONS if metadata.state in IS_DECIDED else ErrorCode.NONE
+
+
+def _is_own(metadata: TransactionMetadata, expected: TxnProducer) -> bool:
+    """Whether a producer may have what it expects: the id is new, or its own, or the one that it had before."""
+    if metadata.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == metadata.producer_id:
+        return True
+    return expected.producer_id == metadata.previous_producer_id and expected.epoch >= EXHAUSTED_EPOCH
+
+
+def _producer_error(metadata: TransactionMetadata, producer: TxnProducer) -> ErrorCode:
+    if metadata.producer_id != producer.producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if metadata.producer_epoch != producer.epoch:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.CONCURRENT_TRANSACTIONS if metadata.state in IS_DECIDED else ErrorCode.NONE
+
+
+def _aborted_first(on_end: OnProducer, error: ErrorCode, _: TxnProducer) -> None:
+    on_end(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error, NO_PRODUCER)
+
+
+def _end_with(on_end: OnProducer, given: TxnProducer, error: ErrorCode) -> None:
+    on_end(error, given if error is ErrorCode.NONE else NO_PRODUCER)
+
+
+def _unanswered(_: ErrorCode) -> None:
+    """No client waits for this."""
+
+
+def _unanswered_with(_: ErrorCode, __: TxnProducer) -> None:
+    """The same."""

@@ -1,0 +1,143 @@
+"""What becomes of transactional ids: their epochs run out, transactions time out, ids expire, nodes restart."""
+
+from __future__ import annotations
+
+import pytest
+
+from rejoin.coordinator.core.inputs import TopicsChanged
+from rejoin.coordinator.core.node import Node
+from rejoin.protocol.errors import ErrorCode
+from tests.coordinator.core.driver import DrivenNode
+from tests.coordinator.core.transactions.producer import Producer, fetch, markers, node
+
+LAST_EPOCH = 32_766
+
+
+def exhausted(driven: DrivenNode) -> Producer:
+    """A producer with the last epoch of its id."""
+    producer = Producer(driven)
+    assert producer.init() is ErrorCode.NONE
+    (shard,) = driven.node._requests.transactions.coordinator.shards.values()
+    shard.transactions[producer.transactional_id].producer_epoch = LAST_EPOCH
+    producer.use(producer.producer_id, LAST_EPOCH)
+    return producer
+
+
+def restart(driven: DrivenNode) -> None:
+    """Begin again with the logs and the topics."""
+    records = driven.node.topics_records()
+    driven.node = Node(driven.node.settings, driven._new_id)
+    driven.see_cluster()
+    driven.step(TopicsChanged(((1, records),), 1))
+    driven.elect()
+
+
+def test_the_end_of_the_last_epoch_brings_a_new_producer_id() -> None:
+    driven = node()
+    producer = exhausted(driven)
+    before = producer.producer_id
+    assert producer.produce() is ErrorCode.NONE
+    assert producer.end() is ErrorCode.NONE
+    assert (producer.producer_id != before, producer.epoch) == (True, 0)
+    assert markers(bytes(fetch(driven).records)) == [(before, LAST_EPOCH + 1)]
+    after = producer.producer_id
+    producer.use(before, LAST_EPOCH)
+    assert producer.end() is ErrorCode.NONE
+    assert (producer.producer_id, producer.epoch) == (after, 0)
+
+
+def test_a_fenced_last_epoch_brings_a_new_producer_id_as_well() -> None:
+    driven = node()
+    producer, other = exhausted(driven), Producer(driven)
+    assert producer.produce() is ErrorCode.NONE
+    assert other.init() is ErrorCode.CONCURRENT_TRANSACTIONS
+    driven.elapse(50)
+    assert (producer.described().transaction_state, producer.described().producer_epoch) == ("CompleteAbort", 0)
+    assert other.init() is ErrorCode.NONE
+    assert (other.producer_id != producer.producer_id, other.epoch) == (True, 1)
+
+
+@pytest.mark.parametrize(("level", "goes_on"), [(2, ErrorCode.NONE), (1, ErrorCode.PRODUCER_FENCED)])
+def test_a_transaction_that_takes_too_long_is_aborted(level: int, goes_on: ErrorCode) -> None:
+    driven = node(emulator_transaction_version=level)
+    producer = Producer(driven, timeout_ms=5_000)
+    producer.init()
+    assert producer.produce() is ErrorCode.NONE
+    assert fetch(driven).last_stable_offset == 0
+    driven.elapse(20_100)
+    assert producer.described().transaction_state == "CompleteAbort"
+    read = fetch(driven)
+    assert (read.last_stable_offset, [each.first_offset for each in read.aborted_transactions]) == (2, [0])
+    assert producer.produce() is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producer.init(again=True) is goes_on
+
+
+def test_an_id_that_is_not_used_is_forgotten() -> None:
+    driven = node(
+        transactional_id_expiration_ms=10_000, transaction_remove_expired_transaction_cleanup_interval_ms=1_000
+    )
+    producer = Producer(driven)
+    producer.init()
+    driven.elapse(12_000)
+    assert producer.described().error_code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert producer.produce() is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    before = producer.producer_id
+    assert producer.init(again=True) is ErrorCode.NONE
+    assert (producer.producer_id != before, producer.epoch) == (True, 0)
+
+
+def test_markers_are_written_after_a_restart() -> None:
+    driven = node(emulator_transaction_marker_delay_ms=1_000)
+    producer = Producer(driven)
+    producer.init()
+    producer.produce()
+    assert producer.end() is ErrorCode.NONE
+    assert producer.described().transaction_state == "PrepareCommit"
+    restart(driven)
+    assert producer.described().transaction_state == "CompleteCommit"
+    assert fetch(driven).last_stable_offset == 2
+    assert producer.produce() is ErrorCode.NONE
+
+
+def test_an_open_transaction_goes_on_after_a_restart() -> None:
+    driven = node()
+    producer = Producer(driven)
+    producer.init()
+    producer.produce()
+    restart(driven)
+    assert producer.described().transaction_state == "Ongoing"
+    assert producer.produce() is ErrorCode.NONE
+    assert fetch(driven).last_stable_offset == 0
+    assert producer.end(commits=False) is ErrorCode.NONE
+    assert [each.first_offset for each in fetch(driven).aborted_transactions] == [0]
+
+
+def test_a_batch_waits_while_the_transaction_before_ends() -> None:
+    driven = node(emulator_transaction_marker_delay_ms=50)
+    producer = Producer(driven)
+    producer.init()
+    producer.produce()
+    producer.end()
+    assert producer.produce() is None
+    driven.elapse(100)
+    assert producer.described().transaction_state == "Ongoing"
+
+
+def test_version_0_knows_no_epochs_of_transactions() -> None:
+    producer = Producer(node(emulator_transaction_version=0))
+    producer.init()
+    producer.produce()
+    assert producer.end() is ErrorCode.UNSUPPORTED_VERSION
+    assert producer.end(version=4) is ErrorCode.NONE
+    assert (producer.described().transaction_state, producer.described().producer_epoch) == ("CompleteCommit", 0)
+
+
+def test_without_verification_a_batch_can_hang() -> None:
+    """A partition that no coordinator knows of: its transaction is never ended, and readers stand still."""
+    driven = node(emulator_transaction_version=1, transaction_partition_verification_enable=False)
+    producer = Producer(driven)
+    producer.init()
+    assert producer.produce(version=11) is ErrorCode.NONE
+    assert producer.end(version=4) is ErrorCode.INVALID_TXN_STATE
+    driven.elapse(3_600_000)
+    assert fetch(driven).last_stable_offset == 0
