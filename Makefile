@@ -129,9 +129,10 @@ conformance-others: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.emulators
 
 # Clients in other languages and Kafka's own tools through a life with topics, records and groups; writes docs/clients.md.
-# It wants Java, Maven, Go and Node.js. CLIENTS='franz-go KafkaJS' for some.
+# It wants Java, Maven, Go and Node.js. CLIENTS='franz-go KafkaJS' for some; NODE=data, postgres or 2.8 for other nodes.
+NODE ?= memory
 clients: setup
-	$(RUN) -m conformance.clients $(CLIENTS)
+	$(RUN) -m conformance.clients --node $(NODE) $(CLIENTS)
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from conformance.clients import tools
-from conformance.clients.node import running
+from conformance.clients.node import IN_MEMORY, KINDS, running, running_kind
 from conformance.clients.programs import CLIENTS, Client
 from conformance.clients.results import EXAMPLE, ROOT, Result, replace_results
 
@@ -24,20 +24,22 @@ def main() -> int:
     names = [*(client.name for client in CLIENTS), tools.NAME]
     parser = argparse.ArgumentParser(prog="python -m conformance.clients", description=__doc__)
     parser.add_argument("client", nargs="*", metavar="CLIENT", help=f"one of {', '.join(names)}; all without")
-    wanted = parser.parse_args().client or names
+    parser.add_argument("--node", choices=KINDS, default=IN_MEMORY, help="the node that they are run against")
+    arguments = parser.parse_args()
+    wanted, kind = arguments.client or names, arguments.node
     unknown = [name for name in wanted if name not in names]
     if unknown:
         parser.error(f"unknown client {unknown[0]}: expected one of {', '.join(names)}")
-    good = [run_client(client) for client in CLIENTS if client.name in wanted]
+    good = [run_client(client, kind) for client in CLIENTS if client.name in wanted]
     if tools.NAME in wanted:
-        good.append(run_tools())
+        good.append(run_tools(kind))
     return 0 if all(good) else 1
 
 
-def run_client(client: Client) -> bool:
-    """Run a client's program and its example, print what they do, and keep the results."""
+def run_client(client: Client, kind: str) -> bool:
+    """Run a client's program, and its example with a node in memory; print what they do, and keep the results."""
     command = client.life()
-    with running() as node:
+    with running_kind(kind) as node:
         done = subprocess.run(
             [*command, node.bootstrap_servers],
             cwd=ROOT,
@@ -51,9 +53,9 @@ def run_client(client: Client) -> bool:
             raise RuntimeError(f"{client.name} printed no step: {(done.stdout + done.stderr)[-2000:]}")
         steps = [(line["step"], line["problem"]) for line in lines]
         clean = _clean(node.defects())
-    if client.example is not None:
+    if client.example is not None and kind == IN_MEMORY:
         steps.append((EXAMPLE, _run_example(client.example())))
-    return _keep(client.name, client.version, steps) and clean
+    return _keep(client.name, client.version, kind, steps) and clean
 
 
 def _run_example(command: list[str]) -> str:
@@ -66,18 +68,19 @@ def _run_example(command: list[str]) -> str:
     return "" if done.returncode == 0 else " ".join((done.stdout + done.stderr).split())[:300]
 
 
-def run_tools() -> bool:
-    with running() as node:
-        return _keep(tools.NAME, tools.VERSION, tools.run_steps(node.bootstrap_servers)) and _clean(node.defects())
+def run_tools(kind: str) -> bool:
+    with running_kind(kind) as node:
+        steps = tools.run_steps(node.bootstrap_servers)
+        return _keep(tools.NAME, tools.VERSION, kind, steps) and _clean(node.defects())
 
 
-def _keep(client: str, version: str, steps: Iterable[tuple[str, str]]) -> bool:
+def _keep(client: str, version: str, kind: str, steps: Iterable[tuple[str, str]]) -> bool:
     day = datetime.now(UTC).date().isoformat()
     results = []
     for step, problem in steps:
         print(f"{client} {version}  {step}: {problem or 'passed'}", flush=True)
-        results.append(Result(client, version, day, step, not problem, problem))
-    replace_results(client, results)
+        results.append(Result(client, version, day, step, not problem, problem, kind))
+    replace_results(client, kind, results)
     return all(result.passed for result in results)
 
 

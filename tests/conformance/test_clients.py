@@ -7,6 +7,7 @@ from importlib.metadata import version
 import pytest
 
 from conformance.clients import tools
+from conformance.clients.node import IN_MEMORY, KINDS
 from conformance.clients.programs import CLIENTS, PYTHON, Client
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
 from tests.docs.texts import TEXTS
@@ -15,6 +16,7 @@ from tests.real_clients.libraries import LIBRARIES
 from tests.real_clients.steps import STEPS as LIFE
 
 RESULTS = read_results()
+IN_ONE_TABLE = [result for result in RESULTS if result.node == IN_MEMORY]
 
 
 def test_the_tables_are_those_of_the_results() -> None:
@@ -26,7 +28,7 @@ def test_the_tables_are_those_of_the_results() -> None:
     "client", [each for each in CLIENTS if each.name not in PYTHON], ids=lambda each: str(each.name)
 )
 def test_each_client_went_through_every_step_that_it_has(client: Client) -> None:
-    mine = [result for result in RESULTS if result.client == client.name]
+    mine = [result for result in IN_ONE_TABLE if result.client == client.name]
     wanted = [step for step in STEPS if step not in client.lacks] + [EXAMPLE] * (client.example is not None)
     assert [result.step for result in mine] == wanted
     assert {result.version for result in mine} == {client.version}
@@ -34,15 +36,22 @@ def test_each_client_went_through_every_step_that_it_has(client: Client) -> None
 
 @pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: str(library.name))
 def test_the_steps_of_the_python_clients_are_those_of_their_tests(library: type[RealClient]) -> None:
-    mine = [result for result in RESULTS if result.client == library.name]
+    mine = [result for result in IN_ONE_TABLE if result.client == library.name]
     assert {result.step for result in mine} <= {*LIFE, EXAMPLE} - library.without
     assert {result.version for result in mine} == {version(library.name)}
 
 
 def test_each_tool_was_run() -> None:
-    mine = [result for result in RESULTS if result.client == tools.NAME]
+    mine = [result for result in IN_ONE_TABLE if result.client == tools.NAME]
     assert [result.step for result in mine] == [step.name for step in tools.STEPS]
     assert {result.version for result in mine} == {tools.VERSION}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != IN_MEMORY])
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: str(library.name))
+def test_the_python_clients_were_run_against_every_kind_of_node(library: type[RealClient], kind: str) -> None:
+    mine = [result for result in RESULTS if (result.client, result.node) == (library.name, kind)]
+    assert [result.step for result in mine] == [step for step in LIFE if step not in library.without]
 
 
 def test_only_what_failed_has_a_problem() -> None:
