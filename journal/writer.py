@@ -22,6 +22,8 @@ SEGMENT_BYTES: Final = 64 * 2**20
 MOST_WAITING_BYTES: Final = 64 * 2**20
 """Rows that wait in memory while the journal cannot be written. Those that do not fit are lost, and counted."""
 
+_NS_A_MS: Final = 1_000_000
+
 
 class JournalWriter:
     """The one writer of a stream. ``append`` buffers; call ``flush`` within about 100 ms, and ``close`` at the end.
@@ -54,6 +56,7 @@ class JournalWriter:
         self._path = self.directory
         self._rows = 0
         self._bytes = 0
+        self._modified_ms = 0
         self._closed = False
         with _usable(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -156,6 +159,7 @@ class JournalWriter:
 
     def _close_segment(self) -> None:
         assert self._file is not None
+        self._modified_ms = _date_behind(self._modified_ms, self._file)
         os.fsync(self._file)
         os.close(self._file)
         self._file = None
@@ -166,9 +170,14 @@ class JournalWriter:
         mine = [segment for segment in segments(self.directory) if segment.stream == self.stream]
         for segment in mine:
             if segment.is_open:
-                _repair(segment.path)
+                _repair(segment.path, self._modified_ms)
+            else:
+                self._modified_ms = max(self._modified_ms, segment.path.stat().st_mtime_ns // _NS_A_MS)
         mine = [segment for segment in segments(self.directory) if segment.stream == self.stream]
-        return _last_seq(mine[-1].path) if mine else 0
+        if not mine:
+            return 0
+        self._modified_ms = max(self._modified_ms, mine[-1].path.stat().st_mtime_ns // _NS_A_MS)
+        return _last_seq(mine[-1].path)
 
 
 def check_directory(directory: Path) -> None:
@@ -208,12 +217,25 @@ def _close_name(path: Path) -> None:
         os.close(directory)
 
 
-def _repair(path: Path) -> None:
+def _date_behind(before_ms: int, file: int) -> int:
+    """Let a segment be modified after the one before it. Spark takes files by that instant, in ms.
+
+    The disk's clock may have been set back, and two small segments end within one ms.
+    """
+    modified_ms = os.fstat(file).st_mtime_ns // _NS_A_MS
+    if modified_ms <= before_ms:
+        modified_ms = before_ms + 1
+        os.utime(file, ns=(modified_ms * _NS_A_MS, modified_ms * _NS_A_MS))
+    return modified_ms
+
+
+def _repair(path: Path, before_ms: int) -> None:
     with path.open("rb+") as file:
         size = file.seek(0, os.SEEK_END)
         whole = _line_end_before(file, size)
         if whole < size:
             file.truncate(whole)
+        _date_behind(before_ms, file.fileno())
         os.fsync(file.fileno())
     if whole == 0:
         path.unlink()

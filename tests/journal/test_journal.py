@@ -300,6 +300,22 @@ def test_ranges_are_repeatable(tmp_path: Path) -> None:
     assert list(read_lines(tmp_path, 2, 5)) == list(read_lines(tmp_path, 2, 5))
 
 
+def test_segments_are_modified_in_their_order_also_where_the_clock_stood_still_or_was_set_back(tmp_path: Path) -> None:
+    def modified_ms() -> list[int]:
+        return [segment.path.stat().st_mtime_ns // 1_000_000 for segment in segments(tmp_path)]
+
+    write(tmp_path, 50, segment_rows=1).close()
+    newest = segments(tmp_path)[-1].path
+    os.utime(newest, (2**32, 2**32))
+    write(tmp_path, 1).close()
+    writer = write(tmp_path, 1)
+    writer.flush()
+    writer._lock.release()
+    write(tmp_path, 1).close()
+    assert len(modified_ms()) == 53
+    assert modified_ms() == sorted(set(modified_ms()))
+
+
 @pytest.mark.parametrize(
     ("broken", "problem"),
     [
