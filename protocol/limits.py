@@ -34,6 +34,8 @@ class _Bounds(NamedTuple):
     other_lists: tuple[tuple[str, str], ...]
     struct_lists: tuple[tuple[str, str, _Bounds], ...]
     structs: tuple[tuple[str, str, _Bounds], ...]
+    weight: int
+    """For how many entries each part counts, where there is a list of them."""
 
 
 class _Beyond(Exception):
@@ -67,7 +69,7 @@ def _check(part: BaseModel, bounds: _Bounds, entries: int) -> int:
     for name, alias in bounds.other_lists:
         entries = _count(getattr(part, name), alias, entries)
     for name, alias, inner in bounds.struct_lists:
-        entries = _count(getattr(part, name), alias, entries)
+        entries = _count(getattr(part, name), alias, entries, inner.weight)
         for index, each in enumerate(getattr(part, name) or ()):
             try:
                 entries = _check(each, inner, entries)
@@ -84,11 +86,17 @@ def _check(part: BaseModel, bounds: _Bounds, entries: int) -> int:
     return entries
 
 
-def _count(values: Sequence[Any] | None, alias: str, entries: int) -> int:
-    entries += len(values or ())
+def _count(values: Sequence[Any] | None, alias: str, entries: int, weight: int = 1) -> int:
+    entries += len(values or ()) * weight
     if entries > MAX_ENTRIES:
-        raise _Beyond("too_many", f"expected at most {MAX_ENTRIES:,} entries in one request", alias)
+        raise _Beyond("too_many", f"expected {most_entries(MAX_ENTRIES, weight)}", alias)
     return entries
+
+
+def most_entries(most: int, weight: int) -> str:
+    """How many entries there may be, in words."""
+    counts = f", of which each of these counts {weight}" if weight > 1 else ""
+    return f"at most {most:,} entries in one request{counts}"
 
 
 def _check_text(text: str | None, *path: str | int) -> None:
@@ -112,4 +120,5 @@ def _bounds(model: type[BaseModel]) -> _Bounds:
         ),
         tuple((field.name, field.alias, _bounds(struct)) for field, struct in structs if field.is_array),
         tuple((field.name, field.alias, _bounds(struct)) for field, struct in structs if not field.is_array),
+        getattr(model, "ENTRIES", 1),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cache
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Any, ClassVar, Final, NamedTuple, Self, cast
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -44,6 +44,9 @@ class Struct(BaseModel):
     """A part of a message or of a record. Frozen; Python names are snake_case, JSON names Kafka's camelCase."""
 
     model_config = ConfigDict(**CAMEL_CASE, strict=True)
+
+    ENTRIES: ClassVar[int] = 1
+    """For how many entries of a request one counts: more where its answer is much longer than itself."""
 
     def to_json(self, version: int) -> bytes:
         """The struct as ``version`` of it is written: compact JSON, only the fields that this version carries."""

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.fields import FieldSpec
-from rejoin.protocol.limits import MAX_STRING_BYTES
+from rejoin.protocol.limits import MAX_STRING_BYTES, most_entries
 from rejoin.protocol.types import WireType
 from rejoin.protocol.unvalidated import SLOT_SETTERS
 from rejoin.protocol.wire.errors import SchemaError
@@ -216,16 +216,15 @@ class _ReaderSource:
         source.line(f"if not 0 <= {count} * {self._layout.least_size(spec.value_type)} <= end - pos:")
         source.line(f"    raise Malformed(f'{{{count}:,}} entries, but bytes left: {{end - pos:,}}')", what)
         if self._max_entries is not None:
-            source.line(f"left -= {count}")
+            weight: int = getattr(spec.struct, "ENTRIES", 1)
+            source.line(f"left -= {count} * {weight}" if weight > 1 else f"left -= {count}")
             source.line("if left < 0:")
-            source.line("    raise Malformed('too many entries')", FieldLocation(path, self._most_entries()))
+            expected = most_entries(self._max_entries, weight)
+            source.line("    raise Malformed('too many entries')", FieldLocation(path, expected))
         self._entries(spec, path, count, value)
         if self._layout.may_be_null(spec):
             source.indent -= 1
         return value
-
-    def _most_entries(self) -> str:
-        return f"at most {self._max_entries:,} entries in one request"
 
     def _entries(self, spec: FieldSpec, path: Path, count: str, value: str) -> None:
         source = self._source

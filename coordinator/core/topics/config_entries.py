@@ -6,6 +6,7 @@ Kafka: ConfigHelper, DescribeConfigsResponse.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pydantic import SecretStr
@@ -49,14 +50,26 @@ class ConfigEntry(NamedTuple):
     candidates: tuple[ConfigValueSource, ...]
 
 
-def described(configs: Mapping[str, str], rate: float | None) -> list[ConfigEntry]:
-    """All settings of a topic, by name; ``rate`` is how fast its synthetic logs grow, where it has such."""
+def described(configs: Mapping[str, str], rate: float | None) -> tuple[ConfigEntry, ...]:
+    """All settings of a topic, by name; ``rate`` is how fast its synthetic logs grow, where it has such.
+
+    Topics with the same rate and no settings of their own share one tuple.
+    """
+    return _described(configs, rate) if configs else _described_defaults(rate)
+
+
+@lru_cache(maxsize=64)
+def _described_defaults(rate: float | None) -> tuple[ConfigEntry, ...]:
+    return _described({}, rate)
+
+
+def _described(configs: Mapping[str, str], rate: float | None) -> tuple[ConfigEntry, ...]:
     entries = [_of_topic(definition, configs.get(name)) for name, definition in TOPIC_CONFIGS.items()]
     if rate is not None:
         value = ConfigValueSource(RATE_CONFIG, str(rate), ConfigSource.DYNAMIC_TOPIC_CONFIG)
         entries.append(ConfigEntry(*value, ConfigType.DOUBLE, True, (value,)))
         entries.sort()
-    return entries
+    return tuple(entries)
 
 
 def _of_topic(definition: ConfigDef, given: str | None) -> ConfigEntry:
@@ -80,7 +93,7 @@ def _of_cluster(definition: ConfigDef) -> tuple[ConfigValueSource, ...]:
     return (default,)
 
 
-def of_node(settings: Settings) -> list[ConfigEntry]:
+def of_node(settings: Settings) -> tuple[ConfigEntry, ...]:
     """All settings of a node, by name: its own, and those that are defaults of its topics."""
     entries = [_of_setting(settings, field) for field in type(settings).model_fields]
     for definition in TOPIC_CONFIGS.values():
@@ -88,7 +101,7 @@ def of_node(settings: Settings) -> list[ConfigEntry]:
             candidates = _of_cluster(definition)
             nearest = candidates[0]
             entries.append(ConfigEntry(*nearest, definition.type, True, candidates))
-    return sorted(entries)
+    return tuple(sorted(entries))
 
 
 def _of_setting(settings: Settings, field: str) -> ConfigEntry:
@@ -131,8 +144,21 @@ def _text(value: object) -> str | None:
 # --- in messages
 
 
-def creatable_config(entry: ConfigEntry) -> CreatableTopicConfigs:
-    """A setting of a topic that was created."""
+def creatable_configs(configs: Mapping[str, str], rate: float | None) -> tuple[CreatableTopicConfigs, ...]:
+    """The settings of a topic that was created. Nothing of a response changes, so topics share what is equal."""
+    return _creatable(_described(configs, rate)) if configs else _creatable_defaults(rate)
+
+
+@lru_cache(maxsize=64)
+def _creatable_defaults(rate: float | None) -> tuple[CreatableTopicConfigs, ...]:
+    return _creatable(described({}, rate))
+
+
+def _creatable(entries: Iterable[ConfigEntry]) -> tuple[CreatableTopicConfigs, ...]:
+    return tuple(_creatable_config(entry) for entry in entries)
+
+
+def _creatable_config(entry: ConfigEntry) -> CreatableTopicConfigs:
     return unvalidated(
         CreatableTopicConfigs,
         name=entry.name,

@@ -43,6 +43,7 @@ from rejoin.protocol.messages.cluster.alter_configs import (
 from rejoin.protocol.messages.cluster.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
@@ -51,6 +52,7 @@ from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 Changes: TypeAlias = dict[str, str | None]
 """New values by name; none: the default again."""
 
+Entries: TypeAlias = tuple[ConfigEntry, ...]
 AlteredResource: TypeAlias = AlterConfigsResource | IncrementalAlterConfigsResource
 R = TypeVar("R", AlterConfigsResource, IncrementalAlterConfigsResource)
 
@@ -75,6 +77,31 @@ _OPERATIONS: Final = frozenset(AlterOperation)
 NO_SETTINGS: Final = "only topics (2) and nodes (4) have settings here"
 
 
+class _Descriptions:
+    """The settings that one DescribeConfigs shows. It may name thousands of topics, or one often: each is made once."""
+
+    def __init__(self, with_synonyms: bool) -> None:
+        self._with_synonyms = with_synonyms
+        self._entries: dict[tuple[int, str], Entries] = {}
+        self._shown: dict[tuple[int, tuple[str, ...] | None], tuple[DescribeConfigsResourceResult, ...]] = {}
+
+    def entries(self, resource: DescribeConfigsResource, find: Callable[[], Entries]) -> Entries:
+        """The settings of a resource. Raises what ``find`` raises."""
+        key = (resource.resource_type, resource.resource_name)
+        found = self._entries.get(key)
+        if found is None:
+            found = self._entries[key] = find()
+        return found
+
+    def of(self, entries: Entries, wanted: tuple[str, ...] | None) -> tuple[DescribeConfigsResourceResult, ...]:
+        """Those that are wanted, of entries that :meth:`entries` gave."""
+        key = (id(entries), wanted)
+        shown = self._shown.get(key)
+        if shown is None:
+            shown = self._shown[key] = describable_configs(entries, wanted, self._with_synonyms)
+        return shown
+
+
 class ConfigRequests:
     """Describes and changes settings."""
 
@@ -87,14 +114,15 @@ class ConfigRequests:
     # --- describing
 
     def describe_configs(self, token: Token, request: DescribeConfigsRequest, context: Context) -> None:
-        results = tuple(self._describe(resource, request.include_synonyms, context) for resource in request.resources)
+        descriptions = _Descriptions(request.include_synonyms)
+        results = tuple(self._describe(resource, descriptions, context) for resource in request.resources)
         self.ctx.reply(token, DescribeConfigsResponse(results=results))
 
     def _describe(
-        self, resource: DescribeConfigsResource, with_synonyms: bool, context: Context
+        self, resource: DescribeConfigsResource, descriptions: _Descriptions, context: Context
     ) -> DescribeConfigsResult:
         try:
-            entries = self._entries(resource, context)
+            entries = descriptions.entries(resource, lambda: self._entries(resource, context))
         except TopicError as problem:
             return DescribeConfigsResult(
                 error_code=problem.error,
@@ -105,10 +133,10 @@ class ConfigRequests:
         return DescribeConfigsResult(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
-            configs=describable_configs(entries, resource.configuration_keys, with_synonyms),
+            configs=descriptions.of(entries, resource.configuration_keys),
         )
 
-    def _entries(self, resource: DescribeConfigsResource, context: Context) -> list[ConfigEntry]:
+    def _entries(self, resource: DescribeConfigsResource, context: Context) -> Entries:
         name = resource.resource_name
         match resource.resource_type:
             case ResourceType.TOPIC:
@@ -118,12 +146,12 @@ class ConfigRequests:
             case ResourceType.BROKER:
                 self._authorize(DescribeConfigsRequest, context, Resource.CLUSTER)
                 if not name:
-                    return []  # Kafka: what all brokers share; nothing can be set for all of them here.
+                    return ()  # Kafka: what all brokers share; nothing can be set for all of them here.
                 self.check_node(name)
                 return of_node(self.ctx.settings)
         raise _unsupported(resource.resource_type)
 
-    def _entries_of_topic(self, name: str) -> list[ConfigEntry]:
+    def _entries_of_topic(self, name: str) -> Entries:
         if name == OFFSETS_TOPIC:
             return described(OFFSETS_TOPIC_CONFIGS, None)
         topic = self.topics.by_name.get(name)

@@ -20,7 +20,7 @@ from typing import Final
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
 from rejoin.coordinator.core.partitions.partitions import Partitions
-from rejoin.coordinator.core.topics.config_entries import creatable_config, described
+from rejoin.coordinator.core.topics.config_entries import creatable_configs
 from rejoin.coordinator.core.topics.configs import RATE_CONFIG, ConfigError, check, log_config, rate_of
 from rejoin.coordinator.core.topics.placement import Placement, Replicas
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
@@ -241,7 +241,7 @@ class Topics:
             error_message=None,
             num_partitions=count,
             replication_factor=len(replicas[0]) if replicas else max(1, wanted.replication_factor),
-            configs=tuple(creatable_config(each) for each in described(configs, rate)),
+            configs=creatable_configs(configs, rate),
         )
         kept = replicas if placement.default_replication_factor is not None else ()
         return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now), configs, kept)

@@ -1,6 +1,6 @@
 """DescribeConfigs (key 32): settings of topics and nodes. v3 adds types and documentation (KIP-569)."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
@@ -9,6 +9,8 @@ from rejoin.protocol.types import In, Int8, Int32
 
 class DescribeConfigsResource(Struct):
     """A topic (type 2) or a node (type 4), and the settings asked for; null means all."""
+
+    ENTRIES: ClassVar[int] = 5
 
     resource_type: Int8
     resource_name: str

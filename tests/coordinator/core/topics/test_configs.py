@@ -52,6 +52,22 @@ def values(driven: DrivenNode, name: str, *keys: str, kind: int = 2) -> dict[str
     return {config.name: config.value for config in describe(driven, name, *keys, kind=kind).configs}
 
 
+def test_one_answer_makes_equal_settings_once_so_that_thousands_of_topics_hold_up_nobody() -> None:
+    driven = RealTopic()
+    first, second, own = create(driven, "a"), create(driven, "b"), create(driven, "c", retention_ms="1000")
+    assert first.configs[0] is second.configs[0]
+    assert {config.name: config.value for config in own.configs}["retention.ms"] == "1000"
+    names = ("a", "b", "c", "c", "a")
+    resources = tuple(
+        DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None) for name in names
+    )
+    results = driven.ask(DescribeConfigsRequest(resources=resources), 4).results
+    assert [result.resource_name for result in results] == list(names)
+    assert len({id(result.configs[0]) for result in results}) == 2
+    retention = [next(c.value for c in result.configs if c.name == "retention.ms") for result in results]
+    assert retention == ["604800000", "604800000", "1000", "1000", "604800000"]
+
+
 def test_a_log_obeys_what_its_topic_was_created_with_and_what_is_changed_later() -> None:
     driven = RealTopic()
     create(driven, "u", retention_ms="1000", cleanup_policy="compact, delete")
