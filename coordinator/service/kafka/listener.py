@@ -31,6 +31,9 @@ _BACKLOG: Final = 4_096
 _LOOKS: Final = 4
 """How often idle connections are looked for, within the time that they have."""
 _MOST_LOGGED: Final = 100
+_ANSWER_READ_SECONDS: Final = 0.1
+_TLS_END_SECONDS: Final = 0.5
+_TLS_END_LOOKS: Final = 50
 _HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC")
 _TLS_HANDSHAKE: Final = b"\x16\x03"
 
@@ -54,13 +57,15 @@ class KafkaListener:
         self.max_request_bytes = settings.socket_request_max_bytes
         self.max_login_bytes = min(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes)
         self.max_login_ms = settings.connections_max_reauth_ms
-        self.failed_login_seconds = settings.connection_failed_authentication_delay_ms / 1_000
+        self._failed_login_seconds = settings.connection_failed_authentication_delay_ms / 1_000
         self.requests = RequestReader(metrics, settings.emulator_as_kafka)
         self.connections: set[KafkaConnection] = set()
         self._arrivals = arrivals
         self._metrics = metrics
         self._max_connections = settings.max_connections
         self._idle_seconds = settings.connections_max_idle_ms / 1_000
+        self._refused: set[asyncio.Transport] = set()
+        """Connections whose login has failed; they are closed after a while."""
         self._servers: list[asyncio.Server] = []
         self._look: asyncio.TimerHandle | None = None
         self._deliveries: set[asyncio.Task[None]] = set()
@@ -99,8 +104,24 @@ class KafkaListener:
         if self._look is not None:
             self._look.cancel()
             self._look = None
+        open_now = [each.transport for each in self.connections if each.transport is not None]
         for connection in list(self.connections):
             connection.close()
+        for transport in list(self._refused):
+            open_now.append(transport)
+            self._close_refused(transport)
+        await asyncio.sleep(0)
+        if self.security.has_tls:
+            await self._end_tls(open_now)
+
+    async def _end_tls(self, transports: list[asyncio.Transport]) -> None:
+        """Wait a moment for clients to end TLS as well; those that do not are cut off."""
+        for _ in range(_TLS_END_LOOKS):
+            if not self.connections:
+                break
+            await asyncio.sleep(_TLS_END_SECONDS / _TLS_END_LOOKS)
+        for transport in transports:
+            transport.abort()
         await asyncio.sleep(0)
 
     # --- connections
@@ -145,6 +166,25 @@ class KafkaListener:
     def refuse_login(self, connection: KafkaConnection, reason: str) -> None:
         """A client that is not let in; its connection ends."""
         self._refuse(connection, reason)
+
+    def end_refused(self, transport: asyncio.Transport, answer: bytes) -> None:
+        """Answer a failed login after a while, and close. Kafka: connection.failed.authentication.delay.ms."""
+        self._refused.add(transport)
+        self.loop.call_later(self._failed_login_seconds, self._answer_refused, transport, answer)
+
+    def _answer_refused(self, transport: asyncio.Transport, answer: bytes) -> None:
+        if answer and not transport.is_closing():
+            transport.write(answer)
+            # Differs: Kafka closes at once, which some clients notice before they have read the answer.
+            self.loop.call_later(_ANSWER_READ_SECONDS, self._close_refused, transport)
+        else:
+            self._close_refused(transport)
+
+    def _close_refused(self, transport: asyncio.Transport) -> None:
+        self._refused.discard(transport)
+        # The end of TLS is an exchange, so it would not be reached without reading.
+        transport.resume_reading()
+        transport.close()
 
     def log_unwritable(self, api: str, version: int, problem: SchemaError) -> None:
         """A response that its version cannot carry. Its connection is closed; the others go on."""

@@ -109,10 +109,4 @@ class SaslConnection(KafkaConnection):
         assert transport is not None, "the connection is open"
         transport.writelines(written)
         transport.pause_reading()
-        self._loop.call_later(self._listener.failed_login_seconds, _end, transport, step.answer)
-
-
-def _end(transport: asyncio.Transport, answer: bytes) -> None:
-    if answer:
-        transport.write(answer)
-    transport.close()
+        self._listener.end_refused(transport, step.answer)

@@ -69,6 +69,11 @@ class ListenerSecurity:
         unnamed = self.default if listener == HTTP else SecurityProtocol.PLAINTEXT
         return self._protocols.get(listener, unnamed)
 
+    @property
+    def has_tls(self) -> bool:
+        """Whether any listener has had use of TLS."""
+        return self._context is not None
+
     def authenticates(self, listener: str) -> bool:
         """Whether every client of a listener must prove who it is."""
         protocol = self.protocol(listener)
