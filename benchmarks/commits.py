@@ -32,8 +32,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.server_load import loop_factory
+from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.service.app import App, InitialTopic, Options, calm_collector
+from rejoin.coordinator.service.app import App, InitialTopic, Options
 from rejoin.coordinator.storage.codec import encode
 from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog

@@ -32,7 +32,7 @@ class PendingReply:
     When the requester goes away the future is cancelled, and a reply that comes later is dropped.
     """
 
-    __slots__ = ("_settled", "failed", "future", "response")
+    __slots__ = ("_settled", "failed", "future", "is_lost", "response")
 
     @property
     def delivery(self) -> Delivery | None:
@@ -43,21 +43,30 @@ class PendingReply:
         self.response: Response | None = None
         self.future: asyncio.Future[None] | None = None
         self.failed = False
+        self.is_lost = False
+        """Whether there will never be a reply: its client sees a lost connection."""
         self._settled: Settled | None = None
 
     def when_settled(self, settled: Settled) -> None:
         """Call with the reply when it comes, once; with none when there will never be one."""
-        if self.response is not None or self.failed:
+        if self.response is not None or self.failed or self.is_lost:
             settled(self.response)
         else:
             self._settled = settled
 
     async def answer(self) -> Response | None:
-        """The reply, when it comes; none when the core broke over the request."""
-        if self.response is None and not self.failed:
+        """The reply, when it comes; none when the core broke over the request. Raises :class:`NoReply`."""
+        if self.response is None and not self.failed and not self.is_lost:
             self.future = asyncio.get_running_loop().create_future()
             await self.future
+        if self.is_lost:
+            raise NoReply
         return self.response
+
+    def lose(self) -> None:
+        """There will never be a reply: the broker is gone."""
+        self.is_lost = True
+        self.settle()
 
     def settle(self) -> None:
         """Wake the requester."""

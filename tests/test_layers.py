@@ -147,6 +147,13 @@ MAY_IMPORT = {
     ),
     "coordinator.control.evidence": ("journal", "transcript", "coordinator.control", "coordinator.config"),
     "coordinator.service": SERVICE,
+    # Brokers in one process are made of all that a service is made of.
+    "coordinator.brokers": (
+        *SERVICE,
+        "coordinator.brokers",
+        "coordinator.control",
+    ),
+    "coordinator.brokers.links": (),
     # The service knows the control only where it puts it together and where it serves it.
     "coordinator.service.app": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
@@ -154,6 +161,7 @@ MAY_IMPORT = {
     "coordinator.commands": (
         "protocol",
         "journal",
+        "coordinator.brokers.cluster",
         "coordinator.commands",
         "coordinator.config",
         "coordinator.service",
@@ -170,6 +178,7 @@ MAY_IMPORT = {
     ),
     "coordinator.testing": (
         "protocol",
+        "coordinator.brokers.cluster",
         "coordinator.testing",
         "coordinator.control",
         "coordinator.core",

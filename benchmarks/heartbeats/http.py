@@ -18,10 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.server_load import LoadResult, aiohttp_app, hammer, http_post, on_last_core, served
+from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options, calm_collector
+from rejoin.coordinator.service.app import App, Options
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment

@@ -27,9 +27,10 @@ from rich.table import Table
 
 from benchmarks.heartbeats.kafka import kafka_port
 from benchmarks.server_load import ServerProcess, loop_factory, on_last_core, served
+from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
-from rejoin.coordinator.service.app import App, Options, calm_collector
+from rejoin.coordinator.service.app import App, Options
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData

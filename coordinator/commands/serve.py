@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -22,7 +23,6 @@ from rejoin.coordinator.service.app import (
     InitialTopic,
     Options,
     StartFailed,
-    calm_collector,
 )
 from rejoin.coordinator.service.defaults import KAFKA_PORT
 from rejoin.coordinator.storage.base import StoreProblem
@@ -30,6 +30,9 @@ from rejoin.journal.segments import JournalError
 from rejoin.posix import stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT
 from rejoin.protocol.units import size_bytes
+
+if TYPE_CHECKING:
+    from rejoin.coordinator.brokers.cluster import BrokerCluster
 
 _SETTLED_SECONDS: Final = 1.0
 
@@ -171,7 +174,7 @@ async def _serve(options: Options, given: ServeOptions) -> None:
 
 async def _serve_until(done: asyncio.Event, options: Options, given: ServeOptions) -> None:
     loop = asyncio.get_running_loop()
-    node = App(options)
+    node: App | BrokerCluster = App(options) if given.brokers == 1 else _cluster(options, given.brokers)
     starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(done.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
@@ -182,19 +185,38 @@ async def _serve_until(done: asyncio.Event, options: Options, given: ServeOption
         structlog.get_logger("coordinator").info("stopped", started=False)
         return
     starting.result()
+    nodes = [node] if isinstance(node, App) else node.apps
     try:
         # Not at once: it costs a twentieth of the start, and a client may be waiting for that.
         loop.call_later(_SETTLED_SECONDS, calm_collector)
         if given.kafka_port_file is not None:
             with atomic_file("--kafka-port-file", given.kafka_port_file) as handle:
-                handle.write(f"{node.endpoints[0].port}\n" if node.endpoints else "")
+                handle.write("".join(f"{each.endpoints[0].port}\n" for each in nodes if each.endpoints))
         if given.port_file is not None:
             with atomic_file("--port-file", given.port_file) as handle:
-                handle.write(f"{node.port}\n")
+                handle.write("".join(f"{each.port}\n" for each in nodes))
         await stopping
     finally:
         stopping.cancel()
         await node.stop()
+
+
+def _cluster(options: Options, brokers: int) -> BrokerCluster:
+    # Imported here: most processes are one node.
+    from rejoin.coordinator.brokers.cluster import BrokerCluster  # noqa: PLC0415
+
+    return BrokerCluster(options, brokers)
+
+
+def calm_collector() -> None:
+    """Run Python's cycle collector less often, and exempt all objects that exist now.
+
+    Only for a process that is nothing but a service. Ten thousand parked requests are half a million objects without a
+    cycle; scanning them repeatedly costs more than answering them.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def _allow_many_connections() -> None:

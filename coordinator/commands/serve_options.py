@@ -35,6 +35,9 @@ class ServeOptions:
     """Database that several nodes share, as postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Each node leads some of
     the groups and needs its own id: -c broker.id=NUMBER. The variable REJOIN_STORE does the same and keeps the
     password off the command line."""
+    brokers: int = 1
+    """Brokers in this process, 1 to 100, without a database: a cluster for tests. Ports count up from --port and
+    --kafka-port; data are in memory."""
     config: tuple[str, ...] = ()
     """A setting by Kafka's name, as NAME=VALUE; may be given several times. Wins over the environment, where
     group.max.size is REJOIN_GROUP_MAX_SIZE."""
@@ -44,9 +47,9 @@ class ServeOptions:
     log_level: Literal["debug", "info", "warning", "error", "critical"] = "info"
     """The least severe level to log. At debug, each request is one line."""
     port_file: Path | None = None
-    """File to write the port to once the service listens."""
+    """File to write the port to once the service listens; with --brokers one on each line."""
     kafka_port_file: Path | None = None
-    """File to write the port for Kafka's protocol to."""
+    """File to write the port for Kafka's protocol to; with --brokers one on each line."""
     max_body_bytes: str = str(MAX_BODY_BYTES)
     """Largest request body to accept, in bytes or as 64MiB."""
     control: bool = False

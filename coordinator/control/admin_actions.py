@@ -329,7 +329,7 @@ class AdminActions:
 
     def _memory(self) -> MemoryLog:
         if not isinstance(self._log, MemoryLog):
-            detail = "snapshots and resets need an offsets log in memory; this one is shared with other nodes"
+            detail = "snapshots and resets need one node with an offsets log in memory; this one is shared with others"
             raise NotPossible("log-not-in-memory", detail)
         return self._log
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import AdminActions
+from rejoin.coordinator.control.broker_actions import BrokerActions
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.errors import ConditionNotReached, NotFound
+from rejoin.coordinator.control.errors import ConditionNotReached, NotFound, NotPossible
 from rejoin.coordinator.control.evidence import Evidence
 from rejoin.coordinator.control.fault_injector import FaultInjector
 from rejoin.coordinator.control.fault_rules import Fault, FaultRule, Faults
@@ -18,6 +19,7 @@ from rejoin.coordinator.control.timing import ClockDriver
 from rejoin.coordinator.control.topic_records import TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.protocol.message import Request
@@ -34,14 +36,20 @@ class Control:
     evidence: Evidence
     records: TopicRecords
 
-    def __init__(self, settings: Settings, clock: VirtualClock, *, topics_logged: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, clock: VirtualClock, *, topics_logged: bool = False, is_durable: bool = False
+    ) -> None:
+        """``is_durable``: what is kept over restarts must not meet its own ids again."""
         self._settings = settings
         self._topics_logged = topics_logged
+        self._is_durable = is_durable
         self.clock = clock
         self.recorder = StepRecorder()
         self.faults = Faults()
         self._ids = 0
-        self.node = self._new_node()
+        self.brokers: BrokerActions | None = None
+        """What can be done to each of several brokers."""
+        self.node = self.new_node(settings)
 
     def attach(
         self,
@@ -51,7 +59,8 @@ class Control:
         create_initial_topics: Callable[[], Awaitable[None]],
     ) -> None:
         """Stand around a runtime."""
-        self.injector = FaultInjector(runtime, self.clock, self.faults, self.recorder)
+        self._runtime = runtime
+        self.injector = FaultInjector(self.clock, self.faults, self.recorder)
         self.clock_driver = ClockDriver(self.clock, runtime, self.injector, self.recorder)
         self.groups = GroupWaiter(runtime, self.clock, feed)
         self.actions = AdminActions(
@@ -61,19 +70,35 @@ class Control:
             self.injector,
             self.faults,
             self.recorder,
-            self._new_node,
+            lambda: self.new_node(self._settings),
             create_initial_topics,
         )
         self.records = TopicRecords(runtime, self.clock)
-        self.evidence = Evidence(self._settings, runtime, self.recorder)
+        self.evidence = Evidence(self._settings, runtime, self.recorder, is_replayable=self.brokers is None)
 
     def begin(self) -> None:
         """The node leads its partitions: what happens from here on is evidence."""
         self.recorder.begin(self.clock.now())
 
-    def submit(self, request: Request, context: Context) -> PendingReply:
-        """Hand in a request, through the fault rules."""
-        return self.injector.submit(request, context)
+    def submit(self, request: Request, context: Context, broker: int | None = None) -> PendingReply:
+        """Hand in a request, through the fault rules: at a broker, or else at the one that serves it."""
+        if broker is None:
+            target = self._runtime.target_of(request, context.api_version)
+        else:
+            target = self._runtime.broker_named(broker)
+        return self.injector.submit_to(target, request, context)
+
+    def describe_group(self, group_id: str) -> GroupView | None:
+        """A group as its coordinator sees it, or none."""
+        return self._runtime.node.describe_group(group_id)
+
+    @property
+    def broker_actions(self) -> BrokerActions:
+        """What can be done to each of several brokers. Raises :class:`NotPossible` where there is only one."""
+        if self.brokers is None:
+            detail = "there is one broker only; start several: rejoin serve --brokers 3, or brokers=3 in a test"
+            raise NotPossible("one-broker", detail)
+        return self.brokers
 
     def stop(self) -> None:
         """Let go of everything that is held."""
@@ -102,13 +127,13 @@ class Control:
         """Where everything stands."""
         return {**self.clock_driver.shown(), "mark": self.recorder.mark, "faults": len(self.faults.all())}
 
-    def _new_node(self) -> RecordedNode:
-        return RecordedNode(self._settings, self._new_id, self.recorder, topics_logged=self._topics_logged)
+    def new_node(self, settings: Settings) -> RecordedNode:
+        """A node whose steps are recorded."""
+        return RecordedNode(settings, self._new_id, self.recorder, topics_logged=self._topics_logged)
 
     def _new_id(self) -> str:
         """UUIDs in the order in which they are made, the same in every run, so that a test can be repeated."""
-        if self._topics_logged:
-            # What is kept over restarts must not meet its own ids again.
+        if self._is_durable:
             return str(uuid.uuid4())
         self._ids += 1
         return str(uuid.UUID(int=(self._ids << 80) | (4 << 76) | (2 << 62) | self._ids))

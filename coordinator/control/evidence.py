@@ -6,7 +6,7 @@ The writers are imported when they are first used: most tests pass, and should n
 from __future__ import annotations
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.errors import InvalidArgument, StepsNotKept
+from rejoin.coordinator.control.errors import InvalidArgument, NotPossible, StepsNotKept
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery, sent_requests
 from rejoin.journal.events.base import Event
@@ -16,7 +16,10 @@ from rejoin.transcript.recording import Step, StepRecorder, StepsGone
 class Evidence:
     """Writes it from the recording."""
 
-    def __init__(self, settings: Settings, runtime: ControlledRuntime, recorder: StepRecorder) -> None:
+    def __init__(
+        self, settings: Settings, runtime: ControlledRuntime, recorder: StepRecorder, *, is_replayable: bool = True
+    ) -> None:
+        self._is_replayable = is_replayable
         self._settings = settings
         self._runtime = runtime
         self._recorder = recorder
@@ -25,6 +28,8 @@ class Evidence:
         """Since a mark; what came before stands there as quiet commands, so that the whole can be played."""
         from rejoin.transcript.writer import write_transcript  # noqa: PLC0415
 
+        if not self._is_replayable:
+            raise NotPossible("several-brokers", "a transcript is of one node; of several brokers, read the requests")
         steps = self._all(since)
         return write_transcript(steps, self._settings, self._recorder.began_at, since, group_id, claim)
 

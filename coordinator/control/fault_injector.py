@@ -10,7 +10,7 @@ from functools import partial
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.delivery import FaultyDelivery
 from rejoin.coordinator.control.fault_rules import Fault, Faults
-from rejoin.coordinator.control.node_interface import ControlledRuntime
+from rejoin.coordinator.control.node_interface import RequestTarget
 from rejoin.coordinator.core.inputs import Context, FetchWaited, Millis
 from rejoin.coordinator.pending_reply import Delivery, NoReply, PendingReply, Settled
 from rejoin.protocol.errors import ErrorCode
@@ -57,8 +57,7 @@ class HeldReply(PendingReply):
 class FaultInjector:
     """Every request passes it. Without rules it only keeps the clock up to date."""
 
-    def __init__(self, runtime: ControlledRuntime, clock: VirtualClock, faults: Faults, recorder: StepRecorder) -> None:
-        self._runtime = runtime
+    def __init__(self, clock: VirtualClock, faults: Faults, recorder: StepRecorder) -> None:
         self._clock = clock
         self._faults = faults
         self._recorder = recorder
@@ -68,12 +67,12 @@ class FaultInjector:
         self.ended_latencies: list[LatencyEnd] = []
         """Latencies that ended since they were last looked at and cleared."""
 
-    def submit(self, request: Request, context: Context) -> PendingReply:
-        """Hand in a request, unless a rule says otherwise."""
+    def submit_to(self, runtime: RequestTarget, request: Request, context: Context) -> PendingReply:
+        """Hand in a request at a broker, unless a rule says otherwise."""
         self._clock.catch_up()
-        fault = self._faults.match(request, context, self._runtime.broker.node_id, self._runtime.node.topic_named)
+        fault = self._faults.match(request, context, runtime.broker.node_id, runtime.node.topic_named)
         if fault is None:
-            return self._submit(request, context)
+            return self._submit(runtime, request, context)
         rule = fault.rule
         latency_ms = fault.latency_ms()
         delivery = FaultyDelivery(rule, partial(self._pace, fault)) if rule.is_delivered_faultily else None
@@ -84,21 +83,21 @@ class FaultInjector:
         applied = None
         if rule.effective_when in {"after", "drop_response"}:
             # At once, even if the client goes away: a lost answer means that the request was applied.
-            applied = self._submit(request, context)
-        return HeldReply(lambda: self._serve(fault, request, context, latency_ms, applied), delivery)
+            applied = self._submit(runtime, request, context)
+        return HeldReply(lambda: self._serve(runtime, fault, request, context, latency_ms, applied), delivery)
 
-    def _submit(self, request: Request, context: Context) -> PendingReply:
+    def _submit(self, runtime: RequestTarget, request: Request, context: Context) -> PendingReply:
         """Hand in a request. Where time stands still, a Fetch waits by the machine's clock, as its client expects."""
-        pending = self._runtime.submit(request, context)
+        pending = runtime.submit(request, context)
         if isinstance(request, FetchRequest) and pending.response is None and self._clock.kind == "virtual":
             seconds = request.max_wait_ms / 1_000
-            asyncio.get_running_loop().call_later(seconds, self._end_wait, pending)
+            asyncio.get_running_loop().call_later(seconds, self._end_wait, runtime, pending)
         return pending
 
-    def _end_wait(self, pending: PendingReply) -> None:
+    def _end_wait(self, runtime: RequestTarget, pending: PendingReply) -> None:
         if not self._stopped and pending.response is None and not pending.failed:
             self._clock.catch_up()
-            self._runtime.hand_in(FetchWaited(pending))
+            runtime.hand_in(FetchWaited(pending))
 
     def stop(self) -> None:
         """Hold nothing any more; what is held gets no answer."""
@@ -126,14 +125,20 @@ class FaultInjector:
         return fault.rule.pause and not fault.released
 
     async def _serve(
-        self, fault: Fault, request: Request, context: Context, latency_ms: Millis, applied: PendingReply | None
+        self,
+        runtime: RequestTarget,
+        fault: Fault,
+        request: Request,
+        context: Context,
+        latency_ms: Millis,
+        applied: PendingReply | None,
     ) -> Response | None:
         when = fault.rule.effective_when
         response = await applied.answer() if applied is not None else None
         await self._hold(fault, latency_ms)
         if when == "delay":
             self._clock.catch_up()
-            response = await self._submit(request, context).answer()
+            response = await self._submit(runtime, request, context).answer()
         if when in {"drop_request", "drop_response"}:
             self._note(fault, request, context, None)
             raise NoReply

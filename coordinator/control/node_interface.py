@@ -2,30 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from rejoin.coordinator.core.inputs import Broker, Context, Input
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.inputs import Broker, Context, Input, Millis, Token
 from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, TimerView, TopicView
 from rejoin.coordinator.pending_reply import PendingReply
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.types import TopicPartition
 
 
-class ControlledRuntime(Protocol):
-    """A node at work."""
+class ControlledNode(Protocol):
+    """What is asked of a node's core, or of all that are in one process."""
 
-    node: Node
+    @property
+    def settings(self) -> Settings:
+        """Its settings."""
+
+    def topic_named(self, topic_id: str) -> str | None:
+        """The name of the topic with this id."""
+
+    def next_deadline(self) -> Millis | None:
+        """When the first timer fires, or none."""
+
+    def due(self, now: Millis) -> list[TimerView]:
+        """The timers that fire at an instant or before."""
+
+    def group_ids(self) -> list[str]:
+        """Every group."""
+
+    def describe_group(self, group_id: str) -> GroupView | None:
+        """A group as its coordinator sees it, or none."""
+
+    def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
+        """The committed offsets of a group."""
+
+    def describe_topics(self, now: Millis) -> list[TopicView]:
+        """Every topic, by name."""
+
+    def read_log(self, topic: str, partition: int, offset: int, max_bytes: int, now: Millis) -> LogSlice | ErrorCode:
+        """The batches of a partition from an offset on, or why they cannot be read."""
+
+    def waiting(self) -> list[Token]:
+        """The token of every request that is parked."""
+
+    def copy(self, instead: Callable[[Token], Token]) -> Node:
+        """A node of its own in the state of this one, with another token for each that waits."""
+
+
+class RequestTarget(Protocol):
+    """A broker that takes requests."""
+
     broker: Broker
 
     @property
-    def leading(self) -> dict[TopicPartition, int]:
-        """The offsets partitions led, each with its epoch."""
+    def node(self) -> ControlledNode:
+        """Its core."""
 
     def submit(self, request: Request, context: Context) -> PendingReply:
         """Hand in a request."""
 
     def hand_in(self, what: Input) -> None:
         """Hand in anything else that can happen."""
+
+
+class ControlledRuntime(RequestTarget, Protocol):
+    """A node at work, or all that are in one process."""
+
+    @property
+    def leading(self) -> dict[TopicPartition, int]:
+        """The offsets partitions led, each with its epoch."""
+
+    def target_of(self, request: Request, version: int) -> RequestTarget:
+        """The broker that serves a request."""
+
+    def broker_named(self, node_id: int) -> RequestTarget:
+        """A broker by its id. Raises ``ValueError`` where there is none."""
 
     def elect(self, partition: TopicPartition) -> bool:
         """Lead a partition; false where other nodes have a say in that."""

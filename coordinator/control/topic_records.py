@@ -184,11 +184,15 @@ class TopicRecords:
         return sealed(header, write_records(numbered))
 
     async def _append(self, topic: str, batches: dict[int, bytes]) -> None:
-        data = tuple(PartitionProduceData(index=partition, records=batch) for partition, batch in batches.items())
-        request = ProduceRequest(
-            acks=-1, timeout_ms=1_000, topic_data=(TopicProduceData(name=topic, partition_data=data),)
-        )
-        answer = await self._runtime.submit(request, Context(_PRODUCE_BY_NAME, PRODUCER)).answer()
+        by_leader: dict[int, dict[int, bytes]] = {}
+        for partition, batch in batches.items():
+            leader = self._runtime.target_of(_request(topic, {partition: batch}), _PRODUCE_BY_NAME)
+            by_leader.setdefault(leader.broker.node_id, {})[partition] = batch
+        for led in by_leader.values():
+            await self._append_at_leader(topic, led)
+
+    async def _append_at_leader(self, topic: str, batches: dict[int, bytes]) -> None:
+        answer = await self._runtime.submit(_request(topic, batches), Context(_PRODUCE_BY_NAME, PRODUCER)).answer()
         if answer is None:
             raise RequestFailed("ProduceRequest failed")
         for result in cast(ProduceResponse, answer).responses[0].partition_responses:
@@ -247,6 +251,11 @@ class TopicRecords:
             detail = f"topic {name!r} has no partition {partition}; expected 0 to {topic.partitions - 1}"
             raise NotFound("unknown-partition", detail)
         return topic
+
+
+def _request(topic: str, batches: dict[int, bytes]) -> ProduceRequest:
+    data = tuple(PartitionProduceData(index=partition, records=batch) for partition, batch in batches.items())
+    return ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=(TopicProduceData(name=topic, partition_data=data),))
 
 
 def _partitions(topic: TopicView, partition: int | None) -> tuple[int, ...]:

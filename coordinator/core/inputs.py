@@ -156,11 +156,15 @@ class ClusterSeen:
 
 @dataclass(slots=True)
 class FollowersFetched:
-    """How far the followers of a data partition have got: by broker, the end offset of its log."""
+    """How far the followers of a data partition have got: by broker, the end offset of its log.
+
+    Those that do not fetch now are ``silent``: they come back into sync no sooner than they do.
+    """
 
     partition: TopicIdPartition
     epoch: int
     end_offsets: Mapping[int, int]
+    silent: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

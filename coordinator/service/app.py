@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +16,7 @@ from rejoin.coordinator.config import DEFAULTS, Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Clock, ClockFile, SystemClock
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, HOST, MAX_BODY_BYTES, PORT
@@ -28,12 +27,14 @@ from rejoin.coordinator.service.http.views import Views
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
+from rejoin.coordinator.service.security.loopback import is_loopback
 from rejoin.coordinator.service.stores import Store, open_store
 from rejoin.coordinator.storage.base import SoleLogs, StoreProblem
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.journal.writer import JournalWriter
 from rejoin.protocol.brokers.listener_address import HTTP, ListenerAddress, addresses_from
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.topics.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -109,24 +110,31 @@ class Options:
     listen: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class CommonParts:
+    """What a broker has in common with the others of its process."""
+
+    store: Store
+    runtime: type[Runtime]
+    security: ListenerSecurity
+    control: Control | None
+
+
 class App:
     """A running node. Use it as an async context manager, or call ``start`` and ``stop``."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, parts: CommonParts | None = None) -> None:
         self._options = options
+        self._parts = parts
         self._log: Any = structlog.get_logger("coordinator").bind()
         settings = options.settings
-        _check_control(options)
-        self.security = _security(options)
+        check_control(options)
+        self.security = security_of(options) if parts is None else parts.security
         self.metrics = Metrics()
-        self.store = store = open_store(options.log, options.data, options.store, settings, self.metrics)
+        self.store = store = self._open_store()
         try:
-            self.control = _control(options, store) if options.control is not None else None
-            core = (
-                self.control.node
-                if self.control is not None
-                else Node(settings, lambda: str(uuid.uuid4()), topics_logged=store.is_durable)
-            )
+            self.control = self._make_control()
+            core = self.new_node()
         except ValueError as problem:
             raise StartFailed(str(problem)) from None
         run_id, node = uuid.uuid4().hex, str(settings.broker_id)
@@ -135,10 +143,8 @@ class App:
         given = self.control.clock if self.control is not None else options.clock
         clock = given or SystemClock(asyncio.get_running_loop())
         # The alarms of a driven clock ring at their instants, so it sees to stalls itself.
-        arrivals = Arrivals()
-        if self.control is not None:
-            self.control.clock.let_in = arrivals.then
-        self.runtime = Runtime(
+        self.arrivals = arrivals = Arrivals()
+        self.runtime = (Runtime if parts is None else parts.runtime)(
             core,
             clock,
             store.log,
@@ -149,8 +155,9 @@ class App:
             data_logs=store.data_logs,
         )
         store.attach(self.runtime)
-        if self.control is not None:
-            self.control.attach(self.runtime, self.publisher.feed, store.log, self._create_initial_topics)
+        if self.control is not None and parts is None:
+            self.control.clock.let_in = arrivals.then
+            self.control.attach(self.runtime, self.publisher.feed, store.log, self.create_initial_topics)
         self.service = self._http_service(arrivals)
         self.kafka = _kafka_listener(options, self, arrivals)
         self._clock_file = _clock_file(options, clock)
@@ -161,6 +168,34 @@ class App:
         """The listeners of Kafka's protocol, each with the address that it advertises."""
         self.bound_ports: dict[str, int] = {}
         """The port that each of them has on this machine."""
+
+    def _open_store(self) -> Store:
+        options = self._options
+        if self._parts is not None:
+            return self._parts.store
+        return open_store(options.log, options.data, options.store, options.settings, self.metrics)
+
+    def _make_control(self) -> Control | None:
+        if self._parts is not None:
+            return self._parts.control
+        if self._options.control is None:
+            return None
+        is_durable = self.store.is_durable
+        return control_of(self._options, is_durable=is_durable, topics_logged=is_durable)
+
+    def new_node(self) -> Node:
+        """The core with nothing in memory. Raises ``ValueError`` for settings that it cannot use."""
+        settings, parts = self._options.settings, self._parts
+        if self.control is not None:
+            return self.control.node if parts is None else self.control.new_node(settings)
+        logged = parts is not None or self.store.is_durable
+        return Node(settings, lambda: str(uuid.uuid4()), topics_logged=logged)
+
+    def submit(self, request: Request, context: Context) -> PendingReply:
+        """Hand in a request, through the fault rules where there are some."""
+        if self.control is None:
+            return self.runtime.submit(request, context)
+        return self.control.injector.submit_to(self.runtime, request, context)
 
     def _http_service(self, arrivals: Arrivals | None) -> Service:
         options, store = self._options, self.store
@@ -178,7 +213,7 @@ class App:
             max_body_bytes=options.max_body_bytes,
             body_seconds=options.body_seconds,
             head_seconds=options.head_seconds,
-            control=_control_routes(self.control, access),
+            control=_control_routes(self, access),
             arrivals=arrivals,
             access=access,
             security=self.security,
@@ -214,11 +249,12 @@ class App:
                     await self.service.listen(listener)
             host = options.advertised_host or reachable(options.host)
             await self.runtime.start(host, self.port, self.endpoints)
-            if self.control is not None:
+            if self.control is not None and self._parts is None:
                 self.control.begin()
             if self._clock_file is not None:
                 self.runtime.node.saw(self._clock_file.newest())
-            await self._create_initial_topics()
+            if self._parts is None:
+                await self.create_initial_topics()
             if listener is not None:
                 await self.service.begin(listener)
             if self.kafka is not None:
@@ -250,8 +286,9 @@ class App:
             return
         self._stopped = True
         self._log.info("shutting_down")
-        if self.control is not None:
-            self.control.stop()
+        owned = self.control if self._parts is None else None
+        if owned is not None:
+            owned.stop()
         if self.kafka is not None:
             self.kafka.stop_accepting()
         # While the service still answers, so that clients look for another coordinator.
@@ -259,14 +296,15 @@ class App:
         if self.kafka is not None:
             await self.kafka.stop()
         await self.service.stop()
-        self.security.close()
+        if self._parts is None:
+            self.security.close()
         if self._clock_file is not None:
             self._clock_file.end()
         await self.runtime.stop()
         await self.store.close()
         self.publisher.close()
-        if self.control is not None:
-            self.control.clock.stop()
+        if owned is not None:
+            owned.clock.stop()
         self._log.info("stopped")
 
     async def __aenter__(self) -> Self:
@@ -276,8 +314,8 @@ class App:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    def _bind_kafka(self) -> Bound:
-        """Bind the listeners of Kafka's protocol."""
+    def _bind_kafka(self, port: int | None = None) -> Bound:
+        """Bind the listeners of Kafka's protocol; ``port`` is that of before."""
         if self.kafka is None:
             return []
         # Imported here: a node without such a listener does without.
@@ -285,7 +323,8 @@ class App:
 
         options = self._options
         settings = options.settings
-        port = options.kafka_port if options.listen else None
+        if port is None:
+            port = options.kafka_port if options.listen else None
         try:
             bound = binding.bind(
                 self._checked(binding.wanted(settings, options.host, port, self.security.default)),
@@ -320,7 +359,7 @@ class App:
                 self.security.check_exposed(each.listener, each.host or "every address")
         return listeners
 
-    async def _create_initial_topics(self) -> None:
+    async def create_initial_topics(self) -> None:
         """Create the topics of the options."""
         for topic in self._options.topics:
             await self._create(topic)
@@ -341,7 +380,7 @@ class App:
             raise StartFailed(f"topic {topic.name}: {result.error_code.name}: {result.error_message or 'refused'}")
 
 
-def _security(options: Options) -> ListenerSecurity:
+def security_of(options: Options) -> ListenerSecurity:
     """How the listeners are protected. A certificate that is made is valid for all names that clients know."""
     advertised = [each.host for each in addresses_from(options.settings.advertised_listeners)]
     names = [options.host, options.advertised_host or "", *advertised]
@@ -356,7 +395,7 @@ def _clock_file(options: Options, clock: Clock) -> ClockFile | None:
     return ClockFile(options.data, clock) if options.data is not None and options.control is None else None
 
 
-def _check_control(options: Options) -> None:
+def check_control(options: Options) -> None:
     """The control API can do anything to the node, so beyond this machine it needs a token."""
     token = _token(options)
     if token is not None:
@@ -369,7 +408,8 @@ def _check_control(options: Options) -> None:
         )
 
 
-def _control(options: Options, store: Store) -> Control:
+def control_of(options: Options, *, is_durable: bool, topics_logged: bool) -> Control:
+    """The control API on the clock that the options name."""
     assert options.control is not None, "there is a control to make"
     if options.store is not None and options.control.clock != "real":
         raise StartFailed(f"--clock {options.control.clock}: expected real with --store, whose leases run in real time")
@@ -377,7 +417,12 @@ def _control(options: Options, store: Store) -> Control:
     from rejoin.coordinator.control.clocks import clock_named  # noqa: PLC0415
     from rejoin.coordinator.control.control import Control  # noqa: PLC0415
 
-    return Control(options.settings, clock_named(options.control.clock), topics_logged=store.is_durable)
+    return Control(
+        options.settings,
+        clock_named(options.control.clock),
+        topics_logged=topics_logged,
+        is_durable=is_durable,
+    )
 
 
 def _access(options: Options) -> Access:
@@ -393,12 +438,12 @@ def _token(options: Options) -> str | None:
     return options.token if options.control is None else options.control.token
 
 
-def _control_routes(control: Control | None, access: Access) -> ControlRoutes | None:
-    if control is None:
+def _control_routes(app: App, access: Access) -> ControlRoutes | None:
+    if app.control is None:
         return None
     from rejoin.coordinator.service.http.control import ControlRoutes  # noqa: PLC0415
 
-    return ControlRoutes(control, access)
+    return ControlRoutes(app.control, access, app.submit)
 
 
 def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> KafkaListener | None:
@@ -406,7 +451,7 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         return None
     from rejoin.coordinator.service.kafka.listener import KafkaListener  # noqa: PLC0415
 
-    submit = app.runtime.submit if app.control is None else app.control.submit
+    submit = app.runtime.submit if app.control is None else app.submit
     return KafkaListener(options.settings, app.metrics, arrivals or Arrivals(), submit, app.security)
 
 
@@ -415,26 +460,6 @@ def _bind_for_kafka(host: str, port: int) -> socket.socket:
         return bind(host, port)
     except StartFailed as problem:
         raise StartFailed(f"Kafka's protocol: {problem} (--kafka-port)") from None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address; a name by all its addresses."""
-    try:
-        found = {str(each[4][0]) for each in socket.getaddrinfo(host or None, None, type=socket.SOCK_STREAM)}
-    except OSError:
-        return False
-    return host != "" and all(ip_address(address.partition("%")[0]).is_loopback for address in found)
-
-
-def calm_collector() -> None:
-    """Run Python's cycle collector less often, and exempt all objects that exist now.
-
-    Only for a process that is nothing but a service. Ten thousand parked requests are half a million objects without a
-    cycle; scanning them repeatedly costs more than answering them.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -45,7 +45,7 @@ from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.base import DataLogs, OffsetsLog, StoreProblem
-from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
+from rejoin.coordinator.storage.topics.base import TopicsClient, TopicsLog, TopicsNotStored
 from rejoin.coordinator.storage.topics.sync import TopicsSync
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.brokers.listener_address import ListenerAddress
@@ -68,6 +68,13 @@ class Peers(Protocol):
         self, node_id: int, request: Request, api_version: int, on_answer: Callable[[Response | None], None]
     ) -> None:
         """Send a request to a node. ``on_answer`` is called once, with none where the node could not be reached."""
+
+
+class Submit(Protocol):
+    """Hands a request in: a runtime's, or that of the fault injector around it."""
+
+    def __call__(self, request: Request, context: Context) -> PendingReply:
+        """The reply, which may be there at once."""
 
 
 class Runtime:
@@ -100,7 +107,7 @@ class Runtime:
         self.load_ms: dict[TopicPartition, int] = {}
         """How long each partition that is led took to load."""
         self.leadership = leadership
-        self.topics: TopicsSync | None = None
+        self.topics: TopicsClient | None = None
         if topics_log is not None:
             self.topics = TopicsSync(topics_log, lambda: self.node, self.hand_in)
         self.alter_partition: Callable[[AlterPartition], None] | None = None
@@ -196,6 +203,16 @@ class Runtime:
         """Hand in any other input."""
         self._take_in(what)
 
+    def target_of(self, request: Request, version: int) -> Runtime:
+        """The node that serves a request: this one."""
+        return self
+
+    def broker_named(self, node_id: int) -> Runtime:
+        """This node, if that is its id."""
+        if node_id != self.broker.node_id:
+            raise ValueError(f"broker: there is no broker {node_id}; there is only {self.broker.node_id}")
+        return self
+
     async def topics_settled(self) -> None:
         """Return when every requested change of topics is stored or refused."""
         if not self.node.topics_settled:
@@ -266,11 +283,7 @@ class Runtime:
             return
         for effect in effects:
             if isinstance(effect, Reply):
-                pending = effect.token
-                assert isinstance(pending, PendingReply)
-                assert pending.response is None, "a request is answered once"
-                pending.response = effect.response
-                pending.settle()
+                self._reply(effect)
             elif isinstance(effect, Append):
                 self._append(effect)
             elif isinstance(effect, ReadLog):
@@ -290,6 +303,13 @@ class Runtime:
                 if type(effect) is PartitionLoaded:
                     self.load_ms[TopicPartition(effect.topic, effect.partition)] = effect.load_ms
                 self._publisher.publish(effect, now)
+
+    def _reply(self, effect: Reply) -> None:
+        pending = effect.token
+        assert isinstance(pending, PendingReply)
+        assert pending.response is None, "a request is answered once"
+        pending.response = effect.response
+        pending.settle()
 
     def _give_up(self, what: Input, problem: Exception) -> None:
         # The core handles failures of its shards; this one happened outside all of them.

@@ -13,6 +13,7 @@ from rejoin.coordinator.leadership.sole_leader import SoleLeader
 from rejoin.coordinator.storage.base import DataLogs, OffsetsLog, SoleLogs, StoreProblem
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.topics.base import TopicsLog, TopicsNotStored
+from rejoin.coordinator.storage.topics.sync import TopicsSync
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.types import TopicPartition
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from rejoin.coordinator.config import Settings
     from rejoin.coordinator.service.driver import Runtime
     from rejoin.coordinator.service.metrics import Metrics
-    from rejoin.coordinator.storage.topics.sync import TopicsSync
 
 SCHEMES = ("postgresql", "postgres")
 
@@ -66,7 +66,7 @@ def open_store(log: SoleLogs, data: Path | None, url: str | None, settings: Sett
     if url is not None:
         check_url(url)
         return PostgresStore(url, settings, metrics)
-    partitions = _offsets_partitions(settings)
+    partitions = coordinator_partitions(settings)
     if data is not None:
         from rejoin.coordinator.storage.sqlite.data_logs import SqliteDataLogs  # noqa: PLC0415
         from rejoin.coordinator.storage.sqlite.database import SqliteDatabase  # noqa: PLC0415
@@ -80,7 +80,8 @@ def open_store(log: SoleLogs, data: Path | None, url: str | None, settings: Sett
     return Store(log, SoleLeader(log, partitions), data_logs=log)
 
 
-def _offsets_partitions(settings: Settings) -> list[TopicPartition]:
+def coordinator_partitions(settings: Settings) -> list[TopicPartition]:
+    """The partitions of internal topics, each of which has a leader."""
     return [offsets_partition(index) for index in range(settings.offsets_topic_num_partitions)]
 
 
@@ -110,7 +111,7 @@ class PostgresStore(Store):
         from rejoin.coordinator.storage.topics.postgres import PostgresTopicsLog  # noqa: PLC0415
 
         incarnation = str(uuid.uuid4())
-        partitions, lease_ms = _offsets_partitions(settings), settings.broker_session_timeout_ms
+        partitions, lease_ms = coordinator_partitions(settings), settings.broker_session_timeout_ms
         self._database = Database(url)
         self._leases = LeaseStore(self._database, incarnation, partitions, lease_ms)
         self._lease_driver = LeaseDriver(
@@ -154,8 +155,9 @@ class PostgresStore(Store):
 
     def _topics(self) -> TopicsSync:
         assert self._runtime is not None, "it was attached"
-        assert self._runtime.topics is not None, "it was made with the topics log"
-        return self._runtime.topics
+        topics = self._runtime.topics
+        assert isinstance(topics, TopicsSync), "it was made with the topics log"
+        return topics
 
     async def close(self) -> None:
         await self._database.close()

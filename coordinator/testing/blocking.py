@@ -15,6 +15,7 @@ from rejoin.coordinator.control.topic_records import StoredRecord
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
 from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.testing.arguments import Written
+from rejoin.coordinator.testing.brokers import BlockingBrokerMethods
 from rejoin.coordinator.testing.coordinator import FaultHandle, GroupCoordinator, Listed, Numbers
 from rejoin.coordinator.testing.results import MISTAKES, ClockAdvance, hides_traceback
 from rejoin.coordinator.testing.starting import running
@@ -35,6 +36,7 @@ def running_in_thread(
     settings: Settings | Mapping[str, Any] | None = None,
     socket: bool = True,
     port: int = 0,
+    brokers: int = 1,
 ) -> Iterator[GroupCoordinator]:
     """A coordinator in a thread of its own. Its methods can be awaited on any event loop.
 
@@ -43,7 +45,7 @@ def running_in_thread(
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_run, args=(loop,), name="group-coordinator", daemon=True)
     thread.start()
-    started = running(clock=clock, topics=topics, settings=settings, socket=socket, port=port)
+    started = running(clock=clock, topics=topics, settings=settings, socket=socket, port=port, brokers=brokers)
     try:
         coordinator = _wait(started.__aenter__(), loop)
         try:
@@ -110,8 +112,10 @@ class BlockingFault:
         _wait(self._fault.remove(), self._loop)
 
 
-class BlockingGroupCoordinator:
+class BlockingGroupCoordinator(BlockingBrokerMethods):
     """Every method of :class:`GroupCoordinator`, waiting instead of awaiting."""
+
+    behind: GroupCoordinator
 
     def __init__(self, coordinator: GroupCoordinator) -> None:
         self.behind = coordinator
@@ -136,9 +140,14 @@ class BlockingGroupCoordinator:
         """The time on the coordinator's clock, ms since 1970."""
         return self.behind.now_ms
 
-    def call(self, request: Request, version: int | None = None, client_id: str = "test") -> Response:
-        """One of Kafka's requests, through the fault rules but without HTTP. Raises NoAnswer where it gets none."""
-        return self._wait(self.behind.call(request, version, client_id))
+    def call(
+        self, request: Request, version: int | None = None, client_id: str = "test", broker: int | None = None
+    ) -> Response:
+        """One of Kafka's requests, through the fault rules but without HTTP. Raises NoAnswer where it gets none.
+
+        Of several brokers, the one that is named gets it, or else the one that leads what the request is about.
+        """
+        return self._wait(self.behind.call(request, version, client_id, broker))
 
     def group(self, group_id: str) -> GroupView | None:
         """A group as its coordinator sees it, or none."""

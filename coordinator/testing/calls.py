@@ -46,7 +46,8 @@ class Calls:
 
 def watch_calls(cls: type[C]) -> type[C]:
     """Have each public ``async`` method of a class add its calls to ``self.calls``."""
-    for name, method in list(vars(cls).items()):
+    own = [each for base in reversed(cls.__mro__) for each in vars(base).items()]
+    for name, method in own:
         if inspect.iscoroutinefunction(method) and not name.startswith("_"):
             setattr(cls, name, _watched(method))
     return cls

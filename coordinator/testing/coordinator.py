@@ -11,8 +11,10 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from rejoin.coordinator.brokers.cluster import BrokerCluster
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
+from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import ControlError
 from rejoin.coordinator.control.fault_rules import Fault, FaultRule, When
@@ -25,6 +27,7 @@ from rejoin.coordinator.core.views import GroupView, TopicView
 from rejoin.coordinator.pending_reply import NoReply
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.testing.arguments import Written, wanted_offsets, written
+from rejoin.coordinator.testing.brokers import BrokerMethods
 from rejoin.coordinator.testing.calls import Calls, watch_calls
 from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, OperationRefused, hides_traceback, raised
 from rejoin.protocol.message import Request, Response
@@ -42,7 +45,9 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
         Advance,
         FaultRule,
         GroupCondition,
+        LinkEnds,
         MemberKey,
+        NewLeader,
         NewRecords,
         OffsetsCondition,
         PartitionKey,
@@ -108,10 +113,10 @@ class FaultHandle:
 
 
 @watch_calls
-class GroupCoordinator:
+class GroupCoordinator(BrokerMethods):
     """A running coordinator. Its ``async`` methods must be awaited: a call that is not is an error at the end."""
 
-    def __init__(self, app: App, loop: asyncio.AbstractEventLoop, has_socket: bool) -> None:
+    def __init__(self, app: App | BrokerCluster, loop: asyncio.AbstractEventLoop, has_socket: bool) -> None:
         assert app.control is not None, "a coordinator for tests is controlled"
         self.app = app
         self._control = app.control
@@ -153,8 +158,13 @@ class GroupCoordinator:
 
     # --- asking
 
-    async def call(self, request: Request, version: int | None = None, client_id: str = "test") -> Response:
-        """One of Kafka's requests, through the fault rules but without HTTP. Raises NoAnswer where it gets none."""
+    async def call(
+        self, request: Request, version: int | None = None, client_id: str = "test", broker: int | None = None
+    ) -> Response:
+        """One of Kafka's requests, through the fault rules but without HTTP. Raises NoAnswer where it gets none.
+
+        Of several brokers, the one that is named gets it, or else the one that leads what the request is about.
+        """
         api = BY_REQUEST[type(request)]
         wanted = api.max_version if version is None else version
         if not api.supports(wanted):
@@ -163,7 +173,7 @@ class GroupCoordinator:
 
         async def ask(control: Control) -> Response:
             try:
-                pending = control.submit(request, Context(wanted, client_id))
+                pending = control.submit(request, Context(wanted, client_id), broker)
                 answer = await pending.answer()
                 if pending.delivery is not None and pending.delivery.is_cut:
                     raise NoReply
@@ -181,7 +191,7 @@ class GroupCoordinator:
             raise ValueError(f"group_id: expected a string, not {group_id!r}")
 
         async def look(control: Control) -> GroupView | None:
-            return self.app.runtime.node.describe_group(group_id)
+            return control.describe_group(group_id)
 
         return await self.do(look)
 

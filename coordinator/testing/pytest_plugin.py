@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator
 
 MARKER = "group_coordinator"
-OPTIONS = ("clock", "topics", "settings", "socket")
+OPTIONS = ("clock", "topics", "settings", "socket", "brokers")
 _RUNNING: pytest.StashKey[BlockingGroupCoordinator] = pytest.StashKey()
 
 
@@ -30,7 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def group_coordinator(request: pytest.FixtureRequest) -> Generator[GroupCoordinator | BlockingGroupCoordinator]:
     """A coordinator of this test's own, on a free port. Its methods are ``async`` in an ``async`` test, else plain.
 
-    The marker ``group_coordinator(clock=, topics=, settings=, socket=)`` on a test, class or module says how it starts.
+    The marker ``group_coordinator(clock=, topics=, settings=, socket=, brokers=)`` on a test, class or module says how
+    it starts.
     """
     from rejoin.coordinator.testing import BlockingGroupCoordinator, running_in_thread  # noqa: PLC0415
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import structlog
 from pydantic import ValidationError
 
+from rejoin.coordinator.brokers.cluster import BrokerCluster
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App, ControlOptions, InitialTopic, Options, StartFailed
@@ -28,11 +29,13 @@ async def running(
     settings: Settings | Mapping[str, Any] | None = None,
     socket: bool = True,
     port: int = 0,
+    brokers: int = 1,
 ) -> AsyncIterator[GroupCoordinator]:
     """A coordinator on the running event loop, on a free port unless another is given, with no state on disk.
 
-    ``topics`` maps names to partition counts, and ``settings`` are Kafka's, by their dotted names. Raises ValueError
-    for arguments that make no sense, and RuntimeError at the end if a call was not awaited.
+    ``topics`` maps names to partition counts, and ``settings`` are Kafka's, by their dotted names. With ``brokers``
+    there are several, on ports of their own. Raises ValueError for arguments that make no sense, and RuntimeError at
+    the end if a call was not awaited.
     """
     if not structlog.is_configured():
         logs.configure("critical")
@@ -47,7 +50,8 @@ async def running(
     )
     async with AsyncExitStack() as stack:
         try:
-            app = await stack.enter_async_context(App(options))
+            app: App | BrokerCluster = App(options) if brokers == 1 else BrokerCluster(options, _count(brokers))
+            await stack.enter_async_context(app)
         except StartFailed as problem:
             raise ValueError(str(problem).removeprefix("--")) from None
         coordinator = GroupCoordinator(app, asyncio.get_running_loop(), socket)
@@ -74,6 +78,12 @@ def _port(port: int) -> int:
     if not isinstance(port, int) or not 0 <= port <= _HIGHEST_PORT:
         raise ValueError(f"port: expected 0 to {_HIGHEST_PORT}, not {port!r}")
     return port
+
+
+def _count(brokers: int) -> int:
+    if type(brokers) is not int:
+        raise ValueError(f"brokers: expected a number, not {brokers!r}")
+    return brokers
 
 
 def _topics(given: Mapping[str, int]) -> tuple[InitialTopic, ...]:

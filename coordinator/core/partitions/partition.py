@@ -270,6 +270,7 @@ class Partition:
         for completion in [each for wanted in ended for each in wanted.completions]:
             completion.ended(ErrorCode.NONE)
         if has_moved:
+            self._end_replicated()
             self._observer.on_progress(self.partition)
 
     # --- replicas
@@ -285,9 +286,9 @@ class Partition:
             self.log.first_unstable_offset = self.producers.first_unstable_offset
         return has_moved
 
-    def followers_fetched(self, end_offsets: Mapping[int, int]) -> None:
+    def followers_fetched(self, end_offsets: Mapping[int, int], silent: tuple[int, ...]) -> None:
         """Followers have got so far; those that have caught up are in sync again."""
-        self.followers.fetched(end_offsets, self.stored_end)
+        self.followers.fetched(end_offsets, silent, self.stored_end)
         self._on_replicas()
         self._want_isr(self.followers.grown(self.log.high_watermark))
 
@@ -309,13 +310,16 @@ class Partition:
         """What waits for replicas may have ended."""
         if self.is_loading:
             return
-        has_moved = self._advance()
+        if self._advance():
+            self._end_replicated()
+            self._observer.on_progress(self.partition)
+
+    def _end_replicated(self) -> None:
+        """Go on with what waited for replicas that are there now."""
         ended = [each for each in self._replicating if each.end_offset <= self.log.high_watermark]
         self._replicating = [each for each in self._replicating if each.end_offset > self.log.high_watermark]
         for each in ended:
             each.completion.ended(ErrorCode.NONE)
-        if has_moved:
-            self._observer.on_progress(self.partition)
 
     def _append_failed(self, error: ErrorCode) -> None:
         """Nothing behind a failed append can be stored either: what is there is read again."""

@@ -198,7 +198,7 @@ class Partitions:
         """Followers of a data partition have got so far."""
         led = self.led.get(what.partition)
         if led is not None and led.epoch == what.epoch:
-            led.followers_fetched(what.end_offsets)
+            led.followers_fetched(what.end_offsets, what.silent)
             if self._ctx.deadlines.at(_ISR_EXPIRY) is not None:
                 self._watch_followers()
 

@@ -13,7 +13,7 @@ from rejoin.coordinator.core.inputs import Millis, PartitionRegistration
 class Followers:
     """What a leader knows of its followers. Without any, the leader is the one replica in sync."""
 
-    __slots__ = ("_behind_since", "_end_offsets", "isr", "wanted_isr")
+    __slots__ = ("_behind_since", "_end_offsets", "_silent", "isr", "wanted_isr")
 
     def __init__(self, registration: PartitionRegistration | None, leader: int) -> None:
         replicas = () if registration is None else registration.replicas
@@ -22,6 +22,7 @@ class Followers:
         """The in-sync replicas that the controller was asked for, until it answers."""
         self._end_offsets: dict[int, int] = {replica: 0 for replica in replicas if replica != leader}
         self._behind_since: dict[int, Millis] = {}
+        self._silent: tuple[int, ...] = ()
 
     @property
     def replicas(self) -> int:
@@ -49,8 +50,9 @@ class Followers:
             if end < end_offset:
                 self._behind_since.setdefault(replica, now)
 
-    def fetched(self, end_offsets: Mapping[int, int], end_offset: int) -> None:
-        """Followers have got so far."""
+    def fetched(self, end_offsets: Mapping[int, int], silent: tuple[int, ...], end_offset: int) -> None:
+        """Followers have got so far; some do not fetch now."""
+        self._silent = silent
         for replica, end in end_offsets.items():
             if replica in self._end_offsets:
                 self._end_offsets[replica] = end
@@ -78,5 +80,5 @@ class Followers:
 
     def grown(self, high_watermark: int) -> tuple[int, ...]:
         """The replicas in sync with those that have caught up. Kafka: Partition.isFollowerInSync."""
-        back = (each for each, end in self._end_offsets.items() if each not in self.isr and end >= high_watermark)
-        return (*self.isr, *back)
+        out = (each for each in self._end_offsets if each not in self.isr and each not in self._silent)
+        return (*self.isr, *(each for each in out if self._end_offsets[each] >= high_watermark))

@@ -22,13 +22,11 @@ from rejoin.coordinator.control.errors import (
     StepsNotKept,
 )
 from rejoin.coordinator.control.fault_rules import Body
-from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.pending_reply import PendingReply
+from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.control_operations import OPERATIONS, ControlOperation, TextAnswer
 from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field_errors, one_error
 from rejoin.coordinator.service.http.server import CONTROL
-from rejoin.protocol.message import Request
 
 _STATUS: Final[dict[type[ControlError], int]] = {
     StepsNotKept: 410,
@@ -47,13 +45,11 @@ _PATHS: Final = {each.path for each in OPERATIONS}
 class ControlRoutes:
     """Finds the operation, reads its arguments, and writes what it returns."""
 
-    def __init__(self, control: Control, access: Access) -> None:
+    def __init__(self, control: Control, access: Access, submit: Submit) -> None:
+        """``submit`` hands in one of Kafka's requests, through the fault rules."""
+        self.submit = submit
         self._control = control
         self._access = access
-
-    def submit(self, request: Request, context: Context) -> PendingReply:
-        """Hand in one of Kafka's requests, through the fault rules."""
-        return self._control.submit(request, context)
 
     async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.Response:
         """Answer one request."""

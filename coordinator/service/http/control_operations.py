@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import Field
 
 from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey, TopicTarget
+from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader, PartitionsQuery
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.fault_rules import Body, FaultRule
 from rejoin.coordinator.control.sent_requests import RequestsQuery
@@ -206,6 +207,84 @@ OPERATIONS: Final = (
         "lead an offsets partition, loaded anew",
         PartitionKey,
         lambda control, which, _: control.actions.elect(which),
+    ),
+    ControlOperation(
+        "GET",
+        CONTROL + "/brokers",
+        "how each of several brokers is",
+        NoFields,
+        lambda control, *_: control.broker_actions.all(),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/brokers/{id}/stop",
+        "stop a broker cleanly: leaders move first",
+        NoFields,
+        lambda control, _, broker: control.broker_actions.stop(broker),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/brokers/{id}/kill",
+        "end a broker as by kill -9",
+        NoFields,
+        lambda control, _, broker: control.broker_actions.kill(broker),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/brokers/{id}/start",
+        "start a broker that is stopped",
+        NoFields,
+        lambda control, _, broker: control.broker_actions.start(broker),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/brokers/{id}/pause",
+        "let a broker stand still",
+        NoFields,
+        lambda control, _, broker: control.broker_actions.pause(broker),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/brokers/{id}/resume",
+        "let a paused broker go on",
+        NoFields,
+        lambda control, _, broker: control.broker_actions.resume(broker),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/brokers/{id}/cut",
+        "cut a broker off from clients, the controller or other brokers",
+        LinkEnds,
+        lambda control, ends, broker: control.broker_actions.cut_off(ends, broker),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/brokers/{id}/heal",
+        "let a broker reach all again",
+        NoFields,
+        lambda control, _, broker: control.broker_actions.heal(broker),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/partitions/move",
+        "let another broker lead a partition",
+        NewLeader,
+        lambda control, wanted, _: control.broker_actions.move(wanted),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/partitions/elect-preferred",
+        "let the first replica of every partition lead",
+        NoFields,
+        lambda control, *_: control.broker_actions.elect_preferred(),
+    ),
+    ControlOperation(
+        "GET",
+        CONTROL + "/partitions",
+        "leaders, epochs and replicas of partitions",
+        PartitionsQuery,
+        lambda control, wanted, _: control.broker_actions.partitions(wanted),
+        in_query=True,
     ),
     ControlOperation(
         "POST",

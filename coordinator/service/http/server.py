@@ -20,11 +20,11 @@ import structlog
 from aiohttp import web
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.inputs import ANONYMOUS, Context
-from rejoin.coordinator.pending_reply import NoReply, PendingReply
+from rejoin.coordinator.core.inputs import ANONYMOUS
+from rejoin.coordinator.pending_reply import NoReply
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, MAX_BODY_BYTES
-from rejoin.coordinator.service.driver import Runtime
+from rejoin.coordinator.service.driver import Runtime, Submit
 from rejoin.coordinator.service.http.access import JSON, Access, check_content_type
 from rejoin.coordinator.service.http.cluster_views import resign
 from rejoin.coordinator.service.http.connections import Connection, Connections
@@ -60,8 +60,8 @@ _RESIGN: Final = re.compile(r"/cluster/partitions/([0-9]{1,9})/resign")
 class Controlling(Protocol):
     """The control API, between the service and its runtime."""
 
-    def submit(self, request: Request, context: Context) -> PendingReply:
-        """As the runtime's; a request may be delayed, refused or lost."""
+    submit: Submit
+    """As the runtime's; a request may be delayed, refused or lost."""
 
     async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.StreamResponse:
         """Answer a request to a path under ``/control``."""

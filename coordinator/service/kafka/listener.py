@@ -9,21 +9,19 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Coroutine, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
+from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
 from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.brokers.security_protocol import SecurityProtocol
-from rejoin.protocol.message import Request
 from rejoin.protocol.printable import printable
 from rejoin.protocol.wire.errors import SchemaError
 
@@ -36,13 +34,6 @@ _TLS_END_SECONDS: Final = 0.5
 _TLS_END_LOOKS: Final = 50
 _HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC")
 _TLS_HANDSHAKE: Final = b"\x16\x03"
-
-
-class Submit(Protocol):
-    """Hands a request in: a runtime's, or that of the fault injector around it."""
-
-    def __call__(self, request: Request, context: Context) -> PendingReply:
-        """The reply, which may be there at once."""
 
 
 class KafkaListener:
@@ -97,6 +88,7 @@ class KafkaListener:
         """Take no more connections."""
         for server in self._servers:
             server.close()
+        self._servers.clear()
 
     async def stop(self) -> None:
         """Close every connection. What is answered by now is still written."""
@@ -123,6 +115,14 @@ class KafkaListener:
         for transport in transports:
             transport.abort()
         await asyncio.sleep(0)
+
+    async def abort(self) -> None:
+        """Reset every connection, as when a process ends."""
+        connections = list(self.connections)
+        for connection in connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+        await self.stop()
 
     # --- connections
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Protocol
 
+from rejoin.coordinator.core.effects import AppendTopics
 from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.topics import TOPICS_RECORDS
@@ -34,6 +35,19 @@ class TopicsLog(Protocol):
 
     async def compact(self, version: int, records: TopicsRecords) -> None:
         """Keep these records in place of all changes up to ``version``."""
+
+
+class TopicsClient(Protocol):
+    """The topics log as a runtime uses it."""
+
+    async def catch_up(self) -> None:
+        """Hand in the changes that the node does not know yet. Raises :class:`TopicsNotStored`."""
+
+    def append(self, wanted: AppendTopics) -> None:
+        """Store a change, and hand in how that ended."""
+
+    async def stop(self) -> None:
+        """Finish what is in flight."""
 
 
 def as_text(records: TopicsRecords) -> str:

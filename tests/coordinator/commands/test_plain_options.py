@@ -20,6 +20,7 @@ PLAIN = [
     "--tls-self-signed --tls-ca-file ca.pem --users-file users.yaml",
     "--port=0 --advertised-host here",
     "--journal j --data d",
+    "--brokers 3",
     "--store postgresql://u:p@h/d",
     "-c a=b --config c=d=e",
     "--topic t:3 --topic u:1:5",

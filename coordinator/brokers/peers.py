@@ -1,0 +1,28 @@
+"""Requests of one broker to another, within the process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rejoin.coordinator.brokers.broker import BrokerApp
+from rejoin.coordinator.core.inputs import Context
+from rejoin.protocol.message import Request, Response
+
+
+class BrokerPeers:
+    """The other brokers, as one of them reaches them. ``reaches`` says whether it does."""
+
+    def __init__(self, by: BrokerApp, apps: Sequence[BrokerApp], reaches: Callable[[int, int], bool]) -> None:
+        self._by = by
+        self._apps = {app.node_id: app for app in apps}
+        self._reaches = reaches
+
+    def send(
+        self, node_id: int, request: Request, api_version: int, on_answer: Callable[[Response | None], None]
+    ) -> None:
+        """Send a request to a broker. ``on_answer`` is called once, with none where it could not be reached."""
+        if node_id not in self._apps or not self._reaches(self._by.node_id, node_id):
+            on_answer(None)
+            return
+        runtime = self._apps[node_id].runtime
+        runtime.submit(request, Context(api_version, f"broker-{self._by.node_id}")).when_settled(on_answer)

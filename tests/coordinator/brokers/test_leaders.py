@@ -1,0 +1,230 @@
+"""Several brokers in one process, on a virtual clock: who leads what, and what that costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from rejoin.coordinator.testing import GroupCoordinator, OperationRefused, running
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
+from rejoin.protocol.messages.cluster.metadata import MetadataRequest
+from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
+from rejoin.protocol.messages.records.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from rejoin.protocol.messages.records.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rejoin.protocol.messages.topics.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from tests.coordinator.core.partitions.real_topic import batch
+
+TOPIC = "orders"
+SETTINGS = {"offsets.topic.num.partitions": 3, "replica.lag.time.max.ms": 30_000}
+
+
+@asynccontextmanager
+async def three(**settings: Any) -> AsyncIterator[GroupCoordinator]:
+    """Three brokers, and a topic with a partition for each of them."""
+    async with running(
+        brokers=3, clock="virtual", topics={TOPIC: 3}, socket=False, settings={**SETTINGS, **settings}
+    ) as coordinator:
+        yield coordinator
+
+
+async def metadata(coordinator: GroupCoordinator, broker: int) -> Any:
+    request = MetadataRequest(topics=None, include_topic_authorized_operations=False)
+    return await coordinator.call(request, 12, broker=broker)
+
+
+async def produce(coordinator: GroupCoordinator, value: str, *, broker: int, acks: int = -1, topic: str = TOPIC) -> Any:
+    data = PartitionProduceData(index=0, records=batch(value, at=coordinator.now_ms))
+    produced = TopicProduceData(name=topic, partition_data=(data,))
+    request = ProduceRequest(acks=acks, timeout_ms=100, topic_data=(produced,))
+    response: Any = await coordinator.call(request, 12, broker=broker)
+    return response.responses[0].partition_responses[0]
+
+
+async def latest(coordinator: GroupCoordinator, broker: int) -> Any:
+    wanted = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
+    topic = ListOffsetsTopic(name=TOPIC, partitions=(wanted,))
+    response: Any = await coordinator.call(
+        ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=(topic,)), 7, broker=broker
+    )
+    return response.topics[0].partitions[0]
+
+
+async def values(coordinator: GroupCoordinator) -> list[bytes | None]:
+    return [record.value for record in await coordinator.records(TOPIC, 0)]
+
+
+async def test_every_broker_knows_the_leaders_of_the_others() -> None:
+    async with three() as coordinator:
+        seen = [await metadata(coordinator, broker) for broker in (1, 2, 3)]
+        assert seen[0] == seen[1] == seen[2]
+        assert [broker.node_id for broker in seen[0].brokers] == [1, 2, 3]
+        (topic,) = seen[0].topics
+        assert [(each.leader_id, each.leader_epoch, each.isr_nodes) for each in topic.partitions] == [
+            (1, 0, (1, 2, 3)),
+            (2, 0, (2, 3, 1)),
+            (3, 0, (3, 1, 2)),
+        ]
+
+
+async def test_a_leader_that_moves_is_named_by_the_old_one() -> None:
+    async with three() as coordinator:
+        assert (await produce(coordinator, "a", broker=1)).error_code is ErrorCode.NONE
+        assert await coordinator.move_leader(TOPIC, 0) == (TOPIC, 0, 2, 1, [1, 2, 3], [1, 2, 3])
+        refused = await produce(coordinator, "b", broker=1)
+        assert refused.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (refused.current_leader.leader_id, refused.current_leader.leader_epoch) == (2, 1)
+        assert (await produce(coordinator, "b", broker=2)).base_offset == 1
+        assert await values(coordinator) == [b"a", b"b"]
+
+
+async def test_a_coordinator_that_moves_is_not_the_coordinator_any_more() -> None:
+    async with three() as coordinator:
+        find = FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
+        found: Any = await coordinator.call(find, 4)
+        before = found.coordinators[0].node_id
+        after = (await coordinator.move_leader(group="g")).leader
+        assert after not in (None, before)
+        found = await coordinator.call(find, 4, broker=before)
+        assert found.coordinators[0].node_id == after
+        heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+        refused: Any = await coordinator.call(heartbeat, 3, broker=before)
+        assert refused.error_code is ErrorCode.NOT_COORDINATOR
+        asked: Any = await coordinator.call(heartbeat, 3, broker=after)
+        assert asked.error_code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_a_killed_broker_is_noticed_when_its_session_is_over() -> None:
+    async with three() as coordinator:
+        await produce(coordinator, "a", broker=1)
+        await coordinator.kill_broker(1)
+        assert (await coordinator.partition(TOPIC, 0)).leader == 1
+        advanced = await coordinator.advance(9_000)
+        assert [timer.timer for timer in advanced.fired] == ["broker_session"]
+        assert await coordinator.partition(TOPIC, 0) == (TOPIC, 0, 2, 1, [1, 2, 3], [2, 3])
+        assert (await produce(coordinator, "b", broker=2)).error_code is ErrorCode.NONE
+        seen = await metadata(coordinator, 2)
+        assert [broker.node_id for broker in seen.brokers] == [2, 3]
+        assert seen.topics[0].partitions[0].offline_replicas == (1,)
+        await coordinator.start_broker(1)
+        assert await coordinator.partition(TOPIC, 0) == (TOPIC, 0, 2, 1, [1, 2, 3], [1, 2, 3])
+        assert {each.partition for each in await coordinator.elect_preferred()} >= {0}
+        assert (await coordinator.partition(TOPIC, 0)).leader == 1
+        assert await values(coordinator) == [b"a", b"b"]
+
+
+async def test_a_broker_that_stops_cleanly_hands_over_first() -> None:
+    async with three() as coordinator:
+        await produce(coordinator, "a", broker=1)
+        assert (await coordinator.stop_broker(1)).state == "stopped"
+        assert await coordinator.partition(TOPIC, 0) == (TOPIC, 0, 2, 1, [1, 2, 3], [2, 3])
+        assert await values(coordinator) == [b"a"]
+
+
+async def test_a_paused_broker_answers_when_it_goes_on_as_what_it_is_then() -> None:
+    async with three() as coordinator:
+        await coordinator.pause_broker(1)
+        asked = produce(coordinator, "lost", broker=1)
+
+        task = asyncio.ensure_future(asked)
+        await coordinator.advance(9_000)
+        assert not task.done()
+        assert (await produce(coordinator, "kept", broker=2)).error_code is ErrorCode.NONE
+        await coordinator.resume_broker(1)
+        assert (await task).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await values(coordinator) == [b"kept"]
+
+
+async def test_a_broker_cut_off_from_the_controller_believes_in_itself_and_stores_nothing() -> None:
+    async with three() as coordinator:
+        await coordinator.cut_off(1, controller=True)
+        await coordinator.advance(9_000)
+        stale = await metadata(coordinator, 1)
+        assert stale.topics[0].partitions[0].leader_id == 1
+        assert (await produce(coordinator, "a", broker=1)).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (await produce(coordinator, "b", broker=2)).error_code is ErrorCode.NONE
+        await coordinator.heal(1)
+        assert await metadata(coordinator, 1) == await metadata(coordinator, 2)
+        assert (await coordinator.partition(TOPIC, 0)).isr == [1, 2, 3]
+
+
+async def test_a_follower_that_lags_holds_up_acks_all_until_it_is_out_of_sync() -> None:
+    async with three() as coordinator:
+        await coordinator.cut_off(3, brokers=1)
+        assert (await produce(coordinator, "a", broker=1, acks=1)).error_code is ErrorCode.NONE
+        assert (await latest(coordinator, 1)).offset == 0
+        await coordinator.advance(30_000)
+        assert (await coordinator.partition(TOPIC, 0)).isr == [1, 2]
+        assert (await latest(coordinator, 1)).offset == 1
+        await coordinator.heal(3)
+        assert (await coordinator.partition(TOPIC, 0)).isr == [1, 2, 3]
+
+
+async def test_an_unclean_leader_loses_what_it_does_not_have_and_says_so() -> None:
+    async with three() as coordinator:
+        await produce(coordinator, "both", broker=1)
+        await coordinator.cut_off(2, brokers=(1, 3))
+        await coordinator.cut_off(3, brokers=(1,))
+        assert (await produce(coordinator, "acks 1", broker=1, acks=1)).error_code is ErrorCode.NONE
+        await coordinator.advance(30_000)
+        assert (await coordinator.partition(TOPIC, 0)).isr == [1]
+        await coordinator.kill_broker(1)
+        await coordinator.advance(9_000)
+        assert (await coordinator.partition(TOPIC, 0)).leader is None
+        with pytest.raises(OperationRefused, match="in sync"):
+            await coordinator.move_leader(TOPIC, 0, 2)
+        led = await coordinator.move_leader(TOPIC, 0, 2, unclean=True)
+        assert (led.leader, led.isr) == (2, [2])
+        assert await values(coordinator) == [b"both"]
+        assert (await produce(coordinator, "next", broker=2, acks=1)).base_offset == 1
+        # A consumer that read offset 1 in epoch 0 learns that epoch 0 ended there.
+        wanted = OffsetForLeaderPartition(partition=0, current_leader_epoch=led.leader_epoch, leader_epoch=0)
+        topic = OffsetForLeaderTopic(topic=TOPIC, partitions=(wanted,))
+        ends: Any = await coordinator.call(OffsetForLeaderEpochRequest(topics=(topic,)), 4, broker=2)
+        assert ends.topics[0].partitions[0].end_offset == 1
+
+
+async def test_too_few_in_sync_refuse_acks_all() -> None:
+    async with three() as coordinator:
+        config = CreatableTopicConfig(name="min.insync.replicas", value="2")
+        safe = CreatableTopic(name="safe", num_partitions=1, replication_factor=3, assignments=(), configs=(config,))
+        await coordinator.call(CreateTopicsRequest(topics=(safe,)), 7)
+        for broker in (2, 3):
+            await coordinator.stop_broker(broker)
+        assert (await produce(coordinator, "a", broker=1)).error_code is ErrorCode.NONE
+        refused = await produce(coordinator, "a", broker=1, topic="safe")
+        assert refused.error_code is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert (await produce(coordinator, "a", broker=1, topic="safe", acks=1)).error_code is ErrorCode.NONE
+
+
+async def test_what_cannot_be_done_is_refused() -> None:
+    async with three() as coordinator:
+        with pytest.raises(OperationRefused, match="there is no broker '4'"):
+            await coordinator.kill_broker(4)
+        with pytest.raises(OperationRefused, match="broker 1 is running; expected one that is stopped"):
+            await coordinator.start_broker(1)
+        with pytest.raises(ValueError, match="topic and partition, or group"):
+            await coordinator.move_leader(TOPIC)
+    with pytest.raises(ValueError, match="expected 1 to 100"):
+        async with running(brokers=0):
+            pass
+    async with running(socket=False) as alone:
+        with pytest.raises(OperationRefused, match="brokers=3"):
+            await alone.brokers()
