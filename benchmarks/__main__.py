@@ -17,6 +17,7 @@ SHORT: Final = (
     "heartbeats.http",
     "heartbeats.kafka",
     "kafka.batches",
+    "kafka.producers",
     "kafka.connections",
     "parked_joins",
     "commits",
