@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover record record-security incident conformance-others clients clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover record record-security incident conformance-others clients clean
 
 setup: $(VENV)/.installed
 
@@ -50,6 +50,10 @@ search: setup
 # The same, with nodes that lose what they lead, over and over.
 search-failovers: setup
 	$(RUN) -m rejoin search --schedule failovers --seeds $(SEEDS)
+
+# The same, with idempotent producers: each record once, and in order.
+search-producers: setup
+	$(RUN) -m rejoin search --schedule producers --seeds $(SEEDS)
 
 # The same seed, the same bytes in every Python that is found.
 same-bytes: setup

@@ -51,7 +51,7 @@ def run(
 def search(
     *,
     seeds: str = "0:200",
-    schedule: Literal["faults", "failovers"] = "faults",
+    schedule: Literal["faults", "failovers", "producers"] = "faults",
     minutes: float | None = None,
     shrink: bool = True,
     into: Path | None = None,
@@ -63,7 +63,7 @@ def search(
     seeds
         Seeds to play: A:B from A up to but excluding B, or one number.
     schedule
-        Kind of scenarios: faults of every kind, or mostly failovers of nodes.
+        Kind of scenarios: faults of every kind, mostly failovers of nodes, or idempotent producers.
     minutes
         Stop after this many minutes.
     shrink

@@ -12,7 +12,7 @@ from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetCommitValue, OffsetRecord, offset_record
 from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import LogPartition, TopicPartition
+from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 from rejoin.simulation.kernel import Millis, Order, World
 
 Stored: TypeAlias = Callable[[Append, ErrorCode], None]
@@ -128,7 +128,11 @@ class Disk:
         if error is not None:
             stored(wanted, error)
             return
-        self._extend(log, wanted.records)
+        if isinstance(wanted.partition, TopicIdPartition):
+            log.records.extend(wanted.records)  # batches, which have no keys
+            log.appends += 1
+        else:
+            self._extend(log, wanted.records)
         for record in wanted.records:
             if isinstance(record, GroupRecord):
                 log.groups[record.key.data.group] = record

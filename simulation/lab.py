@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -15,13 +16,14 @@ from rejoin.journal.events.simulation import ConsumerStarted, ScenarioAction, To
 from rejoin.simulation.actors.cluster import Cluster, NodeActor
 from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
+from rejoin.simulation.actors.producers import Load, ProducerActor
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.idle import IdleSkipper
 from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener, World
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.ownership import Ownership
-from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, Scenario
+from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, ProducerSpec, Scenario
 from rejoin.simulation.scenario.runner import ActionRunner
 
 _COLLECT_EVERY: Final = 100_000
@@ -59,7 +61,9 @@ class Lab:
         self.accounting = Accounting(self._written_by, scenario.late)
         self.ownership = Ownership(keep=keep)
         self._handlers = {**self.accounting.handlers, **self.ownership.handlers}
-        self.idle = IdleSkipper(self) if skip else None
+        self.producers: dict[str, list[ProducerActor]] = {}
+        # Something is always under way where there are producers.
+        self.idle = IdleSkipper(self) if skip and not scenario.producers else None
         self._begun: dict[str, None] = {}
         world.listen(self._on_start, [ConsumerStarted])
         world.listen(self._on_counted, self._handlers)
@@ -74,7 +78,9 @@ class Lab:
 
     def begin(self) -> None:
         """Start the cluster and schedule the consumers and all actions."""
-        self.cluster.start(list(self.scenario.groups))
+        topics = self.scenario.topics
+        written = {name: topics[name].partitions for name in self.scenario.written_topics}
+        self.cluster.start(list(self.scenario.groups), written)
         for name, topic in self.scenario.topics.items():
             self.cluster.create_topic(name, topic.partitions, topic.records_per_second)
             self._written(name)
@@ -84,6 +90,11 @@ class Lab:
                 consumer.wanted = True
                 at = group.start.after + (number - 1) * group.start.every
                 self.world.control(at, self._first_start, consumer)
+        for name, spec in self.scenario.producers.items():
+            for number in range(1, spec.producers + 1):
+                producer = self._producer(name, spec, number)
+                at = spec.start.after + (number - 1) * spec.start.every
+                self.world.control(at, partial(_start_producer, producer))
         self.actions.prepare()
 
     def run(self, on_progress: Callable[[Millis], None] | None = None) -> None:
@@ -144,6 +155,14 @@ class Lab:
             found.is_duplicate = like is not None
             self.consumers[name] = found
         return found
+
+    def _producer(self, name: str, spec: ProducerSpec, number: int) -> ProducerActor:
+        client_id = f"{name}-{number}"
+        until = self.scenario.horizon if spec.until is None else spec.until
+        load = Load(spec.topics, spec.records_per_second, spec.keys, until)
+        made = ProducerActor(self.world, self.network, self.cluster, spec.config(client_id), load, client_id)
+        self.producers.setdefault(name, []).append(made)
+        return made
 
     def node(self, name: str) -> NodeActor | None:
         """A node by its name; ``node-of-GROUP`` is the one that leads the group's offsets partition, if any does."""
@@ -243,6 +262,10 @@ def user_code_of(group: GroupSpec) -> UserCode:
         revoke_ms=group.revoke,
         revive_ms=group.revive,
     )
+
+
+def _start_producer(producer: ProducerActor, _: object) -> None:
+    producer.start()
 
 
 def _draw(text: str) -> Callable[[Random], float]:

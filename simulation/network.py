@@ -26,6 +26,7 @@ from rejoin.simulation.kernel import Actor, Lane, Millis, Order, World
 if TYPE_CHECKING:
     from rejoin.simulation.actors.cluster import NodeActor
     from rejoin.simulation.actors.consumers import ConsumerActor
+    from rejoin.simulation.actors.producers import ProducerActor
 
 _DRAWS: Final = 1_024
 _MASK: Final = 0xFFFFFFFF
@@ -80,7 +81,7 @@ class Exchange(Requester):
 
 
 class ClientConnection:
-    """A consumer's connection to a node. ``serial`` counts reconnections; exchanges of an older serial are void."""
+    """A client's connection to a node. ``serial`` counts reconnections; exchanges of an older serial are void."""
 
     __slots__ = (
         "_down",
@@ -99,7 +100,7 @@ class ClientConnection:
         "watched_at",
     )
 
-    def __init__(self, network: Network, client: ConsumerActor, node: NodeActor, kind: int) -> None:
+    def __init__(self, network: Network, client: ConsumerActor | ProducerActor, node: NodeActor, kind: int) -> None:
         self.network = network
         self.client = client
         self.node = node
@@ -283,7 +284,7 @@ class Network:
         self.blocked: dict[tuple[str, str], int] = {}
         self._connections: list[ClientConnection] = []
 
-    def connect(self, client: ConsumerActor, node: NodeActor, kind: int) -> ClientConnection:
+    def connect(self, client: ConsumerActor | ProducerActor, node: NodeActor, kind: int) -> ClientConnection:
         """A connection, made once; when it breaks it gets a new serial."""
         connection = ClientConnection(self, client, node, kind)
         self._connections.append(connection)

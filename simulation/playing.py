@@ -95,7 +95,12 @@ def _play(
 
 
 def search(
-    seeds: str, schedule: Literal["faults", "failovers"], minutes: float | None, into: Path | None, *, shrink: bool
+    seeds: str,
+    schedule: Literal["faults", "failovers", "producers"],
+    minutes: float | None,
+    into: Path | None,
+    *,
+    shrink: bool,
 ) -> int:
     """Play random scenarios with random faults."""
     try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
@@ -33,10 +35,11 @@ from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.keyed import Record
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.simulation.actors.core_timer import CoreTimer
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Actor, Millis, Order, World
@@ -78,6 +81,8 @@ class NodeActor(Actor):
         self._metadata: dict[tuple[Request, int], Response] = {}
         self._contexts: dict[tuple[str, int], Context] = {}
         self._newest_gossip = 0
+        self._next_id: str | None = None
+        """The id that the topic gets which is created in this step."""
         self.lease_holder: NodeLeases | None = None
         """Its leases, in a cluster that has them."""
         self.new_id: Callable[[], str] = self._uuid
@@ -104,6 +109,8 @@ class NodeActor(Actor):
         self.paused_until = 0
 
     def _uuid(self) -> str:
+        if self._next_id is not None:
+            return self._next_id
         return str(UUID(int=self.random.getrandbits(128), version=4))
 
     # -- inputs
@@ -116,6 +123,9 @@ class NodeActor(Actor):
         context = self._contexts.get(who)
         if context is None:
             context = self._contexts[who] = Context(exchange.version, who[0])
+        if isinstance(exchange.request, InitProducerIdRequest):
+            exchange.on_response(self.cluster.new_producer_id())
+            return
         if self.remembers_metadata and isinstance(exchange.request, MetadataRequest):
             self._answer_metadata(exchange, context)
             return
@@ -164,7 +174,9 @@ class NodeActor(Actor):
         assert core is not None, "only a node that is up takes an input"
         for watcher in self.watchers:
             watcher.before(self, what)
+        self._next_id = self.cluster.id_of_written_topic(what)
         effects = core.step(what, self.world.now)
+        self._next_id = None
         for watcher in self.watchers:
             watcher.after(self, what, effects)
         for effect in effects:
@@ -242,6 +254,11 @@ class TopicLog:
         return log.started_at + int((offset + 1 - log.base_offset) * 1_000 / self.records_per_second) - 1
 
 
+def topic_uuid(name: str) -> UUID:
+    """The id of a topic with real logs."""
+    return uuid5(NAMESPACE_OID, name)
+
+
 class Cluster:
     """All nodes, the topics, and who leads which offsets partition."""
 
@@ -263,10 +280,17 @@ class Cluster:
         """When metadata last changed."""
         self.partitions: list[TopicPartition] = []
         self._gossip_number = 0
+        self._producer_ids = 0
+        self._written_topics: frozenset[str] = frozenset()
 
-    def start(self, group_ids: list[str]) -> None:
-        """Start every node, and elect leaders of the offsets partitions of these groups."""
-        self.partitions = sorted({self.partition_of(group_id) for group_id in group_ids})
+    def start(self, group_ids: list[str], written: Mapping[str, int] = MappingProxyType({})) -> None:
+        """Start every node, and elect leaders for these groups, and for topics with real logs: name to partitions."""
+        self._written_topics = frozenset(written)
+        leading = {self.partition_of(group_id) for group_id in group_ids}
+        leading.update(
+            self.leads(TopicPartition(topic, index)) for topic, count in written.items() for index in range(count)
+        )
+        self.partitions = sorted(leading)
         for node in self.nodes:
             node.start()
         self.begin()
@@ -282,6 +306,29 @@ class Cluster:
 
     def partition_of(self, group_id: str) -> TopicPartition:
         return offsets_partition(partition_for(group_id, self.settings.offsets_topic_num_partitions))
+
+    def log_of(self, partition: TopicPartition) -> TopicIdPartition:
+        """The real log of a partition."""
+        topic_id = base64.urlsafe_b64encode(topic_uuid(partition.topic).bytes).decode()[:22]
+        return TopicIdPartition(topic_id, partition.partition, partition.topic)
+
+    def leads(self, partition: TopicPartition) -> TopicPartition:
+        """The offsets partition whose leader leads a partition with a real log."""
+        log = self.log_of(partition)
+        count = self.settings.offsets_topic_num_partitions
+        return offsets_partition(partition_for(f"{log.topic_id}-{log.partition}", count))
+
+    def id_of_written_topic(self, what: Input) -> str | None:
+        """The id of a topic with real logs that an input creates: the same on every node, and after a restart."""
+        if isinstance(what, Received) and isinstance(what.request, CreateTopicsRequest) and self._written_topics:
+            name = what.request.topics[0].name
+            return str(topic_uuid(name)) if name in self._written_topics else None
+        return None
+
+    def new_producer_id(self) -> InitProducerIdResponse:
+        """A producer id, unique in the cluster. In Kafka the controller gives them out in blocks."""
+        self._producer_ids += 1
+        return InitProducerIdResponse(producer_id=self._producer_ids, producer_epoch=0)
 
     def leader_of(self, group_id: str) -> NodeActor | None:
         """The node that leads a group's offsets partition, whatever other nodes believe."""
@@ -337,7 +384,7 @@ class Cluster:
 
     def _send_topic(self, node: NodeActor, name: str, partitions: int) -> None:
         # What a simulation reads and writes is its own; nodes need the partitions.
-        synthetic = (CreatableTopicConfig(name=RATE_CONFIG, value="0"),)
+        synthetic = () if name in self._written_topics else (CreatableTopicConfig(name=RATE_CONFIG, value="0"),)
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=synthetic
         )

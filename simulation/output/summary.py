@@ -17,6 +17,7 @@ from rejoin.journal.events.coordinator import (
 )
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
+from rejoin.simulation.output.produced import PRODUCER_ROWS, ProducerSummary, logged_records, summarise_producer
 from rejoin.simulation.output.timeline import span
 
 COUNTED_EVENTS: Final = (
@@ -69,6 +70,7 @@ class Summary:
     groups: dict[str, GroupSummary]
     core_failures: int = 0
     steps: int = 0
+    producers: dict[str, ProducerSummary] = field(default_factory=dict)
 
 
 class SummaryCounter:
@@ -129,7 +131,9 @@ def summarise(lab: Lab, counter: SummaryCounter) -> Summary:
         reached = ledger.spans[-1].end if ledger.spans else (ledger.first or 0)
         group.behind += max(0, lab.cluster.topics[topic].end(partition, now) - reached)
     ordered = {group_id: counter.group(group_id) for group_id in lab.scenario.groups}
-    return Summary(now, lab.seed, ordered, counter.core_failures, lab.world.steps)
+    logged = list(logged_records(lab.cluster, lab.scenario.written_topics))
+    producers = {name: summarise_producer(name, actors, logged) for name, actors in lab.producers.items()}
+    return Summary(now, lab.seed, ordered, counter.core_failures, lab.world.steps, producers)
 
 
 ROWS: tuple[tuple[str, Callable[[GroupSummary], Any]], ...] = (
@@ -163,6 +167,9 @@ def show(summary: Summary) -> list[str]:
     for group_id, group in summary.groups.items():
         lines.append(f"{group_id}, {span(summary.horizon_ms)}, seed {summary.seed}")
         lines += [f"  {name:<26} {value(group)}" for name, value in ROWS]
+    for name, producer in summary.producers.items():
+        lines.append(f"{name}, {span(summary.horizon_ms)}, seed {summary.seed}")
+        lines += [f"  {label:<26} {value(producer)}" for label, value in PRODUCER_ROWS]
     if summary.core_failures:
         lines.append(f"  the core failed {summary.core_failures} times: that is a bug, please report it")
     return lines

@@ -126,6 +126,13 @@ class Failover(Part):
     when: Literal["PreparingRebalance", "CompletingRebalance", "Stable"] | None = None
 
 
+class MoveLeaders(Part):
+    """Other nodes lead the partitions of a topic with producers. ``zombie``: how long the old ones still believe it."""
+
+    topic: str
+    zombie: Duration = 0
+
+
 class RestartNodes(Part):
     """Nodes are killed at one instant and start again after ``down``. ``nodes`` empty: all of them."""
 
@@ -196,6 +203,7 @@ class ScheduledAction(Part):
     loss: LoseMessages | None = None
     slow_log: SlowLog | None = None
     failover: Failover | None = None
+    move: MoveLeaders | None = None
     restart: RestartNodes | None = None
     outage: StoreOutage | None = None
     grow: GrowTopic | None = None

@@ -12,12 +12,16 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from rejoin.client.producer_config import MOST_RETRIES, ProducerConfig, checked_producer_config
 from rejoin.coordinator.config import Settings
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.actions import (
     Autoscale,
+    CutOff,
     DuplicateInstance,
     Failover,
+    GrowTopic,
+    MoveLeaders,
     ScaleGroup,
     ScheduledAction,
     StoreOutage,
@@ -84,6 +88,56 @@ class GroupSpec(Part):
     reset: Literal["earliest", "latest"] = "earliest"
 
 
+class ProducerSpec(Part):
+    """Producers of a kind: what they write and how they are set up. Kafka's defaults.
+
+    Each writes records to its topics in turn: idempotently unless ``acks``, ``retries`` or ``idempotence`` forbid it.
+    """
+
+    topics: Names
+    producers: int = Field(default=1, ge=1, le=1_000)
+    records_per_second: float = Field(gt=0.0, le=1e4)
+    """Records that each producer writes."""
+    until: Duration | None = None
+    """When they stop to write; none: at the horizon."""
+    keys: int = Field(default=0, ge=0, le=1_000_000)
+    """How many keys there are; 0: records have none."""
+    acks: Annotated[Literal["all", "0", "1"], BeforeValidator(str)] = "all"
+    idempotence: bool | None = None
+    retries: int = Field(default=MOST_RETRIES, ge=0, le=MOST_RETRIES)
+    max_in_flight: int = Field(default=5, ge=1)
+    batch_size: int = Field(default=16_384, ge=1)
+    linger: Duration = 5
+    request_timeout: Duration = 30_000
+    delivery_timeout: Duration = 120_000
+    retry_backoff: Duration = 100
+    metadata_max_age: Duration = 300_000
+    start: StartSpec = StartSpec()
+
+    @model_validator(mode="after")
+    def _settings_fit(self) -> Self:
+        self.config("")
+        return self
+
+    def config(self, client_id: str) -> ProducerConfig:
+        """The settings of one producer. Raises ValueError."""
+        settings: dict[str, Any] = {
+            "client_id": client_id,
+            "acks": self.acks,
+            "retries": self.retries,
+            "max_in_flight_requests_per_connection": self.max_in_flight,
+            "batch_size": self.batch_size,
+            "linger_ms": self.linger,
+            "request_timeout_ms": self.request_timeout,
+            "delivery_timeout_ms": self.delivery_timeout,
+            "retry_backoff_ms": self.retry_backoff,
+            "metadata_max_age_ms": self.metadata_max_age,
+        }
+        if self.idempotence is not None:
+            settings["enable_idempotence"] = self.idempotence
+        return checked_producer_config(settings)
+
+
 class NetworkSpec(Part):
     """The delay of each message one way, and the chances that a connection breaks."""
 
@@ -125,6 +179,7 @@ class Scenario(Part):
     """A record that is processed later than so long after it was written counts as late."""
     topics: dict[str, TopicSpec]
     groups: dict[str, GroupSpec]
+    producers: dict[str, ProducerSpec] = Field(default={})
     coordinator: CoordinatorSpec = CoordinatorSpec()
     network: NetworkSpec = NetworkSpec()
     events: tuple[ScheduledAction, ...] = ()
@@ -143,9 +198,27 @@ class Scenario(Part):
                 expected = "of static members; expected at most 240 of the characters a-z A-Z 0-9 . _ -"
                 problem = f"group {name[:80]!r} begins the group.instance.id {expected}"
                 raise ScenarioMistake(("groups", name, "static"), problem)
+        self._check_producers()
         for number, event in enumerate(self.events):
             self._check(number, event)
         return self
+
+    def _check_producers(self) -> None:
+        for name, producer in self.producers.items():
+            if name in self.groups:
+                raise ScenarioMistake(("producers", name), f"producers {name!r}: a group has this name")
+            for index, topic in enumerate(producer.topics):
+                if topic not in self.topics:
+                    problem = f"producers {name} write to topic {topic!r}, which is not under topics"
+                    raise ScenarioMistake(("producers", name, "topics", index), problem)
+                if self.topics[topic].records_per_second:
+                    problem = f"topic {topic!r} has producers; its records_per_second must be 0"
+                    raise ScenarioMistake(("topics", topic, "records_per_second"), problem)
+
+    @property
+    def written_topics(self) -> tuple[str, ...]:
+        """The topics with real logs: those with producers."""
+        return tuple(dict.fromkeys(topic for each in self.producers.values() for topic in each.topics))
 
     def _check(self, number: int, event: ScheduledAction) -> None:
         action = event.action
@@ -160,9 +233,15 @@ class Scenario(Part):
         for topic in names_of(getattr(action, key, ())):
             if topic not in self.topics:
                 raise mistake(key, f"there is no topic {topic!r}; there are {', '.join(self.topics)}")
+        if isinstance(action, MoveLeaders) and action.topic not in self.written_topics:
+            raise mistake("topic", f"topic {action.topic!r} has no producers; its partitions have no leaders to move")
+        if isinstance(action, GrowTopic) and action.topic in self.written_topics:
+            raise mistake("topic", f"topic {action.topic!r} has producers; it cannot grow here")
         for name in names_of(getattr(action, "who", ())):
             if not self.knows(name) and any_of(name) is None:
                 raise mistake("who", f"there is no consumer {name!r}; they are named GROUP-NUMBER, counted from 1")
+            if self._is_producer(name) and not isinstance(action, CutOff):
+                raise mistake("who", f"{name} is a producer: producers can be cut off, and nothing else")
             if any_of(name) not in (None, "", *self.groups):
                 raise mistake("who", f"there is no group {any_of(name)!r}; there are {', '.join(self.groups)}")
         for name in getattr(action, "nodes", ()):
@@ -204,7 +283,9 @@ class Scenario(Part):
         self._check_growth()
 
     def _most(self, group_id: str) -> int:
-        """How many consumers a group ever has, at the most."""
+        """How many consumers a group ever has, at the most; or how many producers of a name there are."""
+        if group_id in self.producers:
+            return self.producers[group_id].producers
         actions = [event.action for event in self.events if getattr(event.action, "group", None) == group_id]
         scaled = [action.to for action in actions if isinstance(action, ScaleGroup)]
         scaled += [max(action.min, action.max) for action in actions if isinstance(action, Autoscale)]
@@ -229,4 +310,7 @@ class Scenario(Part):
             return number.isdecimal() and 1 <= int(number) <= self.coordinator.nodes
         if name.startswith("node-of-"):
             return name.removeprefix("node-of-") in self.groups
-        return head in self.groups and number.isdecimal() and int(number) >= 1
+        return (head in self.groups or self._is_producer(name)) and number.isdecimal() and int(number) >= 1
+
+    def _is_producer(self, name: str) -> bool:
+        return name.rpartition("-")[0] in self.producers

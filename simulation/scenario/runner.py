@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
@@ -24,6 +25,7 @@ from rejoin.simulation.scenario.actions import (
     GrowTopic,
     HangHandler,
     LoseMessages,
+    MoveLeaders,
     PauseProcesses,
     ResetConnections,
     RestartNodes,
@@ -64,6 +66,7 @@ class ActionRunner:
             SlowLog: self.slow_log,
             Failover: self.failover,
             StoreOutage: self.outage,
+            MoveLeaders: self.move,
             RestartNodes: self.restart,
             GrowTopic: self.grow,
             ChangeSubscription: self.subscribe,
@@ -329,6 +332,13 @@ class ActionRunner:
         self.lab.network.node_down(node)
         self.lab.cluster.crash(node)
         self._in(down, lambda: self.lab.cluster.restart(node))
+
+    def move(self, what: MoveLeaders) -> None:
+        late = f", which the old ones do not know for {format_duration(what.zombie)}" if what.zombie else ""
+        self.lab.announce(f"{what.topic} gets other leaders{late}")
+        cluster = self.lab.cluster
+        for index in range(len(cluster.topics[what.topic].partitions)):
+            cluster.move(cluster.leads(TopicPartition(what.topic, index)), what.zombie)
 
     def restart(self, what: RestartNodes) -> None:
         self._catch_up_all()

@@ -204,5 +204,71 @@ def failover_scenario(seed: int) -> dict[str, Any]:
     return data
 
 
-SCHEDULES: Final[dict[str, Schedule]] = {"faults": random_scenario, "failovers": failover_scenario}
+def producing_scenario(seed: int) -> dict[str, Any]:
+    """Idempotent producers while connections break, leaders move and logs are slow or fail; no node loses its memory.
+
+    A broker that restarts remembers only the last batch of each producer, so what it repeats then is Kafka's own.
+    """
+    random = Random(f"producers/{seed}")
+    group = {**random_scenario(seed)["groups"]["app"], "topics": ["t"], "consumers": 1}
+    request_timeout = random.choice((500, 2_000, 10_000))
+    producers = {
+        "topics": ["p"],
+        "producers": random.randint(1, 2),
+        "records_per_second": random.choice((5, 20)),
+        "until": f"{FAULTS_MS // 2}ms",
+        "keys": random.choice((0, 0, 7)),
+        "max_in_flight": random.randint(1, 5),
+        "batch_size": random.choice((100, 300, 16_384)),
+        "linger": random.choice(("0ms", "5ms", "200ms")),
+        "request_timeout": f"{request_timeout}ms",
+        "delivery_timeout": random.choice((f"{2 * request_timeout}ms", "30s", "60s")),
+        "retry_backoff": random.choice(("20ms", "100ms")),
+        "metadata_max_age": random.choice(("5s", "60s")),
+    }
+    events = [_producing_event(random) for _ in range(random.randint(1, 8))]
+    events.sort(key=lambda event: int(event["at"].removesuffix("ms")))
+    return {
+        "horizon": f"{FAULTS_MS + 90_000}ms",
+        "seed": seed,
+        "topics": {
+            "t": {"partitions": 1, "records_per_second": 0},
+            "p": {"partitions": random.randint(1, 3)},
+        },
+        "groups": {"app": group},
+        "producers": {"shop": producers},
+        "coordinator": {
+            "nodes": random.randint(2, 3),
+            "log_latency": random.choice(("exp(2ms)", "exp(40ms)", "uniform(1ms,400ms)")),
+        },
+        "network": {"latency": random.choice(("exp(2ms)", "exp(30ms)", "uniform(1ms,200ms)"))},
+        "events": events,
+    }
+
+
+def _producing_event(random: Random) -> dict[str, Any]:
+    kinds: dict[str, Callable[[], dict[str, Any]]] = {
+        "move": lambda: {"topic": "p", "zombie": random.choice((0, "1s", "6s"))},
+        "loss": lambda: {
+            "requests": random.choice((0.0, 0.1, 0.3)),
+            "answers": random.choice((0.1, 0.3, 0.6)),
+            "for": random.choice(("2s", "10s", "30s")),
+        },
+        "cut": lambda: {"who": "shop-1", "for": random.choice(("200ms", "3s", "12s"))},
+        "slow_log": lambda: random.choice(
+            (
+                {"slower": random.choice(("500ms", "4s")), "for": "6s"},
+                {"error": random.choice(("NOT_ENOUGH_REPLICAS", "KAFKA_STORAGE_ERROR")), "for": "3s"},
+            )
+        ),
+    }
+    kind = random.choices(list(kinds), [4, 4, 2, 2])[0]
+    return {"at": f"{random.randint(0, FAULTS_MS // 2)}ms", kind: kinds[kind]()}
+
+
+SCHEDULES: Final[dict[str, Schedule]] = {
+    "faults": random_scenario,
+    "failovers": failover_scenario,
+    "producers": producing_scenario,
+}
 """What a search may play, by name."""

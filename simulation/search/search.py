@@ -195,6 +195,10 @@ def _smaller(data: dict[str, Any], violation: Violation) -> Iterator[dict[str, A
         yield {**data, "events": later, "horizon": f"{violation.at + 1_000}ms"}
     for index in range(len(data["events"])):
         yield {**data, "events": data["events"][:index] + data["events"][index + 1 :]}
+    for name, producers in data.get("producers", {}).items():
+        for key, simplest in (("producers", 1), ("keys", 0), ("linger", "0ms"), ("max_in_flight", 1)):
+            if producers[key] != simplest:
+                yield {**data, "producers": {**data["producers"], name: {**producers, key: simplest}}}
     used = str(data["events"])
     for group_id, group in data["groups"].items():
         others = {name: each for name, each in data["groups"].items() if name != group_id}

@@ -20,7 +20,7 @@ from rejoin.client.core.producer import completion, metadata, sender, sequences
 from rejoin.client.core.producer.accumulator import AppendOutcome, append, retry_parked, take
 from rejoin.client.core.producer.context import ProducerContext
 from rejoin.client.core.producer.effects import ProducerEffect, RecordFailed
-from rejoin.client.core.producer.inputs import Flushed, Produced, ProducerClosed, ProducerInput
+from rejoin.client.core.producer.inputs import Disconnected, Flushed, Produced, ProducerClosed, ProducerInput
 from rejoin.client.core.producer.reactions import ProducerReaction, reaction
 from rejoin.client.core.producer.state import (
     Close,
@@ -150,6 +150,9 @@ def _take_in(state: ProducerCoreState, ctx: ProducerContext, what: ProducerInput
             state.flushes.append(Flush(what.token, dict.fromkeys(state.incomplete)))
         case ProducerClosed():
             _begin_close(state, ctx, what)
+        case Disconnected():
+            # Kafka: MetadataUpdater.handleServerDisconnect.
+            metadata.request_update(state)
         case Elapsed():
             pass
 

@@ -45,4 +45,9 @@ class ProducerClosed:
     timeout_ms: Millis | None = None
 
 
-ProducerInput: TypeAlias = Produced | Flushed | ProducerClosed | Answered | Failed | Elapsed
+@dataclass(slots=True)
+class Disconnected:
+    """A connection was closed by its node. With acks of 0 that is all that a producer learns of an error."""
+
+
+ProducerInput: TypeAlias = Produced | Flushed | ProducerClosed | Answered | Failed | Disconnected | Elapsed

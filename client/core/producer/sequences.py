@@ -111,7 +111,11 @@ def may_send(state: ProducerCoreState, queue: PartitionQueue, batch: ProducerBat
         return True
     if batch in queue.in_flight:
         return False
-    return queue.unresolved_sequence is None and (not queue.in_flight or queue.producer == producer)
+    if queue.unresolved_sequence is not None:
+        return False
+    # Differs: Kafka sends on while the first batch of an epoch has no answer. A broker that does not know the producer
+    # takes any first sequence (KIP-360): were the first batch to fail, the second would be stored before it.
+    return not queue.in_flight or (queue.producer == producer and queue.last_acked_sequence != NO_SEQUENCE)
 
 
 def number(state: ProducerCoreState, queue: PartitionQueue, batch: ProducerBatch) -> None:

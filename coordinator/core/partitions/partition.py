@@ -118,7 +118,7 @@ class Partition:
         self.producers = ProducerStateManager()
         self._ctx.effects.append(ReadLog(self.partition, self.epoch))
 
-    def log_read(self, entries: tuple[DataEntry, ...], end: bool) -> None:
+    def log_read(self, entries: tuple[DataEntry, ...], end: bool, *, is_restart: bool) -> None:
         """Replay a piece of the log. With the end of it, begin to serve."""
         for entry in entries:
             self._replay(entry)
@@ -126,7 +126,8 @@ class Partition:
             self.stored_end = self.log.end_offset
             self.log.stored_up_to(self.followers.high_watermark(self.stored_end))
             self.log.start_epoch(self.epoch, self.log.end_offset)
-            self.producers.loaded()
+            if is_restart:
+                self.producers.restarted()
             self.expire_producers()
             self.log.first_unstable_offset = self.producers.first_unstable_offset
             self.is_loading = False

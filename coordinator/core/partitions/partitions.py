@@ -214,7 +214,8 @@ class Partitions:
         """A piece of a data partition's log."""
         led = self.led.get(partition)
         if led is not None and led.epoch == epoch:
-            led.log_read(entries, end)
+            # Kafka: a follower that takes over remembers what it replicated; a broker that restarts has its snapshots.
+            led.log_read(entries, end, is_restart=len(self._cluster.brokers) <= 1)
 
     def reload(self, partition: TopicIdPartition) -> None:
         """Drop a partition's memory, which cannot be trusted any more, and read its log again."""

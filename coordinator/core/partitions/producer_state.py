@@ -229,8 +229,8 @@ class ProducerStateManager:
             entry.batches = ()
         return entry
 
-    def loaded(self) -> None:
-        """The log is read."""
+    def restarted(self) -> None:
+        """The log is read after a restart."""
         # Kafka: a snapshot keeps only the last batch of each producer, so that is what is known after a restart.
         for entry in self.entries.values():
             entry.batches = entry.batches[-1:]

@@ -18,6 +18,7 @@ from rejoin.simulation.search.checks import (
     logs,
     members,
     offsets,
+    producers,
     rebalances,
     requests,
 )
@@ -68,5 +69,9 @@ AT_THE_END: Final[tuple[WholeCheck, ...]] = (
     convergence.a_group_does_not_settle,
     assignments.a_partition_is_left_without_an_owner,
     convergence.memory_grows,
+    producers.a_record_is_stored_twice,
+    producers.a_record_overtakes_another,
+    producers.an_acknowledged_record_is_lost,
+    producers.a_record_never_ends,
 )
 """When the faults have been over for long enough."""

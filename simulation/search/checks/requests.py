@@ -9,6 +9,7 @@ from rejoin.coordinator.core.effects import Reply
 from rejoin.journal.events.coordinator import (
     CoreFailed,
 )
+from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.simulation.search.observations import Observations, ObservedStep
 
 PATIENCE_MS: Final = 8_000
@@ -33,6 +34,9 @@ def a_request_is_never_answered(observed: Observations) -> Iterator[str]:
     now = observed.lab.world.now
     for exchange, (node, life, since) in observed.open.items():
         waited = now - max(since, node.paused_until)
-        if life == node.incarnation and waited > PATIENCE_MS and not observed.is_parked(node, exchange):
+        patience = PATIENCE_MS
+        if isinstance(exchange.request, ProduceRequest):
+            patience += exchange.request.timeout_ms  # so long it may wait for the log
+        if life == node.incarnation and waited > patience and not observed.is_parked(node, exchange):
             who = exchange.connection.client.name
             yield f"{type(exchange.request).__name__} of {who}, asked {now - since} ms ago"
