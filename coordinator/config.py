@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any, Final, Literal, Self
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
@@ -54,7 +55,55 @@ Listeners = Annotated[str, AfterValidator(_check_listeners)]
 """Addresses by the name of their listener, as in Kafka."""
 
 
-class Settings(BaseModel):
+_POLICIES: Final = frozenset({"compact", "delete"})
+
+
+def _check_policy(text: str) -> str:
+    if not _POLICIES.issuperset(part.strip() for part in text.split(",") if text):
+        raise ValueError("expected delete, compact, or both with a comma")
+    return text
+
+
+CleanupPolicy = Annotated[str, AfterValidator(_check_policy)]
+
+
+class TopicDefaults(BaseModel):
+    """What the settings of a topic are where it has none of its own."""
+
+    log_cleanup_policy: CleanupPolicy = Field(default="delete", description="Default of cleanup.policy.")
+    compression_type: Literal["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"] = Field(
+        default="producer", description="Default of the topics' compression.type."
+    )
+    log_cleaner_delete_retention_ms: int = Field(
+        default=86_400_000, ge=0, le=2**63 - 1, description="Default of delete.retention.ms."
+    )
+    log_cleaner_min_compaction_lag_ms: int = Field(
+        default=0, ge=0, le=2**63 - 1, description="Default of min.compaction.lag.ms."
+    )
+    message_max_bytes: int = Field(default=1_048_588, ge=0, le=2**31 - 1, description="Default of max.message.bytes.")
+    log_message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = Field(
+        default="CreateTime", description="Default of message.timestamp.type."
+    )
+    log_message_timestamp_after_max_ms: int = Field(
+        default=3_600_000, ge=0, le=2**63 - 1, description="Default of message.timestamp.after.max.ms."
+    )
+    log_message_timestamp_before_max_ms: int = Field(
+        default=2**63 - 1, ge=0, le=2**63 - 1, description="Default of message.timestamp.before.max.ms."
+    )
+    min_insync_replicas: int = Field(
+        default=1, ge=1, le=2**31 - 1, description="Default of the topics' min.insync.replicas."
+    )
+    log_retention_bytes: int = Field(default=-1, ge=-(2**63), le=2**63 - 1, description="Default of retention.bytes.")
+    log_retention_ms: int = Field(
+        default=604_800_000, ge=-1, le=2**63 - 1, description="Default of retention.ms; -1 keeps records for ever."
+    )
+    log_segment_bytes: int = Field(
+        default=1_073_741_824, ge=1_048_576, le=2**31 - 1, description="Default of segment.bytes."
+    )
+    log_roll_ms: int = Field(default=604_800_000, ge=1, le=2**63 - 1, description="Default of segment.ms.")
+
+
+class Settings(TopicDefaults):
     """Everything that can be set. Frozen; times are whole milliseconds unless the name says minutes."""
 
     model_config = ConfigDict(
@@ -329,6 +378,41 @@ _SECRET: Final = frozenset(
     info.alias or name for name, info in Settings.model_fields.items() if info.annotation is SecretStr
 )
 """Settings that are never on a command line, nor in an error, a log or a response."""
+
+DEFAULT_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "cleanup.policy": "log.cleanup.policy",
+        "compression.type": "compression.type",
+        "delete.retention.ms": "log.cleaner.delete.retention.ms",
+        "max.message.bytes": "message.max.bytes",
+        "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+        "message.timestamp.type": "log.message.timestamp.type",
+        "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+        "min.insync.replicas": "min.insync.replicas",
+        "retention.bytes": "log.retention.bytes",
+        "retention.ms": "log.retention.ms",
+        "segment.bytes": "log.segment.bytes",
+        "segment.ms": "log.roll.ms",
+    }
+)
+"""Kafka: ServerTopicConfigSynonyms. The node's setting for each setting of a topic that its logs obey."""
+
+
+ChangedDefaults: TypeAlias = tuple[tuple[str, str], ...]
+"""Settings of topics, each with the default that a node has in place of Kafka's, as text."""
+
+
+def changed_defaults(settings: TopicDefaults) -> ChangedDefaults:
+    """The settings of topics whose default this node changes."""
+    found = []
+    for name, broker_name in DEFAULT_OF.items():
+        field = broker_name.replace(".", "_")
+        value = getattr(settings, field)
+        if value != TopicDefaults.model_fields[field].default:
+            found.append((name, str(value)))
+    return tuple(found)
+
 
 VARIABLE_PREFIX: Final = "REJOIN_"
 _OTHER_VARIABLES: Final = frozenset(

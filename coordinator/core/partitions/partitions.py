@@ -39,6 +39,7 @@ class Partitions:
         self._by_name: dict[str, list[TopicIdPartition]] = {}
         self._by_id: dict[str, list[TopicIdPartition]] = {}
         self._configs: dict[str, TopicConfig] = {}
+        self.default_config = DEFAULT
         self._observers: list[PartitionObserver] = []
         self.led: dict[TopicIdPartition, Partition] = {}
 
@@ -129,7 +130,7 @@ class Partitions:
 
     def config_of(self, topic_id: str) -> TopicConfig:
         """The settings of a topic."""
-        return self._configs.get(topic_id, DEFAULT)
+        return self._configs.get(topic_id, self.default_config)
 
     def remove(self, topic: str, topic_id: str) -> None:
         """A topic is deleted, with its logs."""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from pydantic import SecretStr
 
-from rejoin.coordinator.config import Settings
+from rejoin.coordinator.config import DEFAULT_OF, ChangedDefaults, Settings, TopicDefaults, changed_defaults
 from rejoin.coordinator.core.topics.configs import (
     RATE_CONFIG,
     TOPIC_CONFIGS,
@@ -25,6 +25,7 @@ from rejoin.protocol.messages.topics.create_topics import CreatableTopicConfigs
 from rejoin.protocol.unvalidated import unvalidated
 
 _DEFAULT: Final = ConfigSource.DEFAULT_CONFIG
+_TOPIC_DEFAULTS: Final = TopicDefaults.model_fields.keys()
 _LONG_SETTINGS: Final = frozenset(
     {"connections.max.idle.ms", "offsets.retention.check.interval.ms", "log.retention.check.interval.ms"}
 )
@@ -50,21 +51,25 @@ class ConfigEntry(NamedTuple):
     candidates: tuple[ConfigValueSource, ...]
 
 
-def described(configs: Mapping[str, str], rate: float | None) -> tuple[ConfigEntry, ...]:
+def described(configs: Mapping[str, str], rate: float | None, defaults: ChangedDefaults) -> tuple[ConfigEntry, ...]:
     """All settings of a topic, by name; ``rate`` is how fast its synthetic logs grow, where it has such.
 
-    Topics with the same rate and no settings of their own share one tuple.
+    ``defaults`` are those that the node changes. Topics with the same rate and no settings of their own share one
+    tuple.
     """
-    return _described(configs, rate) if configs else _described_defaults(rate)
+    return _described(configs, rate, defaults) if configs else _described_defaults(rate, defaults)
 
 
 @lru_cache(maxsize=64)
-def _described_defaults(rate: float | None) -> tuple[ConfigEntry, ...]:
-    return _described({}, rate)
+def _described_defaults(rate: float | None, defaults: ChangedDefaults) -> tuple[ConfigEntry, ...]:
+    return _described({}, rate, defaults)
 
 
-def _described(configs: Mapping[str, str], rate: float | None) -> tuple[ConfigEntry, ...]:
-    entries = [_of_topic(definition, configs.get(name)) for name, definition in TOPIC_CONFIGS.items()]
+def _described(configs: Mapping[str, str], rate: float | None, defaults: ChangedDefaults) -> tuple[ConfigEntry, ...]:
+    changed = dict(defaults)
+    entries = [
+        _of_topic(definition, configs.get(name), changed.get(name)) for name, definition in TOPIC_CONFIGS.items()
+    ]
     if rate is not None:
         value = ConfigValueSource(RATE_CONFIG, str(rate), ConfigSource.DYNAMIC_TOPIC_CONFIG)
         entries.append(ConfigEntry(*value, ConfigType.DOUBLE, True, (value,)))
@@ -72,33 +77,37 @@ def _described(configs: Mapping[str, str], rate: float | None) -> tuple[ConfigEn
     return tuple(entries)
 
 
-def _of_topic(definition: ConfigDef, given: str | None) -> ConfigEntry:
-    candidates = _of_cluster(definition)
+def _of_topic(definition: ConfigDef, given: str | None, default: str | None) -> ConfigEntry:
+    candidates = _of_cluster(definition, default)
     source, value = _DEFAULT, definition.default
     if given is not None:
         source, value = ConfigSource.DYNAMIC_TOPIC_CONFIG, shown(definition, given)
         candidates = (ConfigValueSource(definition.name, value, source), *candidates)
-    elif definition.in_cluster:
-        source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    elif candidates:
+        _, nearest, source = candidates[0]
+        value = nearest or value
     return ConfigEntry(definition.name, value, source, definition.type, False, candidates)
 
 
-def _of_cluster(definition: ConfigDef) -> tuple[ConfigValueSource, ...]:
-    """Where the default of a topic's setting comes from."""
-    if definition.synonym is None:
-        return ()
-    default = ConfigValueSource(definition.synonym, definition.default, _DEFAULT)
+def _of_cluster(definition: ConfigDef, changed: str | None) -> tuple[ConfigValueSource, ...]:
+    """Where the default of a topic's setting comes from; ``changed``: what the node has in its place."""
+    name = definition.synonym
+    candidates = [] if name is None else [ConfigValueSource(name, definition.default, _DEFAULT)]
+    if changed is not None:
+        name = DEFAULT_OF[definition.name]
+        candidates.insert(0, ConfigValueSource(name, shown(definition, changed), ConfigSource.STATIC_BROKER_CONFIG))
     if definition.in_cluster:
-        return (default._replace(source=ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG), default)
-    return (default,)
+        candidates.insert(0, candidates[0]._replace(source=ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG))
+    return tuple(candidates)
 
 
 def of_node(settings: Settings) -> tuple[ConfigEntry, ...]:
     """All settings of a node, by name: its own, and those that are defaults of its topics."""
-    entries = [_of_setting(settings, field) for field in type(settings).model_fields]
+    entries = [_of_setting(settings, field) for field in type(settings).model_fields if field not in _TOPIC_DEFAULTS]
+    changed = dict(changed_defaults(settings))
     for definition in TOPIC_CONFIGS.values():
-        if definition.synonym is not None:
-            candidates = _of_cluster(definition)
+        candidates = _of_cluster(definition, changed.get(definition.name))
+        if candidates:
             nearest = candidates[0]
             entries.append(ConfigEntry(*nearest, definition.type, True, candidates))
     return tuple(sorted(entries))
@@ -144,14 +153,16 @@ def _text(value: object) -> str | None:
 # --- in messages
 
 
-def creatable_configs(configs: Mapping[str, str], rate: float | None) -> tuple[CreatableTopicConfigs, ...]:
+def creatable_configs(
+    configs: Mapping[str, str], rate: float | None, defaults: ChangedDefaults
+) -> tuple[CreatableTopicConfigs, ...]:
     """The settings of a topic that was created. Nothing of a response changes, so topics share what is equal."""
-    return _creatable(_described(configs, rate)) if configs else _creatable_defaults(rate)
+    return _creatable(_described(configs, rate, defaults)) if configs else _creatable_defaults(rate, defaults)
 
 
 @lru_cache(maxsize=64)
-def _creatable_defaults(rate: float | None) -> tuple[CreatableTopicConfigs, ...]:
-    return _creatable(described({}, rate))
+def _creatable_defaults(rate: float | None, defaults: ChangedDefaults) -> tuple[CreatableTopicConfigs, ...]:
+    return _creatable(described({}, rate, defaults))
 
 
 def _creatable(entries: Iterable[ConfigEntry]) -> tuple[CreatableTopicConfigs, ...]:

@@ -153,11 +153,11 @@ class ConfigRequests:
 
     def _entries_of_topic(self, name: str) -> Entries:
         if name == OFFSETS_TOPIC:
-            return described(OFFSETS_TOPIC_CONFIGS, None)
+            return described(OFFSETS_TOPIC_CONFIGS, None, self.topics.defaults)
         topic = self.topics.by_name.get(name)
         if topic is None:
             raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return described(topic.configs, topic.records_per_second)
+        return described(topic.configs, topic.records_per_second, self.topics.defaults)
 
     def check_node(self, name: str) -> None:
         """Raise :class:`TopicError` unless a resource's name is this node's id."""

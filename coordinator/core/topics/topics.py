@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
-from rejoin.coordinator.config import Settings
+from rejoin.coordinator.config import Settings, changed_defaults
 from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.topics.config_entries import creatable_configs
@@ -115,6 +115,9 @@ class Topics:
         self.by_name: dict[str, Topic] = {}
         self._names_by_id: dict[str, str] = {}
         self._newest: Millis = 0
+        self.defaults = changed_defaults(settings)
+        """The settings of topics whose default this node changes."""
+        partitions.default_config = log_config(dict(self.defaults))
         self.next_producer_id = 0
         """The first producer id that no node has had."""
 
@@ -207,7 +210,7 @@ class Topics:
         topic.configs.pop(data.name, None)
         if data.value is not None:
             topic.configs[data.name] = data.value
-        self._partitions.configure(topic.topic_id, log_config(topic.configs))
+        self._partitions.configure(topic.topic_id, log_config({**dict(self.defaults), **topic.configs}))
 
     def take_producer_ids(self, next_producer_id: int) -> None:
         """All producer ids below one are a node's."""
@@ -241,7 +244,7 @@ class Topics:
             error_message=None,
             num_partitions=count,
             replication_factor=len(replicas[0]) if replicas else max(1, wanted.replication_factor),
-            configs=creatable_configs(configs, rate),
+            configs=creatable_configs(configs, rate, self.defaults),
         )
         kept = replicas if placement.default_replication_factor is not None else ()
         return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now), configs, kept)

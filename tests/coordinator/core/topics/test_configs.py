@@ -105,6 +105,23 @@ def test_a_topic_that_is_made_again_has_none_of_the_settings_of_the_one_before()
     assert driven.partition(topic="u").config.retention_ms == 604_800_000
 
 
+def test_the_defaults_of_a_node_are_those_of_its_topics() -> None:
+    driven = RealTopic(log_retention_ms=1_000, message_max_bytes=100)
+    assert driven.partition().config == log_config({"retention.ms": "1000", "max.message.bytes": "100"})
+    assert driven.produce(batch("x" * 100)).error_code is ErrorCode.MESSAGE_TOO_LARGE
+    create(driven, "own", **{"retention.ms": "5000"})
+    assert driven.partition(topic="own").config.retention_ms == 5_000
+    (retention,) = describe(driven, "own", "retention.ms").configs
+    sources = [(each.name, each.value, each.source) for each in retention.synonyms]
+    assert sources == [("retention.ms", "5000", 1), ("log.retention.ms", "1000", 4)]
+    assert values(driven, "1", "log.retention.ms", "message.max.bytes", kind=4) == {
+        "log.retention.ms": "1000",
+        "message.max.bytes": "100",
+    }
+    alter(driven, "own", "retention.ms", None, operation=1)
+    assert driven.partition(topic="own").config.retention_ms == 1_000
+
+
 def test_a_batch_that_is_larger_than_the_setting_is_refused() -> None:
     driven = RealTopic()
     alter(driven, TOPIC, "max.message.bytes", "80")

@@ -25,6 +25,7 @@ from pydantic import BaseModel
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.cluster.alter_configs import IncrementalAlterConfigsRequest
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -254,6 +255,8 @@ def is_unexpected_to_kafka(request: Any) -> bool:
         # A codec that Kafka does not know, or bytes that the codec cannot unpack.
         found = [data.records for topic in request.topic_data for data in topic.partition_data]
         return any(records and len(records) >= HEADER_SIZE and parse_header(records).codec for records in found)
+    if isinstance(request, IncrementalAlterConfigsRequest):
+        return any(config.config_operation not in range(4) for each in request.resources for config in each.configs)
     return getattr(request, "isolation_level", 0) not in (0, 1)
 
 
