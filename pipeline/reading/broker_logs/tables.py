@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -203,7 +202,8 @@ def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[s
     if isinstance(found, BrokenLine):
         return _broken(log.file, found)
     try:
-        body = _json(asdict(found))
+        # The dataclass itself: asdict takes twice the time of all the rest.
+        body = _json(found)
     except (TypeError, RecursionError) as problem:
         log.counts.broken += 1
         if isinstance(found, LoggedExchange):
