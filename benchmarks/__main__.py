@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import resource
 import sys
 from difflib import get_close_matches
 from time import perf_counter
@@ -36,7 +37,7 @@ HAS_QUICK: Final = ("commits", "report.time", "assignors")
 
 
 def main(arguments: list[str]) -> int:
-    """Run benchmarks one after the other, and say how long each took."""
+    """Run benchmarks one after the other, and say how long each took, and how much CPU."""
     known = (*SHORT, *LONG)
     options, names = set(arguments) & {"--long", "--quick"}, [each for each in arguments if not each.startswith("--")]
     for name in (each for each in arguments if each not in (*known, *options)):
@@ -45,15 +46,21 @@ def main(arguments: list[str]) -> int:
         return 2
     first = perf_counter()
     for name in [*(LONG if "--long" in options else ()), *names] or SHORT:
-        began = perf_counter()
+        began, used = perf_counter(), cpu_seconds()
         run = importlib.import_module(f"benchmarks.{name}").main
         if "--quick" in options and name in HAS_QUICK:
             run(quick=True)
         else:
             run()
-        print(f"{name}: {perf_counter() - began:.0f} s\n", file=sys.stderr)
-    print(f"all of it: {perf_counter() - first:.0f} s", file=sys.stderr)
+        print(f"{name}: {perf_counter() - began:.0f} s, {cpu_seconds() - used:.0f} s of CPU\n", file=sys.stderr)
+    print(f"all of it: {perf_counter() - first:.0f} s, {cpu_seconds():.0f} s of CPU", file=sys.stderr)
     return 0
+
+
+def cpu_seconds() -> float:
+    """What this process and the children that have ended have used: a busy machine changes it less than the time."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ def runs_to_its_end(name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Ca
         monkeypatch.setattr(module, constant, value)
     assert command.main(["--quick", name]) == 0
     out, err = capfd.readouterr()
-    assert re.search(rf"^{name}: \d+ s$", err, re.MULTILINE)
+    assert re.search(rf"^{name}: \d+ s, \d+ s of CPU$", err, re.MULTILINE)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
     for pattern in SHOWN[name]:
         assert re.search(pattern, plain), f"{pattern!r} is not in\n{plain}"
