@@ -5,49 +5,35 @@ Kafka: GroupMetadataManager.classicGroupJoinToClassicGroup and what it calls.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
-from rejoin.coordinator.core.groups.classic.member import Member, ParkedJoin, Protocols, rebalance_timeout_of
+from rejoin.coordinator.core.groups.classic.join_attempt import JoinAttempt
+from rejoin.coordinator.core.groups.classic.member import Member, ParkedJoin
 from rejoin.coordinator.core.groups.classic.member_operations import MemberOperations
 from rejoin.coordinator.core.groups.classic.rebalance import Rebalancer
 from rejoin.coordinator.core.groups.classic.responses import join_accepted, join_refused
 from rejoin.coordinator.core.groups.classic.state import (
     COMPLETING_REBALANCE,
     DEAD,
-    EMPTY,
     PREPARING_REBALANCE,
     STABLE,
 )
+from rejoin.coordinator.core.groups.classic.static_replacement import StaticReplacements
 from rejoin.coordinator.core.groups.timers import session_timer
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
+from rejoin.coordinator.core.runtime.appends import ShardLog
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import (
-    Cause,
     MemberIdHandedOut,
     MemberJoined,
     MemberRejoined,
-    StaticMemberReplaced,
-    StaticMemberRestored,
 )
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
-from rejoin.protocol.records.consumer_offsets import group_record
 from rejoin.protocol.unvalidated import unvalidated
 
 FIRST_VERSION_WITH_MEMBER_ID_REQUIRED = 4
-FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
-
-
-@dataclass(slots=True, frozen=True)
-class JoinAttempt:
-    """A JoinGroup being handled."""
-
-    request: JoinGroupRequest
-    context: Context
-    parked: ParkedJoin
 
 
 class JoinRequests:
@@ -55,9 +41,9 @@ class JoinRequests:
 
     def __init__(self, ctx: StepContext, log: ShardLog, members: MemberOperations, rebalancer: Rebalancer) -> None:
         self._ctx = ctx
-        self._log = log
         self._members = members
         self._rebalancer = rebalancer
+        self._static = StaticReplacements(ctx, log, members, rebalancer)
 
     def join(self, group: ClassicGroup, token: Token, request: JoinGroupRequest, context: Context) -> None:
         """Admit a member, park its request, answer it at once, or refuse it."""
@@ -134,7 +120,7 @@ class JoinRequests:
         if old_id is None:
             self._add(group, join, new_id)
         else:
-            self._replace_static(group, join, group.members[old_id], new_id)
+            self._static.replace(group, join, group.members[old_id], new_id)
 
     # --- with a member id
 
@@ -172,7 +158,7 @@ class JoinRequests:
             self._ctx.reply(join.parked.token, join_accepted(join.parked, group, member.member_id))
         elif group.state in (COMPLETING_REBALANCE, STABLE):
             self._park_rejoin(group, join, member)
-            self._rebalancer.start_or_finish(group, self._cause(cause, member, join))
+            self._rebalancer.start_or_finish(group, join.cause(cause, member))
         else:
             self._refuse(join, ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
 
@@ -208,12 +194,12 @@ class JoinRequests:
         )
         self._members.emit_leader_change(group, leader)
         self._members.start_new_member_session(member)
-        self._rebalancer.start_or_finish(group, self._cause("join-new", member, join))
+        self._rebalancer.start_or_finish(group, join.cause("join-new", member))
 
     def _park_rejoin(self, group: ClassicGroup, join: JoinAttempt, member: Member) -> None:
         changed = member.protocols != join.request.protocols
         self._members.park_join(group, member, join.parked)
-        self._update(group, member, join)
+        join.update(group, member)
         self._ctx.emit(
             MemberRejoined(
                 group_id=group.group_id,
@@ -227,126 +213,5 @@ class JoinRequests:
             )
         )
 
-    def _update(self, group: ClassicGroup, member: Member, join: JoinAttempt) -> None:
-        group.replace_protocols(member, join.request.protocols)
-        member.rebalance_timeout_ms = rebalance_timeout_of(join.request, join.context)
-        member.session_timeout_ms = join.request.session_timeout_ms
-
-    def _replace_static(self, group: ClassicGroup, join: JoinAttempt, old: Member, new_id: str) -> None:
-        """A static member came back under a new id: it takes the old one's place (KIP-345)."""
-        members, rebalancer = self._members, self._rebalancer
-        if group.state in (EMPTY, DEAD):
-            # Kafka: an illegal state. A group without members has no instance ids.
-            self._refuse(join, ErrorCode.UNKNOWN_SERVER_ERROR, "")
-            return
-        if old.parked_join is not None:
-            members.answer_join(group, old, join_refused(old.parked_join, ErrorCode.FENCED_INSTANCE_ID, old.member_id))
-        if old.parked_sync is not None:
-            members.answer_sync_fenced(old)
-        leader = group.leader
-        before = ReplacedMember(old.member_id, old.protocols, old.rebalance_timeout_ms, old.session_timeout_ms, leader)
-        member = members.rename_member(group, old, new_id)
-        self._update(group, member, join)
-        members.park_join(group, member, join.parked)
-        same_protocol = group.state is STABLE and group.select_protocol() == group.protocol_name
-        self._ctx.emit(
-            StaticMemberReplaced(
-                group_id=group.group_id,
-                group_instance_id=member.group_instance_id or "",
-                old_member_id=old.member_id,
-                member_id=new_id,
-                state=group.state,
-                rebalance=group.state is COMPLETING_REBALANCE or (group.state is STABLE and not same_protocol),
-                client_reason=join.request.reason,
-            )
-        )
-        members.emit_leader_change(group, leader)
-        if same_protocol:
-            record = group_record(group.group_id, group.metadata())
-            self._log.append((record,), ReplacementCompletion(self._ctx, members, group, member, join, before))
-        elif group.state is STABLE:
-            rebalancer.start_or_finish(group, self._cause("static-protocol", member, join))
-        elif group.state is COMPLETING_REBALANCE:
-            # Kafka: the leader may be computing with the old id, and the new one would get nothing.
-            rebalancer.start(group, self._cause("static-metadata", member, join))
-        else:
-            rebalancer.finish_if_all_joined(group)
-
-    def _cause(
-        self,
-        cause: Literal["join-new", "rejoin-metadata", "rejoin-leader", "static-metadata", "static-protocol"],
-        member: Member,
-        join: JoinAttempt,
-    ) -> Cause:
-        return Cause(
-            cause=cause,
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_reason=join.request.reason,
-        )
-
     def _refuse(self, join: JoinAttempt, error: ErrorCode, member_id: str) -> None:
         self._ctx.reply(join.parked.token, join_refused(join.parked, error, member_id))
-
-
-@dataclass(slots=True, frozen=True)
-class ReplacedMember:
-    """What a static member was before it came back under a new id."""
-
-    member_id: str
-    protocols: Protocols
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    leader: str | None
-
-
-@dataclass(slots=True)
-class ReplacementCompletion(AppendCompletion):
-    """A static member's new id being written; the generation goes on, without a rebalance."""
-
-    ctx: StepContext
-    members: MemberOperations
-    group: ClassicGroup
-    member: Member
-    join: JoinAttempt
-    before: ReplacedMember
-
-    def ended(self, error: ErrorCode) -> None:
-        # The new id may itself have been replaced or removed meanwhile; then its JoinGroup is answered already.
-        if self.group.members.get(self.member.member_id) is not self.member or self.member.parked_join is None:
-            return
-        if error is ErrorCode.NONE:
-            self._accept()
-        else:
-            self._take_back(error)
-
-    def _accept(self) -> None:
-        group, member = self.group, self.member
-        if self.join.context.api_version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
-            leads = group.is_leader(member.member_id)
-            members = group.join_response_members() if leads else ()
-            accepted = join_accepted(self.join.parked, group, member.member_id, members=members, skip_assignment=leads)
-        else:
-            # Kafka: before KIP-814 a returning leader must not assign again, so its old id is named as leader.
-            accepted = join_accepted(self.join.parked, group, member.member_id, leader=self.before.leader)
-        self.members.answer_join(group, member, accepted)
-
-    def _take_back(self, error: ErrorCode) -> None:
-        group, member, before = self.group, self.member, self.before
-        response = join_accepted(
-            self.join.parked, group, "", leader=before.leader, error=response_error_of_write(error)
-        )
-        self.members.answer_join(group, member, response)
-        group.replace_protocols(member, before.protocols)
-        member.rebalance_timeout_ms = before.rebalance_timeout_ms
-        member.session_timeout_ms = before.session_timeout_ms
-        restored = self.members.rename_member(group, member, before.member_id)
-        self.ctx.emit(
-            StaticMemberRestored(
-                group_id=group.group_id,
-                group_instance_id=restored.group_instance_id or "",
-                member_id=restored.member_id,
-                refused_member_id=member.member_id,
-                error=error.name,
-            )
-        )
