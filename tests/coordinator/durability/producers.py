@@ -29,7 +29,7 @@ def servers(*ports: int) -> dict[str, Any]:
 class NumberingProducer(threading.Thread):
     """An idempotent producer that writes 0, 1, 2, … to a partition of its own."""
 
-    def __init__(self, ports: Sequence[int], topic: str, partition: int, pause_s: float = 0.001) -> None:
+    def __init__(self, ports: Sequence[int], topic: str, partition: int, pause_s: float = 0.001, in_flight: int = 5):
         super().__init__(name=f"producer-{partition}", daemon=True)
         self.topic = topic
         self.partition = partition
@@ -43,6 +43,7 @@ class NumberingProducer(threading.Thread):
             {
                 **servers(*ports),
                 "enable.idempotence": True,
+                "max.in.flight": in_flight,
                 "linger.ms": 1,
                 "batch.num.messages": 5,
                 "message.timeout.ms": int(PATIENCE * 1_000),
