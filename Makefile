@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover record record-security incident conformance-others clients clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover record record-security incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -137,6 +137,10 @@ conformance-others: $(CONFORMANCE)/.installed
 NODE ?= memory
 clients: setup
 	$(RUN) -m conformance.clients --node $(NODE) $(CLIENTS)
+
+# The same clients log in by each mechanism, over TLS and without; writes its table of docs/clients.md.
+client-logins: setup
+	$(RUN) -m conformance.clients.logins $(CLIENTS)
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from conformance.clients import tools
+from conformance.clients import logins, tools
 from conformance.clients.node import IN_MEMORY, KINDS
 from conformance.clients.programs import CLIENTS, PYTHON, Client
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
@@ -22,6 +22,18 @@ IN_ONE_TABLE = [result for result in RESULTS if result.node == IN_MEMORY]
 def test_the_tables_are_those_of_the_results() -> None:
     written = TEXTS["docs/clients.md"].split(BEGIN)[1].split(END)[0]
     assert written == f"\n{tables(RESULTS)}\n"
+
+
+def test_the_table_of_logins_is_that_of_its_results() -> None:
+    written = TEXTS["docs/clients.md"].split(logins.BEGIN)[1].split(logins.END)[0]
+    assert written == f"\n{logins.table()}\n"
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda each: str(each.name))
+def test_each_client_logged_in_by_each_mechanism(client: Client) -> None:
+    (found,) = (each for each in logins.read_results() if each["client"] == client.name)
+    assert found["version"] == client.version
+    assert found["problems"] == dict.fromkeys(logins.LOGINS, "")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
-"""How each library is told to log in, and the shortest life behind it: one record is produced and consumed."""
+"""How each library logs in, and the shortest life behind it: one record is produced and consumed."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,7 +63,7 @@ class _AioToken(AioTokenProvider):  # type: ignore[misc]
         return self._login.token()
 
 
-def with_confluent(server: str, login: Login, value: bytes) -> bytes:
+def with_confluent(server: str, login: Login, value: bytes, topic: str = TOPIC) -> bytes:
     errors: list[Any] = []
     settings: dict[str, Any] = {
         "bootstrap.servers": server,
@@ -78,7 +80,7 @@ def with_confluent(server: str, login: Login, value: bytes) -> bytes:
         user = {"sasl.username": "alice", "sasl.password": login.password}
         settings |= {"sasl.mechanism": login.mechanism, **user}
     producer = confluent_kafka.Producer(settings)
-    producer.produce(TOPIC, value)
+    producer.produce(topic, value)
     end = time.monotonic() + SECONDS
     while len(producer) and not errors and time.monotonic() < end:
         producer.poll(0.05)
@@ -86,8 +88,8 @@ def with_confluent(server: str, login: Login, value: bytes) -> bytes:
         producer.purge()
         producer.flush(1)
         raise RuntimeError(f"refused: {[each.str() for each in errors]}")
-    consumer = confluent_kafka.Consumer(settings | {"group.id": "nobody", "auto.offset.reset": "earliest"})
-    consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, 0)])
+    consumer = confluent_kafka.Consumer(settings | {"group.id": "logins", "auto.offset.reset": "earliest"})
+    consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
     message = consumer.poll(SECONDS)
     consumer.close()
     assert message is not None, "no record came"
@@ -96,7 +98,7 @@ def with_confluent(server: str, login: Login, value: bytes) -> bytes:
     return found
 
 
-def with_aiokafka(server: str, login: Login, value: bytes) -> bytes:
+def with_aiokafka(server: str, login: Login, value: bytes, topic: str = TOPIC) -> bytes:
     settings: dict[str, Any] = {
         "bootstrap_servers": server,
         "security_protocol": login.protocol,
@@ -113,12 +115,12 @@ def with_aiokafka(server: str, login: Login, value: bytes) -> bytes:
         try:
             async with asyncio.timeout(SECONDS):
                 await producer.start()
-                await producer.send_and_wait(TOPIC, value)
+                await producer.send_and_wait(topic, value)
         finally:
             await producer.stop()
         async with asyncio.timeout(SECONDS):
             consumer = aiokafka.AIOKafkaConsumer(**settings, auto_offset_reset="earliest")
-            consumer.assign([aiokafka.TopicPartition(TOPIC, 0)])
+            consumer.assign([aiokafka.TopicPartition(topic, 0)])
             async with consumer:
                 record = await consumer.getone()
         return bytes(record.value)
@@ -126,7 +128,7 @@ def with_aiokafka(server: str, login: Login, value: bytes) -> bytes:
     return asyncio.run(life())
 
 
-def with_kafka_python(server: str, login: Login, value: bytes) -> bytes:
+def with_kafka_python(server: str, login: Login, value: bytes, topic: str = TOPIC) -> bytes:
     settings: dict[str, Any] = {
         "bootstrap_servers": server,
         "security_protocol": login.protocol,
@@ -139,19 +141,36 @@ def with_kafka_python(server: str, login: Login, value: bytes) -> bytes:
         settings |= {"sasl_mechanism": login.mechanism, **user}
     producer = kafka.KafkaProducer(**settings, bootstrap_timeout_ms=int(login.patience_seconds * 1_000))
     try:
-        producer.send(TOPIC, value).get(SECONDS)
+        producer.send(topic, value).get(SECONDS)
     finally:
         producer.close(timeout=1)
     consumer = kafka.KafkaConsumer(**settings, auto_offset_reset="earliest", consumer_timeout_ms=SECONDS * 1_000)
-    consumer.assign([kafka.TopicPartition(TOPIC, 0)])
+    consumer.assign([kafka.TopicPartition(topic, 0)])
     try:
         return bytes(next(consumer).value)
     finally:
         consumer.close()
 
 
-LIBRARIES: Final[dict[str, Callable[[str, Login, bytes], bytes]]] = {
+LIBRARIES: Final[dict[str, Callable[..., bytes]]] = {
     "aiokafka": with_aiokafka,
     "confluent-kafka": with_confluent,
     "kafka-python": with_kafka_python,
 }
+
+
+def main(name: str, file: str) -> None:
+    """Log in by each way that a file lists; a line of JSON for each."""
+    for given in json.loads(Path(file).read_text()):
+        keystore = Path(given["keystore"]) if given["keystore"] else None
+        login = Login(given["protocol"], Path(given["ca"]), given["mechanism"], given["password"], keystore, 5.0)
+        problem = ""
+        try:
+            LIBRARIES[name](given["server"], login, b"value", topic="logins")
+        except Exception as raised:  # whatever it is, this login has failed
+            problem = f"{type(raised).__name__}: {raised}"
+        print(json.dumps({"step": given["name"], "problem": problem}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Those with a public key: whoever can read the file cannot make tokens."""
+"""Those with a public key: with the file alone, no token can be made."""
 
 
 class Tokens:
