@@ -1,0 +1,84 @@
+"""Logins on Kafka's listener: what is served before one, how long it lasts, and how slowly a failed one is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+
+import pytest
+from pydantic import SecretStr
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.service.security.authenticator import Authenticator, Verdict
+from rejoin.coordinator.service.security.logins import Logins
+from rejoin.protocol.registry import APIS, Api
+from tests.coordinator.service.conftest import Serve
+from tests.coordinator.service.kafka.frames import Peer, heartbeat, request, string
+
+USERS = SecretStr("alice: alice-secret")
+HANDSHAKE = request(17, 1, 1, string("PLAIN"))
+GROUP_AUTHORIZATION_FAILED, SASL_AUTHENTICATION_FAILED, UNKNOWN_MEMBER_ID = 30, 58, 25
+
+
+def authenticate(password: str) -> bytes:
+    token = f"\0alice\0{password}".encode()
+    return request(36, 1, 2, struct.pack(">i", len(token)) + token)
+
+
+def error(body: bytes) -> int:
+    return int.from_bytes(body[:2], "big")
+
+
+async def beat_for_ever(peer: Peer) -> None:
+    while True:
+        await peer.ask(heartbeat("g", "m"))
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: str(api.name))
+def test_nothing_is_served_before_a_login(api: Api) -> None:
+    logins = Logins(Settings(emulator_users=USERS))
+    frame = request(api.key, api.min_version, 1)
+    step = Authenticator(logins, 0).receive(frame, 0)
+    if api.name == "ApiVersions":
+        assert step.verdict is Verdict.SERVE_API_VERSIONS
+    else:
+        assert step.verdict in (Verdict.REFUSED, Verdict.CLOSED)
+        assert step.answer == b""
+
+
+async def test_what_is_denied_is_denied_to_the_principal(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0}, emulator_users=USERS, emulator_deny=("User:alice:READ:group=hers",))
+    async with Peer(node.app.endpoints[0].port) as peer:
+        assert error(await peer.ask(HANDSHAKE)) == 0
+        assert error(await peer.ask(authenticate("alice-secret"))) == 0
+        assert error(await peer.ask(heartbeat("hers", "m"))) == GROUP_AUTHORIZATION_FAILED
+        assert error(await peer.ask(heartbeat("other", "m"))) == UNKNOWN_MEMBER_ID
+
+
+async def test_a_login_that_is_not_renewed_ends_with_its_connection(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0}, emulator_users=USERS, connections_max_reauth_ms=1)
+    async with Peer(node.app.endpoints[0].port) as peer:
+        assert error(await peer.ask(HANDSHAKE)) == 0
+        assert error(await peer.ask(authenticate("alice-secret"))) == 0
+        with pytest.raises(asyncio.IncompleteReadError):
+            await beat_for_ever(peer)
+
+
+async def test_a_failed_login_is_answered_late(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0}, emulator_users=USERS, connection_failed_authentication_delay_ms=100)
+    loop = asyncio.get_running_loop()
+    async with Peer(node.app.endpoints[0].port) as peer:
+        assert error(await peer.ask(HANDSHAKE)) == 0
+        began = loop.time()
+        assert error(await peer.ask(authenticate("wrong"))) == SASL_AUTHENTICATION_FAILED
+        assert loop.time() - began > 0.09
+        assert await peer.rest() == b""
+
+
+async def test_what_comes_behind_a_failed_login_is_not_served(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0}, emulator_users=USERS, connection_failed_authentication_delay_ms=0)
+    async with Peer(node.app.endpoints[0].port) as peer:
+        peer.send(HANDSHAKE, authenticate("wrong"), authenticate("alice-secret"), heartbeat("g", "m"))
+        assert error((await peer.receive())[1]) == 0
+        assert error((await peer.receive())[1]) == SASL_AUTHENTICATION_FAILED
+        assert await peer.rest() == b""
