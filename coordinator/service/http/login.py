@@ -11,7 +11,6 @@ import structlog
 from aiohttp import hdrs, web
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.inputs import ANONYMOUS
 from rejoin.coordinator.service.http.problems import Problem, one_error
 from rejoin.coordinator.service.http.rpc import PRINCIPAL
 
@@ -37,26 +36,26 @@ class HttpLogin:
         self._log: Any = structlog.get_logger("coordinator").bind()
 
     async def principal(self, request: web.BaseRequest, client_host: str) -> str | None:
-        """The principal; none where the request may say it itself. Raises a :class:`Problem` for a failed login."""
+        """The principal; none for what needs no login. Raises a :class:`Problem` for a failed one."""
         if request.raw_path.partition("?")[0] in _OPEN:
             return None
         principal = (
             self._of_certificate(request) if self._logins is None else await self._of_login(request, client_host)
         )
         named = request.headers.get(PRINCIPAL)
-        if principal is not None and named not in {None, principal}:
+        if named not in {None, principal}:
             detail = f"{PRINCIPAL}: expected {principal}, which this login is, or no such header"
             raise Problem(403, "another-principal", detail, one_error(PRINCIPAL, f"expected {principal}", str(named)))
         return principal
 
-    def _of_certificate(self, request: web.BaseRequest) -> str | None:
+    def _of_certificate(self, request: web.BaseRequest) -> str:
         assert self._principals is not None, "without logins there are certificates"
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
         principal = self._principals.principal(certificate)
         if principal is None:
             raise Problem(403, "unknown-certificate", "no rule of ssl.principal.mapping.rules fits the certificate")
-        return None if principal == ANONYMOUS else principal
+        return principal
 
     async def _of_login(self, request: web.BaseRequest, client_host: str) -> str:
         now = self._loop.time()

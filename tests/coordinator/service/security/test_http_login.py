@@ -131,3 +131,8 @@ async def test_a_certificate_is_a_login_over_http(serve: Serve, certificates: Ce
             ) as answered,
         ):
             assert (await answered.json())["errorCode"] == error
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=certificates.context(client))) as session,
+            session.get(f"{node.app.url}/groups", headers={"Kafka-Principal": "User:bob"}) as claimed,
+        ):
+            assert claimed.status == 403, "who it is says the certificate"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import sys
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
+from rejoin.__main__ import main
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App, Options, StartFailed
 from tests.coordinator.service.conftest import Serve
@@ -164,6 +166,18 @@ async def test_an_encrypted_key_is_read_with_its_password(serve: Serve, certific
     locked = certificates.authority.issue("CN=localhost", password="secret").keystore
     node = await serve(ssl_keystore_location=str(locked), ssl_key_password="secret")
     assert node.app.url.startswith("https://")
+
+
+def test_a_missing_extra_is_one_line_with_the_command(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    module = "rejoin.coordinator.service.security.self_signed"
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(SystemExit):
+        main(["serve", "--tls-self-signed", "--port", "0", "--log-level", "critical"])
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.endswith("serve needs cryptography, which is not installed: pip install 'rejoin[security]'")
 
 
 @pytest.mark.parametrize(
