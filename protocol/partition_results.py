@@ -54,12 +54,15 @@ def response_of(
     others: ErrorCode,
 ) -> R:
     """A result for each partition that a request names: ``others`` where ``errors`` has none."""
+    if not errors and len(requested) == 1:
+        name = requested[0].name
+        indexes = tuple([each.partition_index for each in requested[0].partitions])
+        if len(indexes) <= MOST_CACHED and len(name) <= LONGEST_CACHED:
+            # Members commit the same few partitions all day, and no response changes once it is made.
+            response: R = _shared_response(types, name, indexes, others)
+            return response
     names = tuple([(topic.name, tuple([each.partition_index for each in topic.partitions])) for topic in requested])
-    if errors or len(names) > 1 or not names or len(names[0][1]) > MOST_CACHED or len(names[0][0]) > LONGEST_CACHED:
-        return _response(types, names, errors, others)
-    # Members commit the same few partitions all day, and no response changes once it is made.
-    response: R = _shared_response(types, names, others)
-    return response
+    return _response(types, names, errors, others)
 
 
 def _response(types: ResultTypes[R], names: _Names, errors: Mapping[TopicPartition, ErrorCode], others: ErrorCode) -> R:
@@ -77,9 +80,9 @@ def _response(types: ResultTypes[R], names: _Names, errors: Mapping[TopicPartiti
 
 
 @lru_cache(maxsize=4_096)
-def _shared_response(types: ResultTypes[Any], names: _Names, error: ErrorCode) -> Any:
-    """The response with one error for all."""
-    return _response(types, names, {}, error)
+def _shared_response(types: ResultTypes[Any], name: str, indexes: tuple[int, ...], error: ErrorCode) -> Any:
+    """The response about one topic with one error for all."""
+    return _response(types, ((name, indexes),), {}, error)
 
 
 @lru_cache(maxsize=4_096)

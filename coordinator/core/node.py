@@ -194,22 +194,28 @@ class Node:
     def _handle(self, what: Input) -> None:
         """Handle everything but requests. A failure here, too, is a bug of one shard, and costs only that shard."""
         try:
-            self._dispatch(what)
+            if isinstance(what, Stored):
+                self._stored(what)
+            else:
+                self._dispatch(what)
         except (TypeError, AttributeError, AssertionError, LookupError, ValueError) as problem:
             if not isinstance(what, (Stored, LogRead)):
                 raise
             self._reload(what.partition, type(what).__name__, problem)
 
+    def _stored(self, what: Stored) -> None:
+        partition = what.partition
+        if isinstance(partition, TopicIdPartition):
+            self._partitions.stored(partition, what.epoch, what.append_id, what.error)
+            return
+        shard = self._shard(partition)
+        if shard is not None and shard.epoch == what.epoch:
+            shard.stored(what.append_id, what.error)
+
     def _dispatch(self, what: Input) -> None:
         match what:
-            case Stored(partition=TopicIdPartition() as data_partition):
-                self._partitions.stored(data_partition, what.epoch, what.append_id, what.error)
             case LogRead(partition=TopicIdPartition() as data_partition):
                 self._partitions.log_read(data_partition, what.epoch, what.records, what.end)
-            case Stored(partition=TopicPartition() as partition):
-                shard = self._shard(partition)
-                if shard is not None and shard.epoch == what.epoch:
-                    shard.stored(what.append_id, what.error)
             case LogRead(partition=TopicPartition() as partition):
                 shard = self._shard(partition)
                 if shard is not None and shard.epoch == what.epoch:
