@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from rejoin.coordinator.core.effects import Append, DeleteLog, Effect, ReadLog, Reply
+from rejoin.coordinator.core.effects import Append, DeleteLog, Effect, ReadLog, Reply, SendRequest
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -22,6 +22,7 @@ from rejoin.coordinator.core.inputs import (
     Input,
     LogRead,
     Millis,
+    NodeAnswered,
     Received,
     Resigned,
     SessionLost,
@@ -132,6 +133,14 @@ class HeldLogs:
         self.held_reads.clear()
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """Stands for a node that has sent a request to another."""
+
+    sender: NodeDriver
+    send_id: int
+
+
 class NodeDriver:
     """A node, its clock and its log. The clock stands still but in :meth:`fire`."""
 
@@ -141,6 +150,8 @@ class NodeDriver:
         self.now = now
         self.paused = False
         """Whether the process stands still: then no timer fires."""
+        self.peers: dict[int, NodeDriver] = {}
+        """The other nodes, by their ids."""
         self._listener = listener
 
     def see_cluster(self) -> None:
@@ -189,6 +200,8 @@ class NodeDriver:
     def carry_out(self, effect: Effect) -> None:
         """Do what one effect asks for."""
         match effect:
+            case Reply(token=_Sent() as sent):
+                sent.sender.step(NodeAnswered(sent.send_id, effect.response))
             case Reply():
                 self._listener.on_reply(effect.token, effect.response)
             case Append():
@@ -197,8 +210,18 @@ class NodeDriver:
                 self.logs.read(effect.partition, partial(self._read, effect))
             case DeleteLog():
                 self.logs.delete(effect.partition)
+            case SendRequest():
+                self._send(effect)
             case Event():
                 self._listener.on_event(effect)
+
+    def _send(self, effect: SendRequest) -> None:
+        """Hand a request to another node; its answer comes back as soon as there is one."""
+        peer = self.peers.get(effect.node_id)
+        if peer is None:
+            self.step(NodeAnswered(effect.send_id, None))
+        else:
+            peer.request(_Sent(self, effect.send_id), effect.request, Context(effect.api_version))
 
     def _stored(self, append: Append, error: ErrorCode) -> None:
         self.step(Stored(append.partition, append.epoch, append.append_id, error))

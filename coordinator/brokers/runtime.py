@@ -8,7 +8,7 @@ from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Context, Input, Received
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.pending_reply import PendingReply
-from rejoin.coordinator.service.driver import Peers, Runtime
+from rejoin.coordinator.service.driver import Runtime
 from rejoin.protocol.message import Request
 
 
@@ -26,10 +26,6 @@ class BrokerRuntime(Runtime):
     _held: list[Reply] | None = None
     _on_the_way: list[Received] | None = None
     _unanswered: dict[PendingReply, None] | None = None
-
-    def reach(self, peers: Peers) -> None:
-        """Send requests to other brokers by these."""
-        self._peers = peers
 
     # --- a paused process
 

@@ -46,6 +46,7 @@ from rejoin.protocol.registry import CREATE_TOPICS
 if TYPE_CHECKING:
     from rejoin.coordinator.control.control import Control
     from rejoin.coordinator.service.http.control import ControlRoutes
+    from rejoin.coordinator.service.http.peers import HttpPeers
     from rejoin.coordinator.service.kafka.binding import Bound
     from rejoin.coordinator.service.kafka.listener import KafkaListener
 
@@ -155,6 +156,12 @@ class App:
             data_logs=store.data_logs,
         )
         store.attach(self.runtime)
+        self._peers: HttpPeers | None = None
+        if options.store is not None:
+            # Imported here: a node alone does without.
+            from rejoin.coordinator.service.http.peers import HttpPeers  # noqa: PLC0415
+
+            self._peers = HttpPeers(self.runtime, self.security)
         if self.control is not None and parts is None:
             self.control.clock.let_in = arrivals.then
             self.control.attach(self.runtime, self.publisher.feed, store.log, self.create_initial_topics)
@@ -298,6 +305,8 @@ class App:
         await self.service.stop()
         if self._parts is None:
             self.security.close()
+        if self._peers is not None:
+            await self._peers.close()
         if self._clock_file is not None:
             self._clock_file.end()
         await self.runtime.stop()

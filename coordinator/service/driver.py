@@ -94,12 +94,8 @@ class Runtime:
         arrivals: Arrivals | None = None,
         *,
         data_logs: DataLogs,
-        peers: Peers | None = None,
     ) -> None:
-        """With ``arrivals``, an input is handled before the timers that fell due while the loop was late.
-
-        ``peers`` reaches the other nodes of a cluster.
-        """
+        """With ``arrivals``, an input is handled before the timers that fell due while the loop was late."""
         self.node = node
         self.clock = clock
         self.broker = Broker(node.settings.broker_id, "127.0.0.1", 0)
@@ -114,7 +110,9 @@ class Runtime:
         """Asks the controller, where there is one, for other replicas in sync."""
         self._log = log
         self._data_logs = data_logs
-        self._peers = peers
+        self.brokers: dict[int, Broker] = {}
+        """The live nodes of the cluster, by their ids."""
+        self._peers: Peers | None = None
         self._publisher = publisher
         self._leading: dict[TopicPartition, int] = {}
         self._inbox: deque[Input] = deque()
@@ -126,6 +124,10 @@ class Runtime:
         self._is_taking_arrivals = False
         self._is_stopped = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
+
+    def reach(self, peers: Peers) -> None:
+        """Send requests to other nodes by these."""
+        self._peers = peers
 
     async def start(self, host: str, port: int, endpoints: tuple[ListenerAddress, ...] = ()) -> None:
         """Join the cluster under this address, and those of other listeners. Raises :class:`StoreProblem`."""
@@ -186,6 +188,7 @@ class Runtime:
         self._take_in(Resigned(partition))
 
     def on_cluster(self, brokers: tuple[Broker, ...], leaders: dict[TopicPartition, int]) -> None:
+        self.brokers = {broker.node_id: broker for broker in brokers}
         self._take_in(ClusterSeen(brokers, leaders))
 
     def quietly(self) -> AbstractContextManager[None]:

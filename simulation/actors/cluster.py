@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply
+from rejoin.coordinator.core.effects import Append, Effect, ReadLog, Reply, SendRequest
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
@@ -20,6 +20,7 @@ from rejoin.coordinator.core.inputs import (
     Elected,
     Input,
     LogRead,
+    NodeAnswered,
     Received,
     Resigned,
     Stored,
@@ -61,6 +62,24 @@ class Watcher:
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         """A node has taken an input; the effects are not applied yet."""
+
+
+class NodeRequest(Requester):
+    """A request of one node to another: the response goes back to the sender."""
+
+    __slots__ = ("_incarnation", "_send_id", "_sender")
+
+    def __init__(self, sender: NodeActor, incarnation: int, send_id: int) -> None:
+        self._sender = sender
+        self._incarnation = incarnation
+        self._send_id = send_id
+
+    def on_response(self, response: Response | None) -> None:
+        world = self._sender.world
+        world.control(world.now + 1, self._arrive, response)
+
+    def _arrive(self, response: Response | None) -> None:
+        self._sender.answered(self._incarnation, self._send_id, response)
 
 
 class NodeActor(Actor):
@@ -193,11 +212,18 @@ class NodeActor(Actor):
             case ReadLog():
                 read = partial(self._read, self.incarnation, effect)
                 self.cluster.at_store(self, partial(self.cluster.disk.read, effect.partition, read))
+            case SendRequest():
+                self.world.control(self.world.now + 1, self.cluster.carry, (self, self.incarnation, effect))
             case TopicCreated() | TopicGrown() | TopicDeleted():
                 if self.cluster.emits_topics(self):
                     self.emit(effect)
             case Event():
                 self.emit(effect)
+
+    def answered(self, incarnation: int, send_id: int, response: Response | None) -> None:
+        """A request to another node has ended."""
+        if incarnation == self.incarnation:
+            self.hand_in(NodeAnswered(send_id, response))
 
     def on_stored(self) -> Callable[[Append, ErrorCode], None]:
         """What is called when an append of this incarnation ends."""
@@ -350,6 +376,16 @@ class Cluster:
             tuple(node.broker for node in self.nodes if node.is_up),
             {partition: node.broker.node_id for partition, node in self.leaders.items()},
         )
+
+    def carry(self, what: tuple[NodeActor, int, SendRequest]) -> None:
+        """A request of one node arrives at another. Where that is down, its sender learns it at once."""
+        sender, incarnation, effect = what
+        token = NodeRequest(sender, incarnation, effect.send_id)
+        receiver = next((node for node in self.nodes if node.broker.node_id == effect.node_id), None)
+        if receiver is None or not receiver.is_up:
+            token.on_response(None)
+        else:
+            receiver.hand_in(Received(token, effect.request, Context(effect.api_version, sender.name)))
 
     def gossip(self) -> None:
         """Send every node the state of the cluster as it is now, each with its own delay."""

@@ -292,11 +292,12 @@ async def deleting_offsets_of_a_topic_that_is_being_read(node: Harness) -> Any:
 @gets(ErrorCode.UNSTABLE_OFFSET_COMMIT)
 async def fetching_stable_offsets_during_a_transaction(node: Harness) -> Any:
     await node.topic("orders", 1)
-    assert set(codes_in(await node.call("TxnOffsetCommit", transaction("g")))) == {0}
+    given = await node.call("InitProducerId", {"transactionalId": "t", "transactionTimeoutMs": 60_000})
+    producer = {"producerId": given["producerId"], "producerEpoch": given["producerEpoch"]}
+    assert set(codes_in(await node.call("TxnOffsetCommit", transaction("g", **producer), 5))) == {0}
     unstable = await node.call("OffsetFetch", fetch("g", requireStable=True))
-    marked = [{"name": "__consumer_offsets", "partitionIndexes": [partition_of("g").partition]}]
-    marker = {"producerId": 9, "producerEpoch": 0, "transactionResult": True, "topics": marked, "coordinatorEpoch": 0}
-    assert set(codes_in(await node.call("WriteTxnMarkers", {"markers": [marker]}))) == {0}
+    ended = await node.call("EndTxn", {"transactionalId": "t", **producer, "committed": True})
+    assert ended["errorCode"] == 0
     stable = await node.call("OffsetFetch", fetch("g", requireStable=True))
     assert set(codes_in(stable)) == {0}
     assert stable["groups"][0]["topics"][0]["partitions"][0]["committedOffset"] == 5
@@ -326,7 +327,7 @@ async def committing_to_a_topic_that_is_denied(node: Harness) -> Any:
 
 @gets(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 async def a_transaction_whose_id_is_denied(node: Harness) -> Any:
-    return await node.call("TxnOffsetCommit", transaction("g", transactionalId="secret-t"))
+    return await node.call("TxnOffsetCommit", transaction("g", transactionalId="secret-t"), 5)
 
 
 @gets(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

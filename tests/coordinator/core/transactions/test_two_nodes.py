@@ -1,0 +1,94 @@
+"""A transaction whose coordinator is another node than the leader of its records: requests between the nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from rejoin.coordinator.core.inputs import Broker, ClusterSeen
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
+from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.types import TopicIdPartition, TopicPartition
+from rejoin.transcript.driver import HeldLogs
+from tests.coordinator.core.driver import TOPIC, DrivenNode
+from tests.coordinator.core.transactions.producer import TXN, Producer, fetch, markers
+
+PARTITIONS = 8
+
+
+class Pair:
+    """Two nodes: the first leads the records, the second coordinates the transactional id."""
+
+    def __init__(self) -> None:
+        logs = HeldLogs()
+        self.nodes = [
+            DrivenNode(
+                logs=logs,
+                leads=False,
+                broker_id=number,
+                offsets_topic_num_partitions=PARTITIONS,
+                transaction_state_log_num_partitions=1,
+                transaction_partition_verification_enable=True,
+            )
+            for number in (1, 2)
+        ]
+        self.records, self.coordinator = self.nodes
+        leaders = {offsets_partition(index): 2 for index in range(PARTITIONS)}
+        leaders[self.lease_of(TOPIC)] = 1
+        brokers = tuple(Broker(number, f"node-{number}", 9_000 + number) for number in (1, 2))
+        for driven in self.nodes:
+            driven.step(ClusterSeen(brokers, leaders))
+            driven.peers = dict(enumerate(self.nodes, 1))
+        for partition, number in leaders.items():
+            self.nodes[number - 1].elect(partition)
+        for driven in self.nodes:
+            driven.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=(TXN,)), 6)
+
+    def lease_of(self, topic: str) -> TopicPartition:
+        identity = self.records.node._partitions.identify(topic, 0)
+        assert isinstance(identity, TopicIdPartition)
+        return self.records.node._partitions.leased_by(identity)
+
+
+@pytest.fixture
+def pair() -> Pair:
+    made = Pair()
+    if made.lease_of(TOPIC) == made.lease_of("__transaction_state"):
+        pytest.fail("both partitions have one leader: choose another number of partitions")
+    return made
+
+
+def test_partitions_are_added_and_markers_written_across_nodes(pair: Pair) -> None:
+    there, here = Producer(pair.coordinator), Producer(pair.records)
+    assert here.init() is ErrorCode.NOT_COORDINATOR
+    assert there.init() is ErrorCode.NONE
+    here.use(there.producer_id, there.epoch)
+    assert here.produce() is ErrorCode.NONE
+    assert there.described().transaction_state == "Ongoing"
+    assert there.end() is ErrorCode.NONE
+    assert there.described().transaction_state == "CompleteCommit"
+    assert markers(bytes(fetch(pair.records).records)) == [(there.producer_id, there.epoch)]
+
+
+def test_markers_are_sent_again_until_their_leader_is_back(pair: Pair) -> None:
+    there, here = Producer(pair.coordinator), Producer(pair.records)
+    there.init()
+    here.use(there.producer_id, there.epoch)
+    here.produce()
+    pair.coordinator.peers = {}
+    assert there.end() is ErrorCode.NONE
+    pair.coordinator.elapse(5_000)
+    assert there.described().transaction_state == "PrepareCommit"
+    assert fetch(pair.records).last_stable_offset == 0
+    pair.coordinator.peers = {1: pair.records}
+    pair.coordinator.elapse(1_000)
+    assert there.described().transaction_state == "CompleteCommit"
+    assert fetch(pair.records).last_stable_offset == 2
+
+
+def test_a_coordinator_that_cannot_be_reached_is_worth_a_retry(pair: Pair) -> None:
+    there, here = Producer(pair.coordinator), Producer(pair.records)
+    there.init()
+    here.use(there.producer_id, there.epoch)
+    pair.records.peers = {}
+    assert here.produce() is ErrorCode.NOT_ENOUGH_REPLICAS
