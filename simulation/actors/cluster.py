@@ -42,6 +42,7 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.simulation.actors.core_timer import CoreTimer
+from rejoin.simulation.actors.node_requests import NodeRequest
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Actor, Millis, Order, World
 from rejoin.simulation.network import Exchange, Requester
@@ -62,24 +63,6 @@ class Watcher:
 
     def after(self, node: NodeActor, what: Input, effects: list[Effect]) -> None:
         """A node has taken an input; the effects are not applied yet."""
-
-
-class NodeRequest(Requester):
-    """A request of one node to another: the response goes back to the sender."""
-
-    __slots__ = ("_incarnation", "_send_id", "_sender")
-
-    def __init__(self, sender: NodeActor, incarnation: int, send_id: int) -> None:
-        self._sender = sender
-        self._incarnation = incarnation
-        self._send_id = send_id
-
-    def on_response(self, response: Response | None) -> None:
-        world = self._sender.world
-        world.control(world.now + 1, self._arrive, response)
-
-    def _arrive(self, response: Response | None) -> None:
-        self._sender.answered(self._incarnation, self._send_id, response)
 
 
 class NodeActor(Actor):
@@ -213,7 +196,7 @@ class NodeActor(Actor):
                 read = partial(self._read, self.incarnation, effect)
                 self.cluster.at_store(self, partial(self.cluster.disk.read, effect.partition, read))
             case SendRequest():
-                self.world.control(self.world.now + 1, self.cluster.carry, (self, self.incarnation, effect))
+                NodeRequest(self, effect).send()
             case TopicCreated() | TopicGrown() | TopicDeleted():
                 if self.cluster.emits_topics(self):
                     self.emit(effect)
@@ -376,16 +359,6 @@ class Cluster:
             tuple(node.broker for node in self.nodes if node.is_up),
             {partition: node.broker.node_id for partition, node in self.leaders.items()},
         )
-
-    def carry(self, what: tuple[NodeActor, int, SendRequest]) -> None:
-        """A request of one node arrives at another. Where that is down, its sender learns it at once."""
-        sender, incarnation, effect = what
-        token = NodeRequest(sender, incarnation, effect.send_id)
-        receiver = next((node for node in self.nodes if node.broker.node_id == effect.node_id), None)
-        if receiver is None or not receiver.is_up:
-            token.on_response(None)
-        else:
-            receiver.hand_in(Received(token, effect.request, Context(effect.api_version, sender.name)))
 
     def gossip(self) -> None:
         """Send every node the state of the cluster as it is now, each with its own delay."""

@@ -39,26 +39,46 @@ def retained_from(log: PartitionLog, config: TopicConfig, now: Millis) -> int:
 
 def compaction(log: PartitionLog, config: TopicConfig, now: Millis) -> CompactionEntry | None:
     """What stands for all batches but the last when they are compacted, or none where nothing would change."""
-    last_stored = [batch for batch in log.batches if batch.last_offset < log.high_watermark]
+    # Kafka: LogCleanerManager.cleanableOffsets. What an open transaction has may be dropped, and replaces nothing yet.
+    last_stored = [batch for batch in log.batches if batch.last_offset < log.last_stable_offset]
     dirty = [batch for batch in last_stored[:-1] if batch.max_timestamp <= now - config.min_compaction_lag_ms]
     if not dirty:
         return None
-    newest = _newest_by_key(log.batches)
+    aborted = _aborted(log)
+    newest = _newest_by_key(last_stored, aborted)
     kept: list[BatchEntry] = []
     has_changed = False
     for batch in dirty:
-        data = _compacted(batch, newest, config, now)
+        data = _compacted(batch, newest, config, now, is_aborted=batch.base_offset in aborted)
         has_changed = has_changed or data != batch.data
         if data is not None:
             kept.append(BatchEntry(batch.base_offset, data))
     return CompactionEntry(dirty[-1].last_offset + 1, tuple(kept)) if has_changed else None
 
 
-def _newest_by_key(batches: list[LogBatch]) -> dict[bytes, int]:
-    """The offset of the last record of each key."""
+def _aborted(log: PartitionLog) -> set[int]:
+    """The first offsets of the batches whose transactions were aborted. Kafka: CleanedTransactionMetadata."""
+    ends: dict[int, list[tuple[int, int]]] = {}
+    for aborted in log.aborted:
+        ends.setdefault(aborted.producer_id, []).append((aborted.first_offset, aborted.last_offset))
+    if not ends:
+        return set()
+    found = set()
+    for batch in log.batches:
+        header = batch.header
+        if header.is_transactional and not header.is_control:
+            within = ends.get(header.producer_id, ())
+            if any(first <= batch.base_offset < last for first, last in within):
+                found.add(batch.base_offset)
+    return found
+
+
+def _newest_by_key(batches: list[LogBatch], aborted: set[int]) -> dict[bytes, int]:
+    """The offset of the last record of each key, but for those of aborted transactions."""
     return {
         record.key: batch.base_offset + record.offset_delta
         for batch in batches
+        if batch.base_offset not in aborted
         for record in _records(batch)
         if record.key is not None
     }
@@ -73,7 +93,9 @@ def _records(batch: LogBatch) -> Iterator[DefaultRecord]:
             return
 
 
-def _compacted(batch: LogBatch, newest: dict[bytes, int], config: TopicConfig, now: Millis) -> bytes | None:
+def _compacted(
+    batch: LogBatch, newest: dict[bytes, int], config: TopicConfig, now: Millis, *, is_aborted: bool
+) -> bytes | None:
     """A batch with the records that still count; none where it has none. Its offsets stay."""
     header = batch.header
     records = list(_records(batch))
@@ -83,7 +105,8 @@ def _compacted(batch: LogBatch, newest: dict[bytes, int], config: TopicConfig, n
     counting = [
         record
         for record in records
-        if record.key is not None
+        if not is_aborted
+        and record.key is not None
         and newest[record.key] == batch.base_offset + record.offset_delta
         and not (record.value is None and drops_tombstones)
     ]

@@ -129,6 +129,7 @@ class Partition:
             if is_restart:
                 self.producers.restarted()
             self.expire_producers()
+            self.producers.stored_up_to(self.log.high_watermark)
             self.log.first_unstable_offset = self.producers.first_unstable_offset
             self.is_loading = False
             self._observer.on_progress(self.partition)

@@ -21,6 +21,7 @@ from rejoin.protocol.wire.record_batch import (
     sealed,
 )
 from rejoin.protocol.wire.records import DefaultRecord, write_records
+from rejoin.transcript.driver import START
 from tests.coordinator.core.driver import TOPIC, DrivenNode
 
 TXN = "tx"
@@ -61,9 +62,9 @@ class Producer:
         if (producer_id, epoch) != (self.producer_id, self.epoch):
             self.producer_id, self.epoch, self.sequence = producer_id, epoch, 0
 
-    def produce(self, version: int = 12) -> ErrorCode | None:
+    def produce(self, version: int = 12, value: bytes = b"v", key: bytes | None = None) -> ErrorCode | None:
         """Produce one record; none while the request waits."""
-        data = batch(self.producer_id, self.epoch, self.sequence)
+        data = batch(self.producer_id, self.epoch, self.sequence, key, value)
         request = ProduceRequest(
             transactional_id=self.transactional_id,
             acks=-1,
@@ -97,7 +98,7 @@ class Producer:
         return found
 
 
-def batch(producer_id: int, epoch: int, sequence: int, timestamp: int = 1_700_000_000_000) -> bytes:
+def batch(producer_id: int, epoch: int, sequence: int, key: bytes | None = None, value: bytes = b"v") -> bytes:
     """A transactional batch of one record."""
     header = BatchHeader(
         base_offset=0,
@@ -107,14 +108,14 @@ def batch(producer_id: int, epoch: int, sequence: int, timestamp: int = 1_700_00
         crc=0,
         attributes=TRANSACTIONAL_BIT,
         last_offset_delta=0,
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
+        base_timestamp=START,
+        max_timestamp=START,
         producer_id=producer_id,
         producer_epoch=epoch,
         base_sequence=sequence,
         records_count=1,
     )
-    return sealed(header, write_records([DefaultRecord(0, 0, None, b"v")]))
+    return sealed(header, write_records([DefaultRecord(0, 0, key, value)]))
 
 
 def fetch(driven: DrivenNode, offset: int = 0, *, committed: bool = True) -> Any:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rejoin.coordinator.core.inputs import TopicsChanged
+from rejoin.coordinator.core.inputs import Broker, ClusterSeen, TopicsChanged
 from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.protocol.errors import ErrorCode
-from tests.coordinator.core.driver import DrivenNode
+from rejoin.protocol.wire.record_batch import parse_header
+from rejoin.protocol.wire.records import read_batch
+from tests.coordinator.core.driver import PARTITION, TOPIC, DrivenNode
 from tests.coordinator.core.transactions.producer import Producer, fetch, markers, node
 
 LAST_EPOCH = 32_766
@@ -97,6 +100,39 @@ def test_markers_are_written_after_a_restart() -> None:
     assert producer.described().transaction_state == "CompleteCommit"
     assert fetch(driven).last_stable_offset == 2
     assert producer.produce() is ErrorCode.NONE
+
+
+def test_a_node_that_takes_over_knows_which_transactions_have_ended() -> None:
+    driven = node()
+    producer = Producer(driven)
+    producer.init()
+    producer.produce()
+    producer.end(commits=False)
+    brokers = tuple(Broker(number, f"node-{number}", 9_000 + number) for number in (1, 2))
+    driven.step(ClusterSeen(brokers, {PARTITION: 1}))
+    driven.elect()
+    read = fetch(driven)
+    assert (read.last_stable_offset, [each.first_offset for each in read.aborted_transactions]) == (2, [0])
+
+
+def test_compaction_keeps_what_was_committed() -> None:
+    driven = node(log_retention_check_interval_ms=1_000)
+    topic_id = driven.node._topics.by_name[TOPIC].topic_id
+    driven.node._partitions.configure(topic_id, TopicConfig(cleanup_policy=("compact",)))
+    producer = Producer(driven)
+    producer.init()
+    for value, commits in ((b"old", True), (b"newest", True), (b"aborted", False), (b"last", True)):
+        producer.produce(value=value, key=b"other" if value == b"last" else b"key")
+        assert producer.end(commits=commits) is ErrorCode.NONE
+    producer.produce(value=b"open", key=b"key")
+    driven.elapse(2_000)
+    data, at, values = bytes(fetch(driven).records), 0, []
+    while at < len(data):
+        header = parse_header(data, at)
+        if not header.is_control:
+            values += [record.value for record in read_batch(data[at : at + header.size])]
+        at += header.size
+    assert values == [b"newest", b"last"]
 
 
 def test_an_open_transaction_goes_on_after_a_restart() -> None:
