@@ -9,6 +9,7 @@ from typing import Final
 
 from rejoin.client.admin import Admin
 from rejoin.client.commands.arguments import UsageError
+from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.transports.addresses import open_transport, split_servers
 from rejoin.protocol.errors import ErrorCode
@@ -50,8 +51,9 @@ class _Failed(Exception):
 async def run_action(action: str, options: argparse.Namespace) -> int:
     """Run an action; the exit code."""
     try:
-        transport = open_transport(split_servers(options.bootstrap_server))
-    except ValueError as problem:
+        security = security_from(options.command_config)
+        transport = open_transport(split_servers(options.bootstrap_server), security=security)
+    except (ValueError, WrongOption) as problem:
         raise UsageError(str(problem)) from None
     actions: Mapping[str, Callable[[Admin, argparse.Namespace], Awaitable[None]]] = {
         "--list": list_topics,

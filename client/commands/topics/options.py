@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     add("--if-not-exists", action="store_true", help="With --create: a topic that exists is no error.")
     add("--exclude-internal", action="store_true", help="With --list or --describe: without internal topics.")
     add("--timeout", type=int, default=5_000, metavar="MS", help="How long to wait for an answer.")
-    add("--command-config", metavar="FILE", help="Accepted for compatibility; has no effect.")
+    add("--command-config", metavar="FILE", help="Properties file with security.protocol, sasl.mechanism and so on.")
     return made
 
 
