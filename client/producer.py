@@ -63,8 +63,9 @@ class Producer:
         self.config = config = checked_producer_config(settings)
         self._serialize_key = key_serializer or partial(_plain, "key")
         self._serialize_value = value_serializer or partial(_plain, "value")
-        self._owns_transport = transport is None
-        self._transport = transport or open_transport(
+        given = None if transport is None else transport.for_client()
+        self._owns_transport = given is None or given is not transport
+        self._transport = given or open_transport(
             config.bootstrap_servers,
             reconnect_backoff_ms=config.reconnect_backoff_ms,
             reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,

@@ -15,7 +15,7 @@ from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import Answered, Elapsed, Failed, Millis
 from rejoin.client.core.producer.core import ProducerCore
 from rejoin.client.core.producer.effects import BatchDone, ProducerEffect, RecordFailed, SendBlocked, SendUnblocked
-from rejoin.client.core.producer.inputs import Produced, ProducerInput
+from rejoin.client.core.producer.inputs import Disconnected, Produced, ProducerInput
 from rejoin.client.driver import SteadyClock
 from rejoin.client.transports.base import Transport, TransportError
 from rejoin.protocol.message import Response
@@ -38,6 +38,7 @@ class ProducerDriver:
     def __init__(self, core: ProducerCore, transport: Transport, client_id: str) -> None:
         self.core = core
         self._transport = transport
+        transport.on_disconnect = self._disconnected
         self._client_id = client_id
         self._now = SteadyClock().now
         self._requests: dict[int, asyncio.Future[Response]] = {}
@@ -175,6 +176,9 @@ class ProducerDriver:
                 self.step(Failed(request_id, error.failure, error.detail))
             case _:
                 self._break(error)
+
+    def _disconnected(self) -> None:
+        self.step(Disconnected())
 
     # -- the end
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Protocol, Self
 
@@ -26,6 +26,8 @@ class Transport(Protocol):
 
     keeps_order: bool
     """Whether requests to one endpoint arrive in the order in which they were sent."""
+    on_disconnect: Callable[[], object] | None
+    """Called when a node has ended a connection; for clients that wait for no answer, as with acks of 0."""
     carries_records: bool
     """Whether records are read by Fetch. Otherwise records are synthetic, and only the ends of logs are asked for."""
 
@@ -68,6 +70,7 @@ class SharedTransport:
 
     keeps_order = False
     carries_records = False
+    on_disconnect: Callable[[], object] | None = None
     versions: Mapping[Api, int] = MappingProxyType({})
 
     def for_client(self) -> Self:

@@ -110,6 +110,19 @@ async def test_a_lost_answer_makes_no_duplicate(coordinator: GroupCoordinator) -
     assert [record.value for record in await coordinator.records("orders", 0)] == [b"%d" % n for n in range(9)]
 
 
+async def test_with_acks_0_an_error_shows_in_a_closed_connection(coordinator: GroupCoordinator) -> None:
+    async with Producer(
+        bootstrap_servers=coordinator.bootstrap_servers, acks=0, linger_ms=0, client_id="p", retry_backoff_ms=1
+    ) as producer:
+        await producer.send_and_wait("orders", b"v", partition=0, timestamp=2**50)
+        while len(await coordinator.requests("Metadata", "p")) < 2:  # noqa: ASYNC110 (leaders may have changed)
+            await asyncio.sleep(0)
+        await producer.send_and_wait("orders", b"w", partition=0)
+        while not await coordinator.records("orders"):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert [record.value for record in await coordinator.records("orders")] == [b"w"]
+
+
 async def test_memory_is_bounded_by_buffer_memory(coordinator: GroupCoordinator) -> None:
     most = 0
     async with Producer(

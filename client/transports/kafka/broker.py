@@ -61,13 +61,17 @@ class SubmittedRequest:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class BrokerNode(NodeState):
-    """A broker at one address, connected when it is first asked. ``on_versions`` gets what ApiVersions answered."""
+    """A broker at one address, connected when it is first asked.
+
+    ``on_versions`` gets what ApiVersions answered; ``on_lost`` is called when the broker has ended the connection.
+    """
 
     address: BrokerAddress
     client_id: str
     security: Security
     backoff: ReconnectBackoff
     on_versions: Callable[[Mapping[int, tuple[int, int]]], None]
+    on_lost: Callable[[], None]
     versions: dict[int, tuple[int, int]] = field(default_factory=dict)
     last_problem: str = ""
     _connection: BrokerConnection | None = None
@@ -174,6 +178,7 @@ class BrokerNode(NodeState):
         self.fail(self.backoff)
         self.last_problem = f"{self.address}: {reason}"
         self._fail_waiting(TransportError(Failure.DISCONNECT, self.last_problem))
+        self.on_lost()
 
     # -- sending
 

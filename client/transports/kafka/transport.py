@@ -12,7 +12,7 @@ Source: Kafka's NetworkClient and ConsumerNetworkClient.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -45,6 +45,7 @@ class KafkaTransport:
         security: Security | None = None,
     ) -> None:
         self.versions: dict[Api, int] = {}
+        self.on_disconnect: Callable[[], object] | None = None
         self._for_client = partial(
             KafkaTransport,
             tuple(servers),
@@ -140,8 +141,13 @@ class KafkaTransport:
                 security=self._security,
                 backoff=self._backoff,
                 on_versions=self._take_versions,
+                on_lost=self._lost,
             )
         return broker
+
+    def _lost(self) -> None:
+        if self.on_disconnect is not None:
+            self.on_disconnect()
 
     def _learn(self, response: MetadataResponse) -> None:
         if response.brokers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoin.client.core.inputs import Failure
+from rejoin.client.core.producer.inputs import Disconnected
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_of_key
 from rejoin.protocol.types import TopicPartition
@@ -161,6 +162,15 @@ def test_acks_0_is_done_once_it_is_written() -> None:
     assert bench.take()[2:] == ["Produce to 1: t-0 x1"]
     bench.answer(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # HTTP has an answer even then; Kafka's protocol has none
     assert bench.take() == ["a stored t-0@-1"]
+
+
+def test_a_closed_connection_has_leaders_looked_up() -> None:
+    bench = Bench(acks=0)
+    bench.produce("a")
+    bench.advance(1_000)
+    asked = bench.requests.count("Metadata")
+    bench.step(Disconnected())
+    assert bench.requests.count("Metadata") == asked + 1
 
 
 def test_throttled_nodes_are_left_alone() -> None:
