@@ -163,6 +163,7 @@ def _scan(batch: bytes, header: BatchHeader) -> RecordScan:
     try:
         if not header.codec:
             return scan_records(batch, HEADER_SIZE, header.records_count)
+        # Differs: Kafka unpacks as much as max.decompressed.message.bytes says.
         unpacked = decompress(header.codec, memoryview(batch)[HEADER_SIZE:])
         scan = scan_records(bytes(unpacked), 0, header.records_count)
     except CompressionError:
