@@ -36,6 +36,7 @@ from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsTopic,
 )
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
 from rejoin.protocol.registry import APIS, BY_NAME, DEFINED
 from rejoin.protocol.wire.codec import codec_of, read_request_header
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, parse_header
@@ -255,6 +256,8 @@ def is_unexpected_to_kafka(request: Any) -> bool:
         # A codec that Kafka does not know, or bytes that the codec cannot unpack.
         found = [data.records for topic in request.topic_data for data in topic.partition_data]
         return any(records and len(records) >= HEADER_SIZE and parse_header(records).codec for records in found)
+    if isinstance(request, WriteTxnMarkersRequest):
+        return any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers)
     if isinstance(request, IncrementalAlterConfigsRequest):
         return any(config.config_operation not in range(4) for each in request.resources for config in each.configs)
     return getattr(request, "isolation_level", 0) not in (0, 1)
