@@ -20,6 +20,7 @@ SHORT: Final = (
     "kafka.batches",
     "kafka.producers",
     "kafka.connections",
+    "kafka.consuming",
     "parked_joins",
     "commits",
     "report.page",

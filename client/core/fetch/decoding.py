@@ -1,21 +1,52 @@
-"""The records of a batch, made in one pass: this loop decides what consuming costs.
+"""The records of a batch, made in runs of one layout: this decides what consuming costs.
 
-Kafka: DefaultRecordBatch, DefaultRecord. :mod:`rejoin.protocol.wire.records` reads records that have headers or long
-numbers, and says what is wrong with damaged ones.
+Most batches hold records of like sizes. Where one record has been read, a ``struct`` made from its layout reads those
+behind it for as long as they have the same sizes. Kafka: DefaultRecordBatch, DefaultRecord.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache, lru_cache
+from struct import Struct
+from typing import Final, NamedTuple
 
 from rejoin.client.core.fetch.consumer_record import ConsumerRecord, TimestampType
 from rejoin.protocol.wire.compression import decompress
 from rejoin.protocol.wire.errors import RecordsError
-from rejoin.protocol.wire.record_batch import HEADER_SIZE, BatchHeader, crc_of
-from rejoin.protocol.wire.records import read_record, read_varint
+from rejoin.protocol.wire.record_batch import HEADER_SIZE, MAGIC, BatchHeader, crc_of
+from rejoin.protocol.wire.records import DefaultRecord, read_record, read_varint
 
-MAGIC: Final = 2
-LARGEST_OF_TWO_BYTES: Final = 0x3FFF
+LEAST_RUN: Final = 3
+"""With fewer records left, a layout is not worth its making."""
+LONGEST_PAUSE: Final = 64
+"""Records between two tries to find a run."""
+
+
+class _Layout(NamedTuple):
+    """The layout of a record without headers.
+
+    A record unpacks to its length with the attributes, timestamp, offset, key with its length, value with its length,
+    and the number of headers. The first and both lengths must be as they were in the first record of the run.
+    """
+
+    unpack: Struct
+    head: bytes
+    key_length: bytes
+    value_length: bytes
+    timestamps: dict[int, int]
+    offsets: dict[int, int]
+
+
+class _Batch(NamedTuple):
+    """What all records of a batch have in common."""
+
+    topic: str
+    partition: int
+    base_offset: int
+    base_timestamp: int
+    append_time: int | None
+    kind: TimestampType
+    epoch: int
 
 
 def decode(
@@ -26,38 +57,36 @@ def decode(
         raise RecordsError(f"a batch of magic {header.magic}: expected {MAGIC}")
     if check_crc and crc_of(batch) != header.crc:
         raise RecordsError(f"the checksum is {crc_of(batch):#010x}: expected {header.crc:#010x}")
-    return _records(topic, partition, header, bytes(decompress(header.codec, batch[HEADER_SIZE:])))
-
-
-def _records(topic: str, partition: int, header: BatchHeader, data: bytes) -> list[ConsumerRecord]:
-    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    data = bytes(decompress(header.codec, batch[HEADER_SIZE:]))
     append_time = header.max_timestamp if header.has_log_append_time else None
     kind = TimestampType.CREATE_TIME if append_time is None else TimestampType.LOG_APPEND_TIME
-    epoch, count, size = header.partition_leader_epoch, header.records_count, len(data)
+    epoch = header.partition_leader_epoch
+    common = _Batch(topic, partition, header.base_offset, header.base_timestamp, append_time, kind, epoch)
+    return _records(common, data, header.records_count)
+
+
+def _records(batch: _Batch, data: bytes, count: int) -> list[ConsumerRecord]:
     made: list[ConsumerRecord] = []
-    append, new, record, at = made.append, tuple.__new__, ConsumerRecord, 0
+    at, size, try_at, pause = 0, len(data), 0, 1
     try:
-        for _ in range(count):
-            length, at = read_varint(data, at)
-            end = at + length
+        while len(made) < count:
+            length, start = read_varint(data, at)
+            end = start + length
             if length < 0 or end > size:
-                raise RecordsError(f"record {len(made)} of {length} bytes at {at}: {size - at} follow")
-            found = _plain(data, at, end)
-            if found is None:
-                each = read_record(data, at, end)
-                delta, offset, key, value, headers = (
-                    each.timestamp_delta,
-                    each.offset_delta,
-                    each.key,
-                    each.value,
-                    each.headers,
-                )
-            else:
-                delta, offset, key, value = found
-                headers = ()
-            timestamp = base_timestamp + delta if append_time is None else append_time
-            append(new(record, (topic, partition, base_offset + offset, timestamp, key, value, headers, kind, epoch)))
-            at = end
+                raise RecordsError(f"record {len(made)} of {length} bytes at {start}: {size - start} follow")
+            each = read_record(data, start, end)
+            made.append(_record(batch, each))
+            left = min(count - len(made), (size - end) // (end - at))
+            layout = None
+            if len(made) >= try_at and left >= LEAST_RUN and not each.headers:
+                layout = _layout(data, at, start, each)
+            at, stride = end, end - at
+            if layout is not None:
+                found = _run(batch, layout, each, memoryview(data)[end : end + left * stride], made)
+                at += stride * found
+                # Records of sizes that differ are read one by one: a layout for each would cost more.
+                pause = 1 if found >= LEAST_RUN else min(2 * pause, LONGEST_PAUSE)
+                try_at = len(made) + pause
     except IndexError:
         raise RecordsError(f"record {len(made)} of {count} at {at} ends too early") from None
     if at != size:
@@ -65,48 +94,94 @@ def _records(topic: str, partition: int, header: BatchHeader, data: bytes) -> li
     return made
 
 
-def _plain(data: bytes, at: int, end: int) -> tuple[int, int, bytes | None, bytes | None] | None:
-    """Timestamp delta, offset delta, key and value of a record without headers, its numbers of at most two bytes.
+def _record(batch: _Batch, each: DefaultRecord) -> ConsumerRecord:
+    append_time = batch.append_time
+    return ConsumerRecord(
+        batch.topic,
+        batch.partition,
+        batch.base_offset + each.offset_delta,
+        batch.base_timestamp + each.timestamp_delta if append_time is None else append_time,
+        each.key,
+        each.value,
+        each.headers,
+        batch.kind,
+        batch.epoch,
+    )
 
-    None for other records, and for damaged ones.
-    """
-    delta = data[at + 1]  # Behind the attributes, of which none are defined.
-    at += 2
-    if delta >= 0x80:
-        delta += (data[at] - 1) << 7
-        at += 1
-        if delta > LARGEST_OF_TWO_BYTES:
-            return None
-    offset = data[at]
-    at += 1
-    if offset >= 0x80:
-        offset += (data[at] - 1) << 7
-        at += 1
-        if offset > LARGEST_OF_TWO_BYTES:
-            return None
-    key = value = None
-    length = data[at]
-    at += 1
-    if length != 1:
-        if length >= 0x80:
-            length += (data[at] - 1) << 7
-            at += 1
-            if length > LARGEST_OF_TWO_BYTES:
-                return None
-        stop = at + (length >> 1)
-        key = data[at:stop]
-        at = stop
-    size = data[at]
-    at += 1
-    if size != 1:
-        if size >= 0x80:
-            size += (data[at] - 1) << 7
-            at += 1
-            if size > LARGEST_OF_TWO_BYTES:
-                return None
-        stop = at + (size >> 1)
-        value = data[at:stop]
-        at = stop
-    if at + 1 != end or data[at] or (length & 1 and key is not None) or (size & 1 and value is not None):
+
+def _run(batch: _Batch, layout: _Layout, like: DefaultRecord, data: memoryview, made: list[ConsumerRecord]) -> int:
+    """Make the records that have the layout of the one before; returns how many they are."""
+    topic, partition, base_offset, base_timestamp, append_time, kind, epoch = batch
+    unpack, head, key_length, value_length, timestamps, offsets = layout
+    has_key, has_value = like.key is not None, like.value is not None
+    append, new, record, before = made.append, tuple.__new__, ConsumerRecord, len(made)
+    try:
+        for first, delta, number, of_key, key, of_value, value, headers in unpack.iter_unpack(data):
+            if first != head or of_key != key_length or of_value != value_length or headers:
+                break
+            timestamp = base_timestamp + timestamps[delta]
+            append(
+                new(
+                    record,
+                    (
+                        topic,
+                        partition,
+                        base_offset + offsets[number],
+                        timestamp if append_time is None else append_time,
+                        key if has_key else None,
+                        value if has_value else None,
+                        (),
+                        kind,
+                        epoch,
+                    ),
+                )
+            )
+    except KeyError:
+        pass  # A number that is longer.
+    return len(made) - before
+
+
+def _layout(data: bytes, at: int, start: int, each: DefaultRecord) -> _Layout | None:
+    """The layout of the record that begins at a position; none where its numbers are too long for it."""
+    timestamp = start + 1
+    offset = timestamp + _width(data, timestamp)
+    key_length = offset + _width(data, offset)
+    key = key_length + _width(data, key_length)
+    value_length = key + len(each.key or b"")
+    value = value_length + _width(data, value_length)
+    if offset - timestamp > 2 or key_length - offset > 2:
         return None
-    return (delta >> 1) ^ -(delta & 1), (offset >> 1) ^ -(offset & 1), key, value
+    widths = (timestamp - at, offset - timestamp, key_length - offset, key - key_length, value_length - key)
+    return _Layout(
+        _struct(*widths, value - value_length, len(each.value or b"")),
+        data[at:timestamp],
+        data[key_length:key],
+        data[value_length:value],
+        _numbers(offset - timestamp),
+        _numbers(key_length - offset),
+    )
+
+
+def _width(data: bytes, at: int) -> int:
+    width = 1
+    while data[at] >= 0x80:
+        at, width = at + 1, width + 1
+    return width
+
+
+@lru_cache(maxsize=1_024)
+def _struct(head: int, timestamp: int, offset: int, key_length: int, key: int, value_length: int, value: int) -> Struct:
+    numbers = "".join("BH"[width - 1] for width in (timestamp, offset))
+    return Struct(f">{head}s{numbers}{key_length}s{key}s{value_length}s{value}sB")
+
+
+@cache
+def _numbers(width: int) -> dict[int, int]:
+    """The numbers of one or two bytes by those bytes as an integer."""
+    if width == 1:
+        return {byte: _signed(byte) for byte in range(0x80)}
+    return {(low | 0x80) << 8 | high: _signed(low | high << 7) for high in range(0x80) for low in range(0x80)}
+
+
+def _signed(number: int) -> int:
+    return (number >> 1) ^ -(number & 1)

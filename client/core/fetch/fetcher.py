@@ -82,7 +82,7 @@ def close_sessions(state: ConsumerState, ctx: StepContext) -> None:
     # Kafka: prepareCloseFetchSessionRequests.
     for node_id, session in state.fetching.sessions.items():
         node = state.cluster.nodes.get(node_id)
-        if node is not None and session.session_id != NO_SESSION and node_id not in state.fetching.in_flight:
+        if node is not None and session.session_id != NO_SESSION:
             _send(state, ctx, node, FetchContents(session.session_id, FINAL_EPOCH, {}, [], uses_topic_ids=True), 0)
 
 
