@@ -118,6 +118,11 @@ $(CONFORMANCE)/.installed: pyproject.toml conformance/constraints.txt
 record: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.record $(SETS)
 
+# The same lives of a group by Kafka's Java client and by ours on a real Kafka; writes tests/golden/members. LIVES=name for some.
+.PHONY: record-members
+record-members: setup
+	$(RUN) -m conformance.members $(LIVES)
+
 # The same for logins: right and wrong, over TLS and without; writes tests/golden/security.
 record-security: setup
 	$(RUN) -m conformance.security.record

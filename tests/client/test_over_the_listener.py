@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
-from rejoin.client import Consumer, KafkaError, TopicPartition
+from rejoin.client import Consumer, KafkaError, KafkaTransport, TopicPartition
+from rejoin.client.admin import Admin
 from rejoin.client.core.errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecordDeserializationError
 from rejoin.client.core.fetch.consumer_record import ConsumerRecord, TimestampType
+from rejoin.client.workload.processing_time import parse_processing_time
+from rejoin.client.workload.worker import Work, run_worker
 from rejoin.coordinator.testing import GroupCoordinator, running
 from tests.coordinator.storage.proxy import Cut, Wire
 
@@ -205,3 +208,49 @@ async def test_nothing_is_lost_or_read_twice_when_connections_break(unused_tcp_p
                         values += [int(record.value) for record in await consumer.poll(20)]
             assert values == list(range(60))
             assert wire.cuts >= 5
+
+
+async def test_rejoin_consume_reads_over_kafkas_protocol(kafka: GroupCoordinator) -> None:
+    nothing = parse_processing_time("0")
+    work = Work(
+        topics=("orders",),
+        pattern=None,
+        client_ids=("one", "two"),
+        instance_ids=(),
+        assignors=(),
+        settings={**QUICK, "bootstrap_servers": (kafka.bootstrap_servers,), "group_id": "g"},
+        commit="sync",
+        processing_time=nothing,
+        revoke_time=nothing,
+        assign_time=nothing,
+        seed=0,
+        node="one",
+        run_id="test",
+    )
+    stop = asyncio.Event()
+    consuming = asyncio.create_task(run_worker(work, until=stop))
+    await kafka.wait_for_committed("g", {P0: 10}, timeout_ms=30_000)
+    group = await kafka.group("g")
+    assert group is not None
+    assert sorted(member.client_id for member in group.members) == ["one", "two"]
+    stop.set()
+    assert await consuming == 0
+
+
+@pytest.mark.parametrize("release", ["0.11.0", "2.1", "2.8"])
+async def test_an_older_broker_is_spoken_to_in_its_own_versions(release: str) -> None:
+    settings = {"group.initial.rebalance.delay.ms": 0, "emulator.as.kafka": release}
+    async with running(topics={"orders": 1}, settings=settings) as kafka:
+        await fill(kafka, 0, 0, 10)
+        async with reader(kafka, "orders", group_id="g") as consumer:
+            assert len(await read(consumer, 10)) == 10
+            await consumer.commit()
+            assert await consumer.end_offsets([P0]) == {P0: 10}
+        await fill(kafka, 0, 10, 11)
+        async with reader(kafka, "orders", group_id="g", auto_offset_reset="none") as consumer:
+            assert [record.offset for record in await read(consumer, 1)] == [10]
+        async with KafkaTransport([kafka.bootstrap_servers]) as transport:
+            admin = Admin(transport)
+            assert [group.group_id for group in await admin.list_groups()] == ["g"]
+            assert await admin.committed("g") == {P0: 11}
+            assert await admin.offsets({P0: -1}) == {P0: 11}

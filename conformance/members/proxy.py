@@ -1,0 +1,163 @@
+"""A proxy between clients and a broker that keeps every request with what was answered, by client id.
+
+The broker advertises the proxy's address. ApiVersions answers are cut down to the versions of ours, so that everything
+that passes can be read, and both clients speak the same versions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from rejoin.protocol.brokers.offer import offered
+from rejoin.protocol.message import Request, Response
+from rejoin.protocol.messages.cluster.api_versions import ApiVersionsResponse
+from rejoin.protocol.registry import API_VERSIONS
+from rejoin.protocol.wire.codec import codec_of, read_request_header, unsupported_api_versions_frame
+
+HOST: Final = "127.0.0.1"
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request that passed, when it did, and its answer, if any."""
+
+    client_id: str
+    api: str
+    at: float
+    request: Request
+    response: Response | None = None
+
+
+class Proxy:
+    """Listens on a port of its own; ``port_of_broker`` is where the broker is."""
+
+    def __init__(self, port_of_broker: int) -> None:
+        self.port_of_broker = port_of_broker
+        self.exchanges: list[Exchange] = []
+        self._serving: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._connected, HOST, 0)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.close()
+        for serving in self._serving:
+            serving.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(asyncio.create_task(self._serve(reader, writer)))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there: asyncio.StreamWriter | None = None
+        try:
+            back, there = await asyncio.open_connection(HOST, self.port_of_broker)
+            waiting: asyncio.Queue[tuple[Exchange | None, bytes]] = asyncio.Queue()
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._forward(reader, there, waiting))
+                both.create_task(self._return(back, writer, waiting))
+        except* (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+            if there is not None:
+                there.close()
+
+    async def _forward(
+        self,
+        client: asyncio.StreamReader,
+        broker: asyncio.StreamWriter,
+        waiting: asyncio.Queue[tuple[Exchange | None, bytes]],
+    ) -> None:
+        while True:
+            frame = await _frame(client)
+            header = read_request_header(frame)
+            codec = codec_of(header.api_key, header.api_version)
+            if codec is None and header.api_key == API_VERSIONS.key:
+                refused = unsupported_api_versions_frame(header.correlation_id, 0, API_VERSIONS.max_version)
+                waiting.put_nowait((None, refused))
+                continue
+            exchange = None
+            if codec is not None:
+                request = codec.read_request(frame, header.body_at)
+                exchange = Exchange(header.client_id, codec.api.name, time.monotonic(), request)
+                if codec.api is not API_VERSIONS:
+                    self.exchanges.append(exchange)
+            waiting.put_nowait((exchange, frame))
+            broker.write(len(frame).to_bytes(4, "big") + frame)
+
+    async def _return(
+        self,
+        broker: asyncio.StreamReader,
+        client: asyncio.StreamWriter,
+        waiting: asyncio.Queue[tuple[Exchange | None, bytes]],
+    ) -> None:
+        own = offered()
+        while True:
+            exchange, sent = await waiting.get()
+            if exchange is None and int.from_bytes(sent[:4], "big") == len(sent) - 4:
+                client.write(sent)  # Answered here.
+                continue
+            frame = await _frame(broker)
+            header = read_request_header(sent)
+            codec = codec_of(header.api_key, header.api_version)
+            if exchange is None or codec is None:
+                client.write(len(frame).to_bytes(4, "big") + frame)
+                continue
+            correlation_id, response = codec.read_response_frame(frame)
+            if isinstance(response, ApiVersionsResponse):
+                kept = tuple(
+                    each.model_copy(update={"max_version": min(each.max_version, own[each.api_key][1])})
+                    for each in response.api_keys
+                    if each.api_key in own
+                )
+                response = response.model_copy(update={"api_keys": kept})
+                client.write(codec.response_frame(correlation_id, response))
+                continue
+            exchange.response = response
+            client.write(len(frame).to_bytes(4, "big") + frame)
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    length = int.from_bytes(await reader.readexactly(4), "big")
+    return await reader.readexactly(length)
+
+
+async def until_member(proxy: Proxy, client_id: str, since: float, at_most: float = 60.0) -> None:
+    """Wait until a member has been given its assignment after an instant."""
+    async with asyncio.timeout(at_most):
+        while not any(
+            each.client_id == client_id and each.api == "SyncGroup" and each.at > since and each.response is not None
+            for each in proxy.exchanges
+        ):
+            await asyncio.sleep(0.05)
+
+
+async def until_quiet(proxy: Proxy, clients: str, seconds: float, at_most: float = 60.0) -> None:
+    """Wait until no member whose client id begins so has joined or left for a while."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(at_most):
+            while True:
+                moves = [
+                    each.at
+                    for each in proxy.exchanges
+                    if each.client_id.startswith(clients) and each.api in {"JoinGroup", "SyncGroup", "LeaveGroup"}
+                ]
+                now = time.monotonic()
+                waits = any(
+                    each.response is None and each.api == "JoinGroup" and now - each.at < at_most / 2
+                    for each in proxy.exchanges
+                    if each.client_id.startswith(clients)
+                )
+                if moves and not waits and now - moves[-1] > seconds:
+                    return
+                await asyncio.sleep(0.05)
