@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover record record-security incident conformance-others clients client-logins clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover client-failover record record-security incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -104,6 +104,10 @@ kill-produce: setup
 # Three coordinators on one PostgreSQL; each failure, and how long groups had no coordinator.
 failover: setup
 	$(RUN) -m pytest tests/coordinator/leadership/test_failures.py -s
+
+# Three brokers in one process under each Python client, and how long each failure takes until all is well again.
+client-failover: setup
+	$(RUN) -m pytest tests/real_clients/test_failover.py -s
 
 # Needed by the next two only, so it has a place of its own; they want Maven and Java, the second one Go.
 CONFORMANCE := .venv-conformance
