@@ -1,4 +1,4 @@
-"""How a fault delivers an answer: slowly, or cut short at the end of its connection."""
+"""How a fault delivers an answer: slowly, cut short at the end of its connection, or with a wrong value."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import asyncio
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final
+from typing import Any, Final, cast
 
-from rejoin.coordinator.control.fault_rules import FaultRule
+from rejoin.coordinator.control.fault_rules import FaultRule, WrongValue
+from rejoin.coordinator.control.sent_requests import RequestsQuery, sent_requests
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
+from rejoin.protocol.messages.cluster.metadata import MetadataResponse
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from rejoin.protocol.messages.records.fetch import FetchResponse
+from rejoin.transcript.recording import StepRecorder
 
 _STEP_MS: Final = 100
 """The shortest time between two pieces of a slow answer."""
@@ -63,3 +70,85 @@ def _reset(transport: asyncio.WriteTransport) -> None:
     if sock is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
     transport.abort()
+
+
+def with_wrong_value(wrong: WrongValue, request: Request, response: Response, recorder: StepRecorder) -> Response:
+    """An answer as a broker with a bug has given it."""
+    match wrong:
+        case "offset_zero":
+            return cast(Response, _changed(response, {"offset": lambda _: 0, "committed_offset": lambda _: 0}))
+        case "older_epoch":
+            older = _changed(response, dict.fromkeys(("leader_epoch", "committed_leader_epoch"), _one_less))
+            return cast(Response, older)
+        case "stale_leader":
+            assert isinstance(response, MetadataResponse), "the rule is for Metadata only"
+            return _with_other_leaders(response)
+        case "old_assignment":
+            assert isinstance(request, SyncGroupRequest), "the rule is for SyncGroup only"
+            return _with_old_assignment(request, response, recorder)
+        case "flipped_bit":
+            assert isinstance(response, FetchResponse), "the rule is for Fetch only"
+            return _with_flipped_bit(response)
+
+
+def _changed(part: Any, changes: dict[str, Callable[[int], int]]) -> Any:
+    """A struct with some of its fields changed, at any depth."""
+    updated: dict[str, Any] = {}
+    for name in type(part).model_fields:
+        value = getattr(part, name)
+        if name in changes and isinstance(value, int):
+            updated[name] = changes[name](value)
+        elif isinstance(value, tuple) and value and hasattr(value[0], "model_copy"):
+            updated[name] = tuple(_changed(each, changes) for each in value)
+    return part.model_copy(update=updated) if updated else part
+
+
+def _with_other_leaders(response: MetadataResponse) -> MetadataResponse:
+    """Every partition is led by the next broker, in the epoch before: as it may have been before a failover."""
+    brokers = [broker.node_id for broker in response.brokers]
+
+    def before(leader: int) -> int:
+        return brokers[(brokers.index(leader) + 1) % len(brokers)] if leader in brokers else leader
+
+    stale: MetadataResponse = _changed(response, {"leader_id": before, "leader_epoch": _one_less})
+    return stale
+
+
+def _one_less(epoch: int) -> int:
+    """The epoch before; the first, or one that is unknown, stays."""
+    return epoch - 1 if epoch > 0 else epoch
+
+
+def _with_old_assignment(request: SyncGroupRequest, response: Response, recorder: StepRecorder) -> Response:
+    """What the member was assigned in the generation before, if it was in one."""
+    before = [
+        sent.response
+        for sent in sent_requests(recorder.since(recorder.first), RequestsQuery(api="SyncGroup"))
+        if isinstance(sent.request, SyncGroupRequest)
+        and (sent.request.group_id, sent.request.member_id) == (request.group_id, request.member_id)
+        and sent.request.generation_id < request.generation_id
+        and isinstance(sent.response, SyncGroupResponse)
+        and sent.response.error_code is ErrorCode.NONE
+    ]
+    last = before[-1] if before else None
+    if last is None or not isinstance(response, SyncGroupResponse) or response.error_code is not ErrorCode.NONE:
+        return response
+    return response.model_copy(update={"assignment": last.assignment})
+
+
+def _with_flipped_bit(response: FetchResponse) -> FetchResponse:
+    """The last bit of the first records is another one, so that their checksum is wrong."""
+    topics = []
+    is_done = False
+    for topic in response.responses:
+        partitions = []
+        for partition in topic.partitions:
+            records = partition.records
+            if records and not is_done:
+                is_done = True
+                data = bytearray(records)
+                data[-1] ^= 1
+                partition = partition.model_copy(update={"records": bytes(data)})  # noqa: PLW2901
+            partitions.append(partition)
+        topics.append(topic.model_copy(update={"partitions": tuple(partitions)}))
+    return response.model_copy(update={"responses": tuple(topics)})

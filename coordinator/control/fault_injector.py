@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.delivery import FaultyDelivery
+from rejoin.coordinator.control.delivery import FaultyDelivery, with_wrong_value
 from rejoin.coordinator.control.fault_rules import Fault, Faults
 from rejoin.coordinator.control.node_interface import RequestTarget
 from rejoin.coordinator.core.inputs import Context, FetchWaited, Millis
@@ -142,6 +142,9 @@ class FaultInjector:
         if when in {"drop_request", "drop_response"}:
             self._note(fault, request, context, None)
             raise NoReply
+        if fault.rule.wrong is not None and response is not None:
+            self._note(fault, request, context, None)
+            return with_wrong_value(fault.rule.wrong, request, response, self._recorder)
         if fault.rule.error is None:
             if fault.rule.cut_after_bytes is not None:
                 self._note(fault, request, context, None)
@@ -158,7 +161,8 @@ class FaultInjector:
         rule = fault.rule
         name = error.name if error is not None else ""
         cut = "" if rule.cut_after_bytes is None else f"cut after {rule.cut_after_bytes} bytes"
-        text = ", ".join(filter(None, (rule.effective_when.replace("_", " "), name, cut)))
+        wrong = "" if rule.wrong is None else rule.wrong.replace("_", " ")
+        text = ", ".join(filter(None, (rule.effective_when.replace("_", " "), name, cut, wrong)))
         self._recorder.add(self._clock.now(), Interception(request, context, name, f"fault {fault.id}: {text}"), [])
 
     async def _hold(self, fault: Fault, latency_ms: Millis) -> None:

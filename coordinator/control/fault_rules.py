@@ -23,6 +23,16 @@ from rejoin.protocol.validation import nearest
 UNTIL_REMOVED: Final = -1
 LONGEST_LATENCY_MS: Final = 86_400_000
 
+WrongValue = Literal["offset_zero", "stale_leader", "older_epoch", "old_assignment", "flipped_bit"]
+WRONG_IN: Final[dict[WrongValue, tuple[str, ...]]] = {
+    "offset_zero": ("ListOffsets", "OffsetFetch"),
+    "stale_leader": ("Metadata",),
+    "older_epoch": ("Metadata", "ListOffsets", "OffsetFetch"),
+    "old_assignment": ("SyncGroup",),
+    "flipped_bit": ("Fetch",),
+}
+"""The APIs whose answers can have each wrong value."""
+
 When = Literal["before", "after", "drop_request", "drop_response", "delay"]
 
 
@@ -165,6 +175,23 @@ class FaultRule(Body):
         default=None, ge=1, description="write the answer at this pace, on the node's clock"
     )
 
+    wrong: WrongValue | None = Field(
+        default=None,
+        description="answer with a wrong value: offset_zero (ListOffsets, OffsetFetch), stale_leader (Metadata), "
+        "older_epoch (Metadata, ListOffsets, OffsetFetch), old_assignment (SyncGroup), flipped_bit (Fetch)",
+    )
+
+    @model_validator(mode="after")
+    def _wrong_value(self) -> Self:
+        if self.wrong is None:
+            return self
+        if self.error is not None or self.effective_when != "after":
+            raise ValueError("wrong changes an answer; leave out error and when")
+        known = WRONG_IN[self.wrong]
+        if self.keys is not None and not set(self.keys) <= set(known):
+            raise ValueError(f"wrong {self.wrong} is for {' and '.join(known)}, not {', '.join(self.keys)}")
+        return self
+
     @model_validator(mode="after")
     def _sense(self) -> Self:
         when = self.effective_when
@@ -174,7 +201,7 @@ class FaultRule(Body):
         if when == "before" and self.error is None:
             raise ValueError("when before needs an error to answer with")
         faulty = self.is_delivered_faultily
-        if when == "after" and self.error is None and not held and not faulty:
+        if when == "after" and self.error is None and not held and not faulty and self.wrong is None:
             raise ValueError(
                 "when after needs an error to answer with, a latency_ms or pause to hold the answer, "
                 "or cut_after_bytes or bytes_per_second to deliver it"
@@ -196,6 +223,8 @@ class FaultRule(Body):
             return self.when
         if self.error is not None:
             return "before"
+        if self.wrong is not None:
+            return "after"
         return "after" if self.is_delivered_faultily and self.latency_ms is None and not self.pause else "delay"
 
     @property
@@ -212,6 +241,7 @@ class FaultRule(Body):
         """Whether a request is one of those meant."""
         return (
             (self.keys is None or BY_REQUEST[type(request)].name in self.keys)
+            and (self.wrong is None or BY_REQUEST[type(request)].name in WRONG_IN[self.wrong])
             and (self.group is None or not traits.groups.isdisjoint(self.group))
             and (self.member is None or not traits.members.isdisjoint(self.member))
             and (self.instance is None or not traits.instances.isdisjoint(self.instance))

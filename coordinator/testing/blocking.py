@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.fault_rules import When
+from rejoin.coordinator.control.fault_rules import When, WrongValue
 from rejoin.coordinator.control.sent_requests import RecordedRequest
 from rejoin.coordinator.control.topic_records import StoredRecord
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS
@@ -205,6 +205,7 @@ class BlockingGroupCoordinator(BlockingBrokerMethods):
         cut_after_bytes: int | None = None,
         reset: bool = False,
         bytes_per_second: int | None = None,
+        wrong: WrongValue | None = None,
     ) -> BlockingFault:
         """Make a rule, behind those that are there; the fields are those of the control API. Raises ValueError."""
         given = {name: value for name, value in locals().items() if name != "self"}

@@ -17,7 +17,7 @@ from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, Sn
 from rejoin.coordinator.control.broker_actions import LinkEnds, NewLeader
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import ControlError
-from rejoin.coordinator.control.fault_rules import Fault, FaultRule, When
+from rejoin.coordinator.control.fault_rules import Fault, FaultRule, When, WrongValue
 from rejoin.coordinator.control.sent_requests import RecordedRequest, RequestsQuery
 from rejoin.coordinator.control.timing import Advance
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery, StoredRecord
@@ -268,6 +268,7 @@ class GroupCoordinator(BrokerMethods):
         cut_after_bytes: int | None = None,
         reset: bool = False,
         bytes_per_second: int | None = None,
+        wrong: WrongValue | None = None,
     ) -> FaultHandle:
         """Make a rule, behind those that are there; the fields are those of the control API. Raises ValueError."""
         given = {name: value for name, value in locals().items() if name != "self" and value is not None}
