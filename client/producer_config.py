@@ -96,7 +96,7 @@ class ProducerConfig(ClientSecurityConfig):
     @model_validator(mode="before")
     @classmethod
     def _idempotence_gives_way(cls, settings: Any) -> Any:
-        """Idempotence is on by default, and off where other settings exclude it and nobody asked for it."""
+        """Idempotence is on by default, and off where other settings exclude it, unless it was set."""
         # Kafka: ProducerConfig.postProcessAndValidateIdempotenceConfigs. Too many requests in flight are an error.
         settings = dict(settings)
         names = {name.replace(".", "_"): value for name, value in settings.items()}

@@ -104,6 +104,7 @@ def test_a_simulation_loads_no_network_and_no_spark() -> None:
         "account",
         "transcript",
         "journal-schema",
+        "log",
         "report",
         "watch",
         "sweep",

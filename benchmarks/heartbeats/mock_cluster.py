@@ -15,7 +15,7 @@ _TOPIC: Final = "bench"
 
 
 async def start_mock_cluster(listener: socket.socket) -> Any:
-    """Start it; whoever connects to the socket is told where it is, and who its member is."""
+    """Start it; each connection to the socket is answered with its address and its member."""
     from confluent_kafka import Consumer, Producer  # noqa: PLC0415 - only its own process needs it
 
     consumer = Consumer({"test.mock.num.brokers": 1, "group.id": _TOPIC, "log_level": 0, **_TIMEOUTS})

@@ -117,7 +117,7 @@ class ControllerDriver:
 
     def publish(self) -> None:
         """Let every broker in contact know of the cluster as it is, and lead what it has to."""
-        # A broker that hears of one change may ask for the next.
+        # A broker that receives one change may ask for the next.
         self._is_stale = True
         if self._is_publishing:
             return

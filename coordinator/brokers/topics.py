@@ -24,7 +24,7 @@ class TopicsRegistry:
         return client
 
     def reaches(self, node_id: int) -> bool:
-        """Whether a broker can be told of changes, and ask for them."""
+        """Whether changes reach a broker, and its requests for them the controller."""
         return self._reaches_controller(node_id)
 
     def since(self, version: int) -> TopicsChanged:

@@ -1,4 +1,4 @@
-"""What became of produced records: what is in the logs, beside what the producers were told."""
+"""What became of produced records: what is in the logs, beside the answers that producers got."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LoggedRecord(NamedTuple):
 
 @dataclass(slots=True)
 class ProducerSummary:
-    """Producers of one name: what they wrote, what they were told, and what is in the logs."""
+    """Producers of one name: what they wrote, which answers they got, and what is in the logs."""
 
     name: str
     written: int = 0

@@ -117,11 +117,6 @@ class ProducerCore:
         return self._state.memory_used
 
     @property
-    def records_waiting(self) -> int:
-        """Records that are not done: in batches, or waiting for one."""
-        return len(self._state.parked) + sum(batch.count for batch in self._state.incomplete)
-
-    @property
     def requests_in_flight(self) -> int:
         """How many requests have no answer yet."""
         return len(self._state.requests)

@@ -70,7 +70,7 @@ def _due_at(ctx: ProducerContext, queue: PartitionQueue, batch: ProducerBatch, *
 
 
 def _is_muted(ctx: ProducerContext, queue: PartitionQueue) -> bool:
-    """With one request in flight per connection, a partition has one at a time, whoever leads it."""
+    """With one request in flight per connection, a partition has one at a time, also after its leader moved."""
     # Kafka: guaranteeMessageOrder.
     return ctx.config.max_in_flight_requests_per_connection == 1 and any(batch.is_sent for batch in queue.in_flight)
 

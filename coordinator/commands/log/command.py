@@ -1,4 +1,7 @@
-"""The commands dump, verify, export and import. Exit codes: 0, done; 1, the log has a problem; 2, not done."""
+"""The commands dump, verify, export and import. Exit codes: 0, done; 1, the log has a problem; 2, not done.
+
+What reads and writes logs is imported by the commands, since their help does not need it.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import cyclopts
 from cyclopts import Parameter
 
-from rejoin.coordinator.commands.atomic_file import FileNotWritten, atomic_file, check_writable
-from rejoin.coordinator.commands.log import committed, files
-from rejoin.coordinator.commands.log.contents import LogProblem
-from rejoin.coordinator.commands.log.directory import SqliteSource
-from rejoin.coordinator.commands.log.files import TextLog
-from rejoin.coordinator.commands.log.filling import fill_database, fill_directory
-from rejoin.coordinator.commands.log.tables import PostgresSource
-from rejoin.coordinator.storage.base import StoreProblem
-from rejoin.coordinator.storage.sqlite.check import DatabaseLost
-from rejoin.protocol.records.consumer_offsets import offsets_partition
-from rejoin.protocol.types import TopicPartition
+if TYPE_CHECKING:
+    from rejoin.protocol.types import TopicPartition
 
 STORE_VARIABLE: Final = "REJOIN_STORE"
 _PARTITIONS: Final = 50
@@ -60,6 +54,8 @@ def dump(
         Number of offsets partitions, for lines that name none.
     """
 
+    from rejoin.protocol.records.consumer_offsets import offsets_partition  # noqa: PLC0415
+
     def run() -> int:
         missing = dict.fromkeys(map(offsets_partition, partition))
         marks = {"offsets": ('{"version":0,', '{"version":1,'), "group-metadata": ('{"version":2,',), None: ("{",)}
@@ -92,6 +88,10 @@ def verify(
     partitions
         Number of offsets partitions, for lines that name none.
     """
+
+    from rejoin.coordinator.commands.log.contents import LogProblem  # noqa: PLC0415
+    from rejoin.coordinator.commands.log.files import TextLog  # noqa: PLC0415
+    from rejoin.coordinator.storage.sqlite.check import DatabaseLost  # noqa: PLC0415
 
     def run() -> int:
         try:
@@ -143,11 +143,13 @@ def export(
         Leave out what is damaged instead of stopping there, and say so.
     """
 
+    from rejoin.coordinator.commands.atomic_file import atomic_file, check_writable  # noqa: PLC0415
+    from rejoin.coordinator.commands.log import files  # noqa: PLC0415
+
     def run() -> int:
         if out is not None:
             check_writable("--out", out)
         with _source(None, data, store, _PARTITIONS, salvage=salvage, or_file=False) as source:
-            assert not isinstance(source, TextLog), "no file was named"
             records = source.salvaged() if salvage else source.records()
             if out is None:
                 files.write(sys.stdout, source.contents(), records)
@@ -187,6 +189,10 @@ def import_(
         Create the topics that committed offsets name and the file does not. Without them a start deletes the offsets.
     """
 
+    from rejoin.coordinator.commands.log import committed  # noqa: PLC0415
+    from rejoin.coordinator.commands.log.files import TextLog  # noqa: PLC0415
+    from rejoin.coordinator.commands.log.filling import fill_database, fill_directory  # noqa: PLC0415
+
     def run() -> int:
         url = _url(data, store)
         source = TextLog(file, partitions)
@@ -220,6 +226,8 @@ def _counted(count: int, what: str) -> str:
 
 def _url(data: Path | None, store: str | None, *, or_file: bool = False) -> str:
     """The URL of the database; empty if a directory is named."""
+    from rejoin.coordinator.commands.log.contents import LogProblem  # noqa: PLC0415
+
     url = store or ("" if data is not None else os.environ.get(STORE_VARIABLE, ""))
     if bool(url) == (data is not None):
         if or_file:
@@ -239,6 +247,11 @@ def _source(
     verify: bool = False,
     or_file: bool = True,
 ) -> Iterator[Any]:
+    from rejoin.coordinator.commands.log.contents import LogProblem  # noqa: PLC0415
+    from rejoin.coordinator.commands.log.directory import SqliteSource  # noqa: PLC0415
+    from rejoin.coordinator.commands.log.files import TextLog  # noqa: PLC0415
+    from rejoin.coordinator.commands.log.tables import PostgresSource  # noqa: PLC0415
+
     if file is not None:
         if data is not None or store is not None:
             raise LogProblem(f"{file}: expected a file, or --data or --store, and not both")
@@ -251,6 +264,10 @@ def _source(
 
 def _reported(run: Any) -> int:
     """Print a problem in one line. A closed pipe is no problem."""
+    from rejoin.coordinator.commands.atomic_file import FileNotWritten  # noqa: PLC0415
+    from rejoin.coordinator.commands.log.contents import LogProblem  # noqa: PLC0415
+    from rejoin.coordinator.storage.base import StoreProblem  # noqa: PLC0415
+
     try:
         code: int = run()
         sys.stdout.flush()

@@ -61,10 +61,6 @@ class Partitions:
         """A partition of the topic with this name, or none where it is unknown or its log is synthetic."""
         return _at(self._by_name.get(topic), partition)
 
-    def identify_by_id(self, topic_id: str, partition: int) -> TopicIdPartition | None:
-        """A partition of the topic with this id, or none where it is unknown or its log is synthetic."""
-        return _at(self._by_id.get(topic_id), partition)
-
     def get(self, partition: TopicIdPartition) -> Partition | None:
         """A partition that this node leads and has loaded."""
         found = self.led.get(partition)

@@ -91,7 +91,7 @@ class TransactionCoordinator:
 
     def when_ready(self, transactional_id: str, retry: Retry) -> bool:
         """Whether there is a transaction log. If not it is made, and the request is handled again when it is read."""
-        # Differs: Kafka's clients look for a coordinator first, are told that there is none yet, and ask again.
+        # Differs: Kafka's clients look for a coordinator first, get COORDINATOR_NOT_AVAILABLE, and ask again.
         is_there = TRANSACTION_STATE_TOPIC in self._topics.by_name
         if is_there or self._has_failed or not self._cluster.is_known:
             return True

@@ -134,7 +134,7 @@ class TransactionsShard:
         if error is not ErrorCode.NONE:
             on_end(error, NO_PRODUCER)
         elif metadata.state is TransactionState.ONGOING:
-            # Kafka: the producer is told to retry, and gets an epoch above that of the abort.
+            # Kafka: the producer has to retry, and gets an epoch above that of the abort.
             self.abort(metadata, partial(_aborted_first, on_end))
         else:
             transit = self._initialisation(metadata, timeout_ms, expected)

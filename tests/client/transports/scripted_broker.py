@@ -1,4 +1,4 @@
-"""A broker that answers what a test tells it to, over a socket."""
+"""A broker whose answers a test scripts, over a socket."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ COMMIT_ERRORS: Final = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
 }
-"""What a producer is told where the transaction coordinator refuses its commit; other errors go through."""
+"""The producer's error where the transaction coordinator refuses its commit; other errors go through."""
 
 
 class TxnOffsetCommits:
