@@ -30,7 +30,7 @@ class TopicsRegistry:
     def since(self, version: int) -> TopicsChanged:
         """The changes behind a version."""
         newer = enumerate(self._changes[version:], version + 1)
-        return TopicsChanged(tuple(newer), len(self._changes))
+        return TopicsChanged(tuple(newer), len(self._changes), shares_events=True)
 
     def append(self, by: BrokerTopics, wanted: AppendTopics) -> None:
         """Take in a change of a broker that knows all before it."""

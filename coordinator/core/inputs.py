@@ -185,11 +185,13 @@ class TopicsChanged:
     """Changes from the topics log, in log order, each with its version; those that are known already do no harm.
 
     ``version`` is that of the log behind them. ``whole`` says that they are all that there is: other topics are gone.
+    With ``shares_events`` the node that made a change has emitted its events for all.
     """
 
     changes: tuple[tuple[int, TopicsRecords], ...]
     version: int
     whole: bool = False
+    shares_events: bool = False
 
 
 @dataclass(slots=True)

@@ -101,7 +101,7 @@ class TopicChanges:
 
     def changed(self, what: TopicsChanged) -> None:
         """Take in what the log has got from all nodes."""
-        known = self.version
+        known, emits = self.version, not what.shares_events
         if what.whole:
             known = 0
             there = {
@@ -111,19 +111,19 @@ class TopicChanges:
                 if isinstance(record, TopicRecord)
             }
             for topic in [topic for topic in self._topics.by_name.values() if topic.topic_id not in there]:
-                self._remove(topic.name)
+                self._remove(topic.name, emits=emits)
         for version, records in what.changes:
             if version > known:
-                self._apply(records)
+                self._apply(records, emits=emits)
         self.version = max(self.version, what.version)
 
-    def _apply(self, records: TopicsRecords) -> None:
+    def _apply(self, records: TopicsRecords, *, emits: bool = True) -> None:
         for record in records:
             match record:
                 case TopicRecord():
                     self._topics.add(record.data)
                 case PartitionRecord():
-                    self._topics.set_partitions(record.data)
+                    self._topics.set_partitions(record.data, emits=emits)
                     self._grow(record.data.topic_id)
                 case ConfigRecord():
                     self._topics.set_config(record.data)
@@ -132,7 +132,7 @@ class TopicChanges:
                 case RemoveTopicRecord():
                     name = self._topics.named(record.data.topic_id)
                     if name is not None:
-                        self._remove(name)
+                        self._remove(name, emits=emits)
         if records and self.on_applied is not None:
             self.on_applied()
 
@@ -141,9 +141,9 @@ class TopicChanges:
         if topic is not None and topic.is_real:
             self._partitions.add(topic.name, topic_id, len(topic.partitions))
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, name: str, *, emits: bool) -> None:
         topic = self._topics.by_name[name]
-        self._topics.delete(name)
+        self._topics.delete(name, emits=emits)
         self._partitions.remove(name, topic.topic_id)
         for shard in self._shards.active():
             shard.deletions.delete_topic(name)

@@ -172,7 +172,7 @@ class Topics:
             self.by_name[data.name] = Topic(data.name, data.topic_id, data.records_per_second)
             self._names_by_id[data.topic_id] = data.name
 
-    def set_partitions(self, data: PartitionData) -> None:
+    def set_partitions(self, data: PartitionData, *, emits: bool) -> None:
         """Partitions of a topic are there, or are as they were not before. Nothing where the topic is gone."""
         topic = self.by_name.get(self._names_by_id.get(data.topic_id, ""))
         if topic is None:
@@ -188,7 +188,7 @@ class Topics:
                 partitions.append(partition)
         if data.replicas:
             topic.replicas[data.partition_id :] = data.replicas
-        if before == len(partitions):
+        if before == len(partitions) or not emits:
             return
         if before:
             self._emit(TopicGrown(topic=topic.name, previous_partition_count=before, partition_count=len(partitions)))
@@ -216,11 +216,12 @@ class Topics:
         """All producer ids below one are a node's."""
         self.next_producer_id = max(self.next_producer_id, next_producer_id)
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, emits: bool) -> None:
         """Remove a topic that exists."""
         topic = self.by_name.pop(name)
         del self._names_by_id[topic.topic_id]
-        self._emit(TopicDeleted(topic=name, topic_id=topic.topic_id, partition_count=len(topic.partitions)))
+        if emits:
+            self._emit(TopicDeleted(topic=name, topic_id=topic.topic_id, partition_count=len(topic.partitions)))
 
     # --- what would have to be so
 

@@ -206,7 +206,8 @@ class Process:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=paths.ROOT)
         wait_for(lambda: port_file.exists() or self.process.poll() is not None)
         assert port_file.exists(), f"it did not start: {self.log.read_text()}"
-        self.port = int(port_file.read_text())
+        self.ports = [int(line) for line in port_file.read_text().splitlines()]
+        self.port = self.ports[0]
 
     def get(self, path: str) -> dict[str, object]:
         with urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE) as answer:
