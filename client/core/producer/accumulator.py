@@ -263,7 +263,8 @@ def _timed_out(state: ProducerCoreState, ctx: ProducerContext, produced: Produce
     after = f"after {ctx.config.max_block_ms} ms"
     topic = state.topics.get(produced.topic)
     if topic is None or not topic.leaders:
-        return KafkaTimeoutError(f"topic {produced.topic} not present in metadata {after}")
+        because = f": {state.metadata.problem}" if state.metadata.problem else ""
+        return KafkaTimeoutError(f"topic {produced.topic} not present in metadata {after}{because}")
     count = len(topic.leaders)
     if produced.partition is not None and produced.partition >= count:
         return KafkaTimeoutError(

@@ -188,7 +188,7 @@ def _take_failure(state: ProducerCoreState, ctx: ProducerContext, what: Failed) 
             completion.lost(state, ctx, sent, _ERROR_OF[what.failure], detail)
             metadata.request_update(state)
         case MetadataSent():
-            metadata.failed(state, ctx)
+            metadata.failed(state, ctx, what.detail)
         case InitProducerIdSent():
             sequences.id_not_found(state, ctx)
 

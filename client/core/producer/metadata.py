@@ -68,6 +68,7 @@ def answered(state: ProducerCoreState, ctx: ProducerContext, sent: MetadataSent,
     """Take in what the cluster looks like."""
     metadata = state.metadata
     metadata.request_id = None
+    metadata.problem = ""
     metadata.refreshed_at = ctx.now
     metadata.version += 1
     endpoints = {broker.node_id: Endpoint(broker.node_id, broker.host, broker.port) for broker in response.brokers}
@@ -109,9 +110,10 @@ def _take_leaders(
     return all(leader.endpoint is not None for leader in leaders)
 
 
-def failed(state: ProducerCoreState, ctx: ProducerContext) -> None:
+def failed(state: ProducerCoreState, ctx: ProducerContext, problem: str) -> None:
     """There is no answer: ask again later."""
     state.metadata.request_id = None
+    state.metadata.problem = problem
     state.metadata.update_requested = True
     _back_off(state, ctx, again=True)
 

@@ -151,6 +151,8 @@ class ProducerMetadata:
     retry_at: Millis = 0
     request_id: int | None = None
     version: int = 0
+    problem: str = ""
+    """Why the last request has no answer."""
 
 
 # -- requests

@@ -109,7 +109,8 @@ class BrokerNode(NodeState):
         """A request was not answered in time: the broker is left alone for a while."""
         # Kafka: NetworkClient.handleTimedOutRequests. Nothing behind such a request would be answered either.
         self.fail(self.backoff)
-        self.last_problem = reason
+        if self.is_ready or not self.last_problem:
+            self.last_problem = f"{self.address}: {reason}"
         self.close(reason)
 
     def _ended(self, _: asyncio.Future[Response]) -> None:

@@ -187,6 +187,7 @@ async def open_connection(address: BrokerAddress, client_id: str, ssl: SSLContex
     except SSLError as error:
         # Kafka: SslAuthenticationException. Trying again would not help.
         raise KafkaError(f"{address}: the TLS handshake failed: {error}") from error
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        # A host that is no name, as a..b, cannot be encoded.
         raise TransportError(Failure.DISCONNECT, f"{address}: {error}") from error
     return connection

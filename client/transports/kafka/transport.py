@@ -113,9 +113,10 @@ class KafkaTransport:
         broker = pending.broker
         assert broker is not None, "a request is with a broker from the start"
         reason = f"no answer within {timeout_ms} ms"
+        detail = f"{broker.address}: {reason}"
         if not broker.is_ready and broker.last_problem:
-            reason = f"{reason}; {broker.last_problem}"
-        pending.fail(TransportError(Failure.TIMEOUT, f"{broker.address}: {reason}"))
+            detail = broker.last_problem
+        pending.fail(TransportError(Failure.TIMEOUT, detail))
         broker.time_out(reason)
 
     # -- nodes

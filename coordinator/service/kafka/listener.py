@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import Counter
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
@@ -60,7 +59,7 @@ class KafkaListener:
         self._servers: list[asyncio.Server] = []
         self._look: asyncio.TimerHandle | None = None
         self._deliveries: set[asyncio.Task[None]] = set()
-        self._logged: Counter[str] = Counter()
+        self._logged: set[str] = set()
         self._log: Any = structlog.get_logger("coordinator").bind()
 
     async def listen(self, bound: Sequence[tuple[ListenerAddress, socket.socket]]) -> None:
@@ -208,8 +207,8 @@ class KafkaListener:
         self._metrics.refused[api or "none"] += 1
         client = connection.software or connection.client_host
         key = f"{client} {api} {reason}"
-        self._logged[key] += 1
-        if self._logged[key] == 1 and len(self._logged) <= _MOST_LOGGED:
+        if key not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._logged.add(key)
             self._log.warning(
                 "kafka_request_refused",
                 client=printable(client),

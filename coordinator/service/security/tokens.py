@@ -33,6 +33,8 @@ class Tokens:
 
     def validate(self, text: str) -> BearerToken | None:
         """The token, or none for one that is not valid."""
+        if not text.isascii():
+            return None
         head = _decoded(text.partition(".")[0])
         if head is None:
             return None

@@ -199,3 +199,18 @@ def test_addresses(server: str, address: tuple[str, int]) -> None:
 def test_what_is_no_address(server: str) -> None:
     with pytest.raises(ValueError, match="not a server"):
         broker_address(server)
+
+
+async def test_a_broker_that_is_not_there_is_named_once_with_what_was_wrong(unused_tcp_port: int) -> None:
+    address = f"127.0.0.1:{unused_tcp_port}"
+    async with KafkaTransport([address], reconnect_backoff_ms=1) as transport:
+        await failure(transport, ALL_TOPICS, 13)
+        for timeout_ms in (1, 2):
+            problem = await failure(transport, ALL_TOPICS, 13, timeout_ms=timeout_ms)
+            assert problem.detail.count(f"{address}: ") == 1
+            assert "Connect call failed" in problem.detail
+
+
+async def test_a_host_that_is_no_name_is_a_lost_connection() -> None:
+    async with KafkaTransport(["a..b:9092"]) as transport:
+        assert (await failure(transport, ALL_TOPICS, 13)).detail.startswith("a..b:9092: ")

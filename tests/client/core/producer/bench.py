@@ -53,6 +53,7 @@ class Bench:
         self.leaders: dict[TopicPartition, tuple[int, int]] = {}
         self.now = self.started = 1_000_000
         self.answers_metadata = self.answers_init = True
+        self.metadata_problem = ""
         self.producer = (7, 0)
         self.init_error = NONE
         self.topic_error = NONE
@@ -175,7 +176,9 @@ class Bench:
         match send.request:
             case MetadataRequest():
                 self.requests.append("Metadata")
-                if self.answers_metadata:
+                if self.metadata_problem:
+                    self.step(Failed(send.request_id, Failure.DISCONNECT, self.metadata_problem))
+                elif self.answers_metadata:
                     self.step(Answered(send.request_id, self.metadata(send.request)))
             case InitProducerIdRequest():
                 self.requests.append("InitProducerId")

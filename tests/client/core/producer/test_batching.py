@@ -85,6 +85,14 @@ def test_a_topic_that_is_not_there_fails_after_max_block_ms() -> None:
     assert bench.requests.count("Metadata") > 3
 
 
+def test_a_record_that_waited_for_a_broker_in_vain_fails_with_the_reason() -> None:
+    bench = Bench(topics={}, max_block_ms=3_000)
+    bench.metadata_problem = "nowhere:9092: connection refused"
+    bench.produce("a")
+    bench.advance(3_000)
+    assert bench.take()[-1] == f"a failed: topic t not present in metadata after 3000 ms: {bench.metadata_problem}"
+
+
 def test_a_partition_that_is_not_there_may_still_come() -> None:
     bench = Bench(topics={"t": 1})
     bench.produce("a", partition=1)

@@ -56,6 +56,7 @@ async def node_with_users(serve: Serve, **settings: object) -> Harness:
         ("an expired token", 401),
         ("Bearer x", 401),
         ("Bearer control-secret", 401),
+        ("Bearer eyJhbGciOiAiUlMyNTYifQ.ü.x", 401),
     ],
 )
 async def test_a_request_needs_a_login(serve: Serve, given: str | None, status: int) -> None:

@@ -153,6 +153,7 @@ def test_tokens_are_valid_with_a_signature_of_a_known_key(jwks: str) -> None:
         "a.b.c",
         "",
         "ü",
+        signed(EC, "ES256", "two").partition(".")[0] + ".\udcff.x",
     ):
         assert tokens.validate(bad) is None, bad
 
