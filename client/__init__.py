@@ -11,7 +11,7 @@ from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
     from rejoin.client.config import ConsumerConfig
-    from rejoin.client.consumer import Consumer, GroupMetadata, RebalanceListener
+    from rejoin.client.consumer import Consumer, RebalanceListener
     from rejoin.client.core.errors import (
         AssignorFailedError,
         CommitFailedError,
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
         KafkaError,
         KafkaTimeoutError,
         ListenerError,
+        ProducerFencedError,
         RebalanceInProgressError,
         RetriableCommitFailedError,
         TopicAuthorizationError,
         WakeupError,
     )
     from rejoin.client.core.fetch.consumer_record import ConsumerRecord
-    from rejoin.client.core.inputs import OffsetAndMetadata, RecordRange
+    from rejoin.client.core.inputs import GroupMetadata, OffsetAndMetadata, RecordRange
     from rejoin.client.driver import ConsumerRuntime
     from rejoin.client.producer import Producer
     from rejoin.client.producer_config import ProducerConfig
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ConsumerConfig": "rejoin.client.config",
     "Consumer": "rejoin.client.consumer",
-    "GroupMetadata": "rejoin.client.consumer",
+    "GroupMetadata": "rejoin.client.core.inputs",
     "RebalanceListener": "rejoin.client.consumer",
     "AssignorFailedError": "rejoin.client.core.errors",
     "CommitFailedError": "rejoin.client.core.errors",
@@ -50,6 +51,7 @@ _HOMES = {
     "KafkaError": "rejoin.client.core.errors",
     "KafkaTimeoutError": "rejoin.client.core.errors",
     "ListenerError": "rejoin.client.core.errors",
+    "ProducerFencedError": "rejoin.client.core.errors",
     "RebalanceInProgressError": "rejoin.client.core.errors",
     "RetriableCommitFailedError": "rejoin.client.core.errors",
     "TopicAuthorizationError": "rejoin.client.core.errors",
@@ -88,6 +90,7 @@ __all__ = [
     "ProblemError",
     "Producer",
     "ProducerConfig",
+    "ProducerFencedError",
     "RebalanceInProgressError",
     "RebalanceListener",
     "RecordMetadata",

@@ -18,7 +18,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from rejoin.client.assignors import Assignor, assignor_named
 from rejoin.client.config import ConsumerConfig, checked_config
@@ -31,6 +31,7 @@ from rejoin.client.core.inputs import (
     Closed,
     CommitAsked,
     CommittedAsked,
+    GroupMetadata,
     OffsetAndMetadata,
     OffsetReset,
     OffsetsAsked,
@@ -78,15 +79,6 @@ class RebalanceListener:
     def on_partitions_lost(self, lost: list[TopicPartition]) -> Awaitable[None] | None:
         """These may have another owner already: committing them would fail."""
         return self.on_partitions_revoked(lost)
-
-
-class GroupMetadata(NamedTuple):
-    """This consumer's membership, as of the last assignment."""
-
-    group_id: str
-    generation_id: int
-    member_id: str
-    group_instance_id: str | None
 
 
 class Consumer:

@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from rejoin.client.core.errors import IllegalStateError
-from rejoin.client.core.inputs import Elapsed
+from rejoin.client.core.errors import IllegalStateError, ProducerFencedError
+from rejoin.client.core.inputs import Elapsed, GroupMetadata, OffsetAndMetadata
 from rejoin.client.core.producer.core import CLOSED, ProducerCore
-from rejoin.client.core.producer.inputs import Flushed, Produced, ProducerClosed
+from rejoin.client.core.producer.inputs import Flushed, Produced, ProducerClosed, TransactionCall, TransactionCalled
 from rejoin.client.producer_config import checked_producer_config
 from rejoin.client.producer_driver import ProducerDriver, RecordMetadata
 from rejoin.client.transports.addresses import open_transport
 from rejoin.client.transports.base import Transport
+from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.record_encoder import Headers
 
 Serializer: TypeAlias = Callable[[Any], "bytes | None"]
@@ -61,6 +63,7 @@ class Producer:
         **settings: Any,
     ) -> None:
         self.config = config = checked_producer_config(settings)
+        self._is_transactional = config.transactional_id is not None
         self._serialize_key = key_serializer or partial(_plain, "key")
         self._serialize_value = value_serializer or partial(_plain, "value")
         given = None if transport is None else transport.for_client()
@@ -137,10 +140,13 @@ class Producer:
         metadata once it is stored, or the error that it failed with; ``callback`` is called then. Callbacks and futures
         of a partition end in the order of its records.
 
-        Raises TypeError for what the serializer does not take, and IllegalStateError once the producer is closed.
+        Raises TypeError for what the serializer does not take, and IllegalStateError once the producer is closed, or
+        outside of a transaction if it has a ``transactional_id``.
         """
         if self._closed or self._driver.broken is not None:
             self._check_open()
+        if self._is_transactional:
+            self._driver.core.check_transaction()
         key_bytes = key if key.__class__ is bytes or key is None else self._serialize_key(key)
         value_bytes = value if value.__class__ is bytes or value is None else self._serialize_value(value)
         future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
@@ -160,6 +166,67 @@ class Producer:
     async def send_and_wait(self, topic: str, value: Any = None, **given: Any) -> RecordMetadata:
         """:meth:`send`, and wait until the record is stored. Raises what it failed with."""
         return await (await self.send(topic, value, **given))
+
+    # -- transactions
+
+    async def init_transactions(self) -> None:
+        """Get a producer id for ``transactional_id``: once, before the first transaction.
+
+        It fences other producers with that id, and aborts what they have left open. This call and those that end a
+        transaction raise KafkaTimeoutError after ``max.block.ms``; the same call then waits on.
+        """
+        await self._transaction_call(TransactionCall.INIT)
+
+    async def begin_transaction(self) -> None:
+        """Start a transaction: what is sent from now on is part of it."""
+        await self._transaction_call(TransactionCall.BEGIN)
+
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata
+    ) -> None:
+        """Commit the next offsets to read with this transaction, for the group of ``Consumer.group_metadata()``.
+
+        Raises CommitFailedError if that consumer is not in its group any more: abort then.
+        """
+        given = {
+            partition: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+            for partition, offset in offsets.items()
+        }
+        await self._transaction_call(TransactionCall.SEND_OFFSETS, given, group)
+
+    async def commit_transaction(self) -> None:
+        """Wait until all of the transaction is stored, and commit it. Raises what made that impossible: abort then.
+
+        Raises ProducerFencedError when another producer has the id by now: close this one.
+        """
+        await self._transaction_call(TransactionCall.COMMIT)
+
+    async def abort_transaction(self) -> None:
+        """Drop what was not sent yet, and abort the transaction."""
+        await self._transaction_call(TransactionCall.ABORT)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """``async with producer.transaction():`` commits at the end, and aborts after an exception."""
+        await self.begin_transaction()
+        try:
+            yield
+            await self.commit_transaction()
+        except ProducerFencedError:
+            raise
+        except BaseException:
+            if self._driver.core.can_abort:
+                await self.abort_transaction()
+            raise
+
+    async def _transaction_call(
+        self,
+        call: TransactionCall,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] = MappingProxyType({}),
+        group: GroupMetadata | None = None,
+    ) -> None:
+        self._check_open()
+        await self._driver.call(lambda token: TransactionCalled(token, call, offsets, group))
 
     @property
     def buffered_bytes(self) -> int:

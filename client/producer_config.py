@@ -46,12 +46,20 @@ class ProducerConfig(ClientSecurityConfig):
     enable_idempotence: bool = Field(
         default=True, description="Write each record exactly once and in order, however often it is sent."
     )
+    transactional_id: str | None = Field(
+        default=None, min_length=1, description="Allows transactions. One producer at a time has this id."
+    )
+    transaction_timeout_ms: int = Field(
+        default=60_000, ge=1, description="The coordinator aborts a transaction that takes longer."
+    )
     batch_size: int = Field(default=16_384, ge=1, description="Most bytes of a batch of several records.")
     linger_ms: int = Field(default=5, ge=0, description="How long a batch waits for more records.")
     buffer_memory: int = Field(
         default=33_554_432, ge=1, description="Bytes for records that are not sent yet; beyond it, send waits."
     )
-    max_block_ms: int = Field(default=60_000, ge=0, description="How long send waits for metadata and for memory.")
+    max_block_ms: int = Field(
+        default=60_000, ge=0, description="How long send waits for metadata and memory, and calls about transactions."
+    )
     max_request_size: int = Field(
         default=1_048_576, ge=1, description="Most bytes of one request, and of one record before compression."
     )
@@ -118,6 +126,8 @@ class ProducerConfig(ClientSecurityConfig):
                     "enable.idempotence needs max.in.flight.requests.per.connection of at most "
                     f"{MOST_IN_FLIGHT_WITH_IDEMPOTENCE}"
                 )
+        elif self.transactional_id is not None:
+            raise ValueError("transactional.id needs enable.idempotence, acks=all and retries above 0")
         if "delivery_timeout_ms" in self.model_fields_set and self.delivery_timeout_ms < self._least_delivery_ms:
             raise ValueError("delivery.timeout.ms must be at least linger.ms plus request.timeout.ms")
         return self

@@ -60,6 +60,8 @@ def _settings(given: ProduceOptions) -> dict[str, Any]:
         ProducerConfig, {name: value for name, value in options.items() if value is not None}, given.setting or ()
     )
     config = checked_producer_config(found)
+    if config.transactional_id is not None:
+        raise ValueError("transactional.id: this command has no transactions; rejoin.Producer has them")
     check_servers(config.bootstrap_servers, config)
     return found
 

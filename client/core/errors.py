@@ -231,6 +231,18 @@ class WrongProtocolError(KafkaError):
     """The address answers in another protocol than it was asked in."""
 
 
+class ProducerFencedError(KafkaError):
+    """Another producer has the same transactional id, or the transaction took too long. Do not go on."""
+
+    java_name = "ProducerFencedException"
+
+
+class TransactionAbortedError(KafkaError):
+    """The record was dropped before it was sent, since its transaction is aborted."""
+
+    java_name = "TransactionAbortedException"
+
+
 class UnsupportedVersionError(KafkaError):
     """A node speaks no version of a request that this client speaks."""
 

@@ -39,6 +39,15 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = -1
 
 
+class GroupMetadata(NamedTuple):
+    """A consumer's membership, as of the last assignment."""
+
+    group_id: str
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
 class OffsetReset(Enum):
     """Where a partition without a position starts; the value is the timestamp that ListOffsets understands."""
 

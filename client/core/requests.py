@@ -53,10 +53,10 @@ def _topics(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return topics
 
 
-def find_coordinator(group_id: str, version: int) -> FindCoordinatorRequest:
+def find_coordinator(key: str, version: int, key_type: int = 0) -> FindCoordinatorRequest:
     if version < 4:
-        return FindCoordinatorRequest(key=group_id)
-    return FindCoordinatorRequest(coordinator_keys=(group_id,))
+        return FindCoordinatorRequest(key=key, key_type=key_type)
+    return FindCoordinatorRequest(coordinator_keys=(key,), key_type=key_type)
 
 
 def coordinator_found(response: FindCoordinatorResponse, group_id: str, version: int) -> Coordinator:

@@ -17,6 +17,7 @@ from rejoin.client.core.producer.effects import RecordFailed, SendBlocked, SendU
 from rejoin.client.core.producer.inputs import Produced
 from rejoin.client.core.producer.partitioner import by_key, next_sticky
 from rejoin.client.core.producer.state import Parked, PartitionQueue, ProducerBatch, ProducerCoreState, TopicState
+from rejoin.client.core.producer.transactions import transitions
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.compression import CompressionType
 from rejoin.protocol.wire.record_batch import HEADER_SIZE
@@ -190,8 +191,9 @@ def learn_compression(topic: TopicState, unpacked: int, packed: int) -> None:
 
 def take(state: ProducerCoreState, ctx: ProducerContext, produced: Produced) -> None:
     """Take a record in: into a batch, or parked until that is possible."""
-    if state.fatal_error is not None:
-        ctx.emit(RecordFailed(produced.token, state.fatal_error))
+    refusal = state.fatal_error or transitions.refusal(state)
+    if refusal is not None:
+        ctx.emit(RecordFailed(produced.token, refusal))
         return
     if not _waits_behind(state, produced.topic) and _tried(state, ctx, produced):
         return

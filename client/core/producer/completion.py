@@ -20,6 +20,7 @@ from rejoin.client.core.producer.context import ProducerContext
 from rejoin.client.core.producer.effects import BatchDone
 from rejoin.client.core.producer.reactions import ProducerReaction, reaction
 from rejoin.client.core.producer.state import PartitionQueue, ProducerBatch, ProducerCoreState, ProduceSent
+from rejoin.client.core.producer.transactions import transitions
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.produce import PartitionProduceResponse, ProduceResponse
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, increment_sequence, parse_header
@@ -121,6 +122,9 @@ def fail_expired(state: ProducerCoreState, ctx: ProducerContext, batch: Producer
     # Differs: Kafka leaves the sequence of a batch open only if that was sent before, and is not in its first request.
     queue = batch.queue
     complete(state, ctx, batch, error=error)
+    if state.transaction is not None:
+        transitions.must_abort(state.transaction, error)
+        return
     sequences.left_open(state, queue, batch)
 
 
@@ -136,6 +140,8 @@ def _fail(
     complete(state, ctx, batch, error=error, record_errors=_record_errors(batch, answer))
     if what is ProducerReaction.FATAL:
         state.fatal_error = error
+    elif state.transaction is not None:
+        transitions.must_abort(state.transaction, error)
     elif not ctx.config.enable_idempotence:
         return
     elif what in (ProducerReaction.RETRY, ProducerReaction.REFRESH):
@@ -186,6 +192,8 @@ def _may_retry(
         return False
     if what in (ProducerReaction.RETRY, ProducerReaction.REFRESH):
         return True
+    if state.transaction is not None:
+        return what is ProducerReaction.CHECK_SEQUENCE and transitions.may_retry(state.transaction, queue, batch)
     if not ctx.config.enable_idempotence:
         return False
     if what is ProducerReaction.CHECK_SEQUENCE:

@@ -11,11 +11,19 @@ from rejoin.client.core.producer.effects import ProducerEffect
 from rejoin.client.core.producer.state import ProducerCoreState, SentRequest
 from rejoin.client.producer_config import ProducerConfig
 from rejoin.protocol.message import Request
-from rejoin.protocol.registry import BY_REQUEST, PRODUCE, Api
+from rejoin.protocol.registry import ADD_PARTITIONS_TO_TXN, BY_REQUEST, END_TXN, PRODUCE, TXN_OFFSET_COMMIT, Api
 from rejoin.protocol.wire.compression import CompressionType
 
-LAST_PRODUCE_WITH_NAMES: Final = 12
-"""Later versions of Produce name topics by their ids only."""
+_LAST_VERSIONS: Final[Mapping[Api, int]] = {
+    # Later versions name topics by their ids only.
+    PRODUCE: 12,
+    TXN_OFFSET_COMMIT: 5,
+    # Later versions are for brokers.
+    ADD_PARTITIONS_TO_TXN: 3,
+}
+
+_LAST_WITHOUT_EPOCH_BUMPS: Final[Mapping[Api, int]] = {PRODUCE: 11, TXN_OFFSET_COMMIT: 4, END_TXN: 4}
+"""Later versions are for transaction.version 2 (KIP-890)."""
 
 
 class ProducerContext(BaseContext[ProducerEffect]):
@@ -32,12 +40,15 @@ class ProducerContext(BaseContext[ProducerEffect]):
 
     def version(self, api: Api) -> int:
         spoken = super().version(api)
-        return min(spoken, LAST_PRODUCE_WITH_NAMES) if api is PRODUCE else spoken
+        return min(spoken, _LAST_VERSIONS.get(api, spoken))
 
     def send(self, state: ProducerCoreState, request: Request, sent: SentRequest, to: Endpoint | None = None) -> int:
         """Send a request to a node, or to any (None), and return its id."""
         api = BY_REQUEST[type(request)]
         state.last_request_id = request_id = state.last_request_id + 1
         state.requests[request_id] = sent
-        self.emit(Send(request_id, to, request, self.version(api), self.config.request_timeout_ms))
+        version = self.version(api)
+        if state.transaction is not None and not state.transaction.bumps_epochs:
+            version = min(version, _LAST_WITHOUT_EPOCH_BUMPS.get(api, version))
+        self.emit(Send(request_id, to, request, version, self.config.request_timeout_ms))
         return request_id

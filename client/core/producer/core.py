@@ -20,7 +20,14 @@ from rejoin.client.core.producer import completion, metadata, sender, sequences
 from rejoin.client.core.producer.accumulator import AppendOutcome, append, retry_parked, take
 from rejoin.client.core.producer.context import ProducerContext
 from rejoin.client.core.producer.effects import ProducerEffect, RecordFailed
-from rejoin.client.core.producer.inputs import Disconnected, Flushed, Produced, ProducerClosed, ProducerInput
+from rejoin.client.core.producer.inputs import (
+    Disconnected,
+    Flushed,
+    Produced,
+    ProducerClosed,
+    ProducerInput,
+    TransactionCalled,
+)
 from rejoin.client.core.producer.reactions import ProducerReaction, reaction
 from rejoin.client.core.producer.state import (
     Close,
@@ -30,7 +37,10 @@ from rejoin.client.core.producer.state import (
     ProducerCoreState,
     ProducerIdAndEpoch,
     ProduceSent,
+    Transaction,
+    TransactionRequestSent,
 )
+from rejoin.client.core.producer.transactions import coordination, transitions
 from rejoin.client.producer_config import ProducerConfig
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
@@ -55,14 +65,20 @@ class ProducerCore:
     ) -> None:
         self.config = config
         self._ctx = ProducerContext(config, random, versions or {})
-        self._state = ProducerCoreState()
+        self._state = ProducerCoreState(transaction=None if config.transactional_id is None else Transaction())
 
     # -- the door
 
     def step(self, what: ProducerInput, now: Millis) -> list[ProducerEffect]:
         """Take in what happened and do what is due; return the effects, in order."""
         state, ctx = self._state, self._ctx
-        if what.__class__ is Produced and not state.parked and state.close is None and state.fatal_error is None:
+        if (
+            what.__class__ is Produced
+            and not state.parked
+            and state.close is None
+            and state.fatal_error is None
+            and (state.transaction is None or transitions.refusal(state) is None)
+        ):
             return self._produce(what, now)
         ctx.begin(now)
         if state.is_closed:
@@ -111,6 +127,17 @@ class ProducerCore:
         """The producer id and epoch, -1 both without one."""
         return self._state.idempotence.producer
 
+    def check_transaction(self) -> None:
+        """Raise what a record cannot be sent for: there is no transaction, or it can only be aborted."""
+        refusal = transitions.refusal(self._state)
+        if refusal is not None:
+            raise refusal
+
+    @property
+    def can_abort(self) -> bool:
+        """Whether a transaction is open, and its end not decided."""
+        return transitions.can_abort(self._state)
+
     @property
     def buffered_bytes(self) -> int:
         """What is in use of ``buffer.memory``."""
@@ -143,6 +170,8 @@ def _take_in(state: ProducerCoreState, ctx: ProducerContext, what: ProducerInput
             _take_failure(state, ctx, what)
         case Flushed():
             state.flushes.append(Flush(what.token, dict.fromkeys(state.incomplete)))
+        case TransactionCalled():
+            transitions.called(state, ctx, what)
         case ProducerClosed():
             _begin_close(state, ctx, what)
         case Disconnected():
@@ -157,7 +186,7 @@ def _refuse(ctx: ProducerContext, what: ProducerInput) -> None:
     match what:
         case Produced():
             ctx.emit(RecordFailed(what.token, IllegalStateError(CLOSED)))
-        case Flushed():
+        case Flushed() | TransactionCalled():
             ctx.emit(CallDone(what.token, IllegalStateError(CLOSED)))
         case ProducerClosed():
             ctx.emit(CallDone(what.token))
@@ -178,6 +207,8 @@ def _take_answer(state: ProducerCoreState, ctx: ProducerContext, what: Answered)
         case InitProducerIdSent():
             assert isinstance(response, InitProducerIdResponse)
             _take_producer_id(state, ctx, response)
+        case TransactionRequestSent():
+            coordination.answered(state, ctx, sent, response)
 
 
 def _take_failure(state: ProducerCoreState, ctx: ProducerContext, what: Failed) -> None:
@@ -191,6 +222,8 @@ def _take_failure(state: ProducerCoreState, ctx: ProducerContext, what: Failed) 
             metadata.failed(state, ctx, what.detail)
         case InitProducerIdSent():
             sequences.id_not_found(state, ctx)
+        case TransactionRequestSent():
+            coordination.react(state, ctx, sent, _ERROR_OF[what.failure])
 
 
 def _take_producer_id(state: ProducerCoreState, ctx: ProducerContext, response: InitProducerIdResponse) -> None:
@@ -228,17 +261,34 @@ def _fail_parked(state: ProducerCoreState, ctx: ProducerContext, error: KafkaErr
 def _advance(state: ProducerCoreState, ctx: ProducerContext) -> None:
     """Do all that can be done now. Each part says how long it can wait."""
     sender.expire(state, ctx)
+    _drop_aborted(state, ctx)
     retry_parked(state, ctx)
     if state.fatal_error is not None:
         sender.abort_all(state, ctx, state.fatal_error)
         _fail_parked(state, ctx, state.fatal_error)
-    elif ctx.config.enable_idempotence:
+    elif ctx.config.enable_idempotence and state.transaction is None:
         sequences.ensure_producer_id(state, ctx)
     if state.fatal_error is None:
         sender.send_ready(state, ctx)
         metadata.ensure_fresh(state, ctx)
+    _abort_at_close(state)
+    coordination.advance(state, ctx)
     _end_flushes(state, ctx)
     _close_if_done(state, ctx)
+
+
+def _drop_aborted(state: ProducerCoreState, ctx: ProducerContext) -> None:
+    """Give up the records of a transaction that is aborted, but for those that the broker may have."""
+    error = transitions.drop_reason(state)
+    if error is not None:
+        sender.drop_unsent(state, ctx, error)
+        _fail_parked(state, ctx, error)
+
+
+def _abort_at_close(state: ProducerCoreState) -> None:
+    # Kafka: Sender.run.
+    if state.close is not None and not state.incomplete and state.transaction is not None:
+        transitions.abort_open(state.transaction)
 
 
 def _end_flushes(state: ProducerCoreState, ctx: ProducerContext) -> None:
@@ -251,12 +301,15 @@ def _close_if_done(state: ProducerCoreState, ctx: ProducerContext) -> None:
     close = state.close
     if close is None:
         return
-    if close.until is not None and state.incomplete:
+    is_open = transitions.is_open(state)
+    if close.until is not None and (state.incomplete or is_open):
         if ctx.now < close.until:
             ctx.wake(close.until)
             return
         sender.abort_all(state, ctx, KafkaError(CLOSED_FORCEFULLY))
         _end_flushes(state, ctx)
-    if not state.incomplete:
+        is_open = False
+    if not state.incomplete and not is_open:
+        transitions.fail_call(state, ctx, IllegalStateError(CLOSED))
         state.is_closed = True
         ctx.emit(CallDone(close.token))

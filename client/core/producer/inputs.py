@@ -5,10 +5,13 @@ A token stands for a record or for a caller that waits: the core keeps it and gi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from rejoin.client.core.inputs import Answered, Elapsed, Failed, Millis, Token
+from rejoin.client.core.inputs import Answered, Elapsed, Failed, GroupMetadata, Millis, OffsetAndMetadata, Token
+from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.record_encoder import Headers
 
 
@@ -45,9 +48,31 @@ class ProducerClosed:
     timeout_ms: Millis | None = None
 
 
+class TransactionCall(Enum):
+    """What a user can call, by the name that Java gives it."""
+
+    INIT = "initTransactions"
+    BEGIN = "beginTransaction"
+    SEND_OFFSETS = "sendOffsetsToTransaction"
+    COMMIT = "commitTransaction"
+    ABORT = "abortTransaction"
+
+
+@dataclass(slots=True)
+class TransactionCalled:
+    """The user begins or ends a transaction, or commits ``offsets`` of ``group`` in it. Answered by ``CallDone``."""
+
+    token: Token
+    call: TransactionCall
+    offsets: Mapping[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
+    group: GroupMetadata | None = None
+
+
 @dataclass(slots=True)
 class Disconnected:
     """A connection was closed by its node. With acks of 0 that is all that a producer learns of an error."""
 
 
-ProducerInput: TypeAlias = Produced | Flushed | ProducerClosed | Answered | Failed | Disconnected | Elapsed
+ProducerInput: TypeAlias = (
+    Produced | Flushed | TransactionCalled | ProducerClosed | Answered | Failed | Disconnected | Elapsed
+)

@@ -1,6 +1,6 @@
 """How a producer reacts to each error of each request: one table per request, and the code runs on the tables.
 
-Source: Kafka's Sender.completeBatch and canRetry, TransactionManager.canRetry, InitProducerIdHandler.
+Source: Kafka's Sender.completeBatch and canRetry, TransactionManager.canRetry and its handlers of requests.
 """
 
 from __future__ import annotations
@@ -34,10 +34,17 @@ class ProducerReaction(Enum):
     """The broker has forgotten this producer: start again with a new epoch, and retry."""
 
     FAIL = auto()
-    """The records have failed. With idempotence a new epoch closes the gap in their sequences."""
+    """The records have failed. With idempotence a new epoch closes the gap in their sequences; a transaction must be
+    aborted."""
 
     FAIL_ALL = auto()
     """All records that wait have failed; later ones try again."""
+
+    FIND_COORDINATOR = auto()
+    """As RETRY, and look the coordinator up again."""
+
+    ABORT = auto()
+    """This transaction can only be aborted."""
 
     FATAL = auto()
     """This producer cannot go on."""
@@ -81,18 +88,82 @@ ON_INIT_PRODUCER_ID: Final[Mapping[E, ProducerReaction]] = {
     E.CLUSTER_AUTHORIZATION_FAILED: ProducerReaction.FAIL_ALL,
 }
 
+_ON_COORDINATOR: Final[Mapping[E, ProducerReaction]] = {
+    # What every request about a transaction can be answered.
+    E.NONE: ProducerReaction.COMPLETE,
+    E.COORDINATOR_LOAD_IN_PROGRESS: ProducerReaction.RETRY,
+    E.CONCURRENT_TRANSACTIONS: ProducerReaction.RETRY,
+    E.COORDINATOR_NOT_AVAILABLE: ProducerReaction.FIND_COORDINATOR,
+    E.NOT_COORDINATOR: ProducerReaction.FIND_COORDINATOR,
+    E.NETWORK_EXCEPTION: ProducerReaction.FIND_COORDINATOR,
+    E.REQUEST_TIMED_OUT: ProducerReaction.FIND_COORDINATOR,
+    E.INVALID_PRODUCER_ID_MAPPING: ProducerReaction.ABORT,
+    E.UNKNOWN_PRODUCER_ID: ProducerReaction.ABORT,
+    E.TRANSACTION_ABORTABLE: ProducerReaction.ABORT,
+    # PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE and all others are fatal.
+}
+
+INIT_WITH_ID: Final = "InitProducerId with a transactional id"
+
+ON_INIT_WITH_TRANSACTIONAL_ID: Final = {
+    # Differs: Kafka lets a user abort and try again what had no transaction yet.
+    error: what
+    for error, what in _ON_COORDINATOR.items()
+    if what is not ProducerReaction.ABORT
+}
+
+ON_ADD_PARTITIONS_TO_TXN: Final = {
+    **_ON_COORDINATOR,
+    E.UNKNOWN_TOPIC_OR_PARTITION: ProducerReaction.RETRY,
+    E.TOPIC_AUTHORIZATION_FAILED: ProducerReaction.ABORT,
+    E.OPERATION_NOT_ATTEMPTED: ProducerReaction.ABORT,
+}
+
+ON_ADD_OFFSETS_TO_TXN: Final = {**_ON_COORDINATOR, E.GROUP_AUTHORIZATION_FAILED: ProducerReaction.ABORT}
+
+ON_TXN_OFFSET_COMMIT: Final = {
+    **_ON_COORDINATOR,
+    E.UNKNOWN_TOPIC_OR_PARTITION: ProducerReaction.RETRY,
+    E.GROUP_AUTHORIZATION_FAILED: ProducerReaction.ABORT,
+    # The group has moved on (KIP-447).
+    E.UNKNOWN_MEMBER_ID: ProducerReaction.ABORT,
+    E.ILLEGAL_GENERATION: ProducerReaction.ABORT,
+    E.FENCED_INSTANCE_ID: ProducerReaction.ABORT,
+}
+
+ON_FIND_COORDINATOR: Final[Mapping[E, ProducerReaction]] = {
+    E.NONE: ProducerReaction.COMPLETE,
+    E.COORDINATOR_LOAD_IN_PROGRESS: ProducerReaction.RETRY,
+    E.COORDINATOR_NOT_AVAILABLE: ProducerReaction.RETRY,
+    E.NETWORK_EXCEPTION: ProducerReaction.RETRY,
+    E.REQUEST_TIMED_OUT: ProducerReaction.RETRY,
+    E.GROUP_AUTHORIZATION_FAILED: ProducerReaction.ABORT,
+}
+
+ON_API_VERSIONS: Final[Mapping[E, ProducerReaction]] = {
+    E.NONE: ProducerReaction.COMPLETE,
+    E.NETWORK_EXCEPTION: ProducerReaction.RETRY,
+    E.REQUEST_TIMED_OUT: ProducerReaction.RETRY,
+}
+
 TABLES: Final[Mapping[str, Mapping[E, ProducerReaction]]] = {
     "Produce": ON_PRODUCE,
     "InitProducerId": ON_INIT_PRODUCER_ID,
+    "ApiVersions": ON_API_VERSIONS,
+    "FindCoordinator": ON_FIND_COORDINATOR,
+    INIT_WITH_ID: ON_INIT_WITH_TRANSACTIONAL_ID,
+    "AddPartitionsToTxn": ON_ADD_PARTITIONS_TO_TXN,
+    "AddOffsetsToTxn": ON_ADD_OFFSETS_TO_TXN,
+    "TxnOffsetCommit": ON_TXN_OFFSET_COMMIT,
+    "EndTxn": _ON_COORDINATOR,
 }
 
 OTHERWISE: Final[Mapping[str, ProducerReaction]] = {
-    # What is not in a request's table.
+    # What is not in a request's table; for others that is fatal.
     "Produce": ProducerReaction.FAIL,
-    "InitProducerId": ProducerReaction.FATAL,
 }
 
 
 def reaction(api: str, error: E) -> ProducerReaction:
     """What to do about an error that this API answered; a lost connection is NETWORK_EXCEPTION."""
-    return TABLES[api].get(error, OTHERWISE[api])
+    return TABLES[api].get(error, OTHERWISE.get(api, ProducerReaction.FATAL))

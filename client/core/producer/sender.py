@@ -13,6 +13,7 @@ from rejoin.client.core.producer.accumulator import learn_compression
 from rejoin.client.core.producer.completion import complete, fail_expired
 from rejoin.client.core.producer.context import ProducerContext
 from rejoin.client.core.producer.state import PartitionQueue, ProducerBatch, ProducerCoreState, ProduceSent
+from rejoin.client.core.producer.transactions import transitions
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rejoin.protocol.types import ZERO_UUID
 from rejoin.protocol.unvalidated import unvalidated
@@ -39,7 +40,7 @@ def send_ready(state: ProducerCoreState, ctx: ProducerContext) -> None:
 def _ready_nodes(state: ProducerCoreState, ctx: ProducerContext) -> dict[int, Endpoint]:
     """The nodes with a batch that can wait no longer, and room for another request."""
     ready: dict[int, Endpoint] = {}
-    hurry = state.waits_for_memory or state.close is not None or bool(state.flushes)
+    hurry = state.waits_for_memory or state.close is not None or bool(state.flushes) or transitions.is_ending(state)
     for queue in state.active:
         batch = queue.batches[0]
         leader = metadata.leader_of(state, queue.partition)
@@ -92,6 +93,8 @@ def _drain(state: ProducerCoreState, ctx: ProducerContext, endpoint: Endpoint) -
             continue
         if ctx.config.enable_idempotence and not sequences.may_send(state, queue, batch):
             continue
+        if not transitions.may_send(state, batch):
+            continue
         estimate = len(batch.data) or (batch.builder.size if batch.builder is not None else 0)
         if drained and size + estimate > ctx.config.max_request_size:
             break
@@ -122,7 +125,8 @@ def _seal(state: ProducerCoreState, ctx: ProducerContext, batch: ProducerBatch) 
     assert builder is not None, "a batch has a builder until it is sealed"
     has_sequence = batch.base_sequence != NO_SEQUENCE
     producer_id, epoch = batch.producer if has_sequence else (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-    batch.data = builder.seal(ctx.codec, producer_id, epoch, batch.base_sequence)
+    is_transactional = ctx.config.transactional_id is not None
+    batch.data = builder.seal(ctx.codec, producer_id, epoch, batch.base_sequence, is_transactional=is_transactional)
     batch.builder = None
     topic = state.topics.get(batch.partition.topic)
     if ctx.codec is not CompressionType.NONE and topic is not None:
@@ -137,7 +141,7 @@ def _send(state: ProducerCoreState, ctx: ProducerContext, endpoint: Endpoint, ba
         topics.setdefault(topic, []).append(data)
     request = unvalidated(
         ProduceRequest,
-        transactional_id=None,
+        transactional_id=ctx.config.transactional_id,
         acks=ctx.config.required_acks,
         timeout_ms=ctx.config.request_timeout_ms,
         topic_data=tuple(
@@ -145,6 +149,8 @@ def _send(state: ProducerCoreState, ctx: ProducerContext, endpoint: Endpoint, ba
             for name, partitions in topics.items()
         ),
     )
+    if state.transaction is not None:
+        state.transaction.is_started = True
     ctx.send(state, request, ProduceSent(endpoint.node_id, tuple(batches)), endpoint)
     state.node(endpoint.node_id).in_flight += 1
 
@@ -166,6 +172,13 @@ def expire(state: ProducerCoreState, ctx: ProducerContext) -> None:
             "since the batch was created"
         )
         fail_expired(state, ctx, batch, problem)
+
+
+def drop_unsent(state: ProducerCoreState, ctx: ProducerContext, error: KafkaError) -> None:
+    """Fail every batch that was never sent."""
+    # Kafka: abortUndrainedBatches.
+    for batch in [batch for batch in state.incomplete if not batch.has_sequence]:
+        complete(state, ctx, batch, error=error)
 
 
 def abort_all(state: ProducerCoreState, ctx: ProducerContext, error: KafkaError) -> None:

@@ -7,13 +7,15 @@ The modules beside this one are functions of it. What never changes is in the
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import KafkaError
-from rejoin.client.core.inputs import Millis, Token
-from rejoin.client.core.producer.inputs import Produced
+from rejoin.client.core.inputs import GroupMetadata, Millis, OffsetAndMetadata, Token
+from rejoin.client.core.producer.inputs import Produced, TransactionCall
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, increment_sequence
 from rejoin.protocol.wire.record_encoder import BatchBuilder
@@ -175,7 +177,17 @@ class InitProducerIdSent(NamedTuple):
     """An InitProducerId request that waits for its answer."""
 
 
-SentRequest: TypeAlias = ProduceSent | MetadataSent | InitProducerIdSent
+class TransactionRequestSent(NamedTuple):
+    """A request about a transaction that waits for its answer, and its name in the table of reactions."""
+
+    name: str
+    version: int = -1
+    key: str = ""
+    key_type: int = -1
+    """Version, key and its type of a FindCoordinator, whose answer depends on them."""
+
+
+SentRequest: TypeAlias = ProduceSent | MetadataSent | InitProducerIdSent | TransactionRequestSent
 
 
 @dataclass(slots=True)
@@ -199,6 +211,65 @@ class Idempotence:
     """The partitions whose sequences start again with the next epoch."""
     unresolved: dict[PartitionQueue, None] = field(default_factory=dict)
     """The partitions with an ``unresolved_sequence``."""
+
+
+# -- transactions
+
+
+class TransactionStatus(Enum):
+    """Where a transactional producer stands, by the names that Java gives it."""
+
+    UNINITIALIZED = "UNINITIALIZED"
+    INITIALIZING = "INITIALIZING"
+    READY = "READY"
+    IN_TRANSACTION = "IN_TRANSACTION"
+    COMMITTING = "COMMITTING_TRANSACTION"
+    ABORTING = "ABORTING_TRANSACTION"
+    ABORTABLE_ERROR = "ABORTABLE_ERROR"
+    FATAL_ERROR = "FATAL_ERROR"
+
+
+class WaitingCall(NamedTuple):
+    """A caller that waits for the end of a transition, or for its offsets."""
+
+    token: Token
+    call: TransactionCall
+    expires_at: Millis
+
+
+class OffsetsToSend(NamedTuple):
+    """Offsets to commit with a transaction."""
+
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    group: GroupMetadata
+
+
+@dataclass(slots=True)
+class Transaction:
+    """The transactions of a producer. At most one request about them is in flight."""
+
+    status: TransactionStatus = TransactionStatus.UNINITIALIZED
+    bumps_epochs: bool = True
+    """True with transaction.version 2: Produce adds partitions, and each end raises the epoch (KIP-890)."""
+    knows_features: bool = False
+    coordinator: Endpoint | None = None
+    group_coordinator: Endpoint | None = None
+    partitions: set[TopicPartition] = field(default_factory=set)
+    """The partitions that were added; with transaction.version 2 nothing has to be."""
+    adding: frozenset[TopicPartition] = frozenset()
+    groups: set[str] = field(default_factory=set)
+    offsets: OffsetsToSend | None = None
+    is_started: bool = False
+    """Whether the coordinator may know of this transaction, so that it needs an end."""
+    needs_new_epoch: bool = False
+    error: KafkaError | None = None
+    """Why this transaction can only be aborted."""
+    call: WaitingCall | None = None
+    unseen: TransactionCall | None = None
+    """A call that ended after its caller had given up: the same call again is done."""
+    request_id: int | None = None
+    attempts: int = 0
+    retry_at: Millis = 0
 
 
 # -- calls
@@ -241,6 +312,8 @@ class ProducerCoreState:
     waits_for_memory: bool = False
     metadata: ProducerMetadata = field(default_factory=ProducerMetadata)
     idempotence: Idempotence = field(default_factory=Idempotence)
+    transaction: Transaction | None = None
+    """None without a transactional id."""
     fatal_error: KafkaError | None = None
     nodes: dict[int, ProducerNode] = field(default_factory=dict)
     requests: dict[int, SentRequest] = field(default_factory=dict)
