@@ -94,9 +94,10 @@ def _update_assignment(state: ConsumerState, ctx: StepContext, poll: Poll) -> bo
                     return True
         commits.auto_commit_if_due(state, ctx)
         commits.wake_for_auto_commit(state, ctx)
+    goes_on = positions.update(state, ctx)
     if ctx.reads_records:
-        validation.validate(state, ctx)
-    return positions.update(state, ctx)
+        validation.validate(state, ctx)  # Also of positions that were committed, and have only just been found.
+    return goes_on
 
 
 def _pattern_is_fresh(state: ConsumerState, ctx: StepContext, poll: Poll) -> bool:
