@@ -138,10 +138,10 @@ def test_an_order_loses_nothing(keys: list[str]) -> None:
 def test_orders_of_long_keys_are_not_kept() -> None:
     tracemalloc.start()
     try:
-        for number in range(100):
+        for number in range(4):
             keys = [f"{number}{letter * 100_000}" for letter in "ab"]
             assert hash_map_order(keys) in (keys, keys[::-1])
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert kept < 2_000_000
+    assert kept < 400_000

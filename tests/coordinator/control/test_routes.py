@@ -27,7 +27,7 @@ async def test_it_describes_itself(node: ControlledNode) -> None:
     assert {"advance_ms", "until"} <= described["POST", "/control/clock"]["body"]["properties"].keys()
     rule = described["POST", "/control/faults"]["body"]["properties"]
     fields = "keys group member instance client_id node topic partitions version count when error latency_ms pause seed"
-    fields += " cut_after_bytes reset bytes_per_second"
+    fields += " cut_after_bytes reset bytes_per_second wrong"
     assert list(rule) == fields.split()
     assert all(each["does"] for each in answer["operations"])
     assert all(field.get("description") for field in rule.values())

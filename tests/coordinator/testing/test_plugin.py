@@ -129,7 +129,7 @@ def test_a_marker_that_makes_no_sense_is_reported(project: pytest.Pytester) -> N
     )
     result = project.runpytest_subprocess()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*expected clock, topics, settings, socket, by name; not clok*"])
+    result.stdout.fnmatch_lines(["*expected clock, topics, settings, socket, brokers, by name; not clok*"])
 
 
 def test_a_test_that_does_not_ask_for_it_does_not_pay_for_it(project: pytest.Pytester) -> None:
