@@ -185,7 +185,10 @@ class Tally:
 
     def failures(self) -> list[str]:
         """The most frequent errors."""
-        shown = [f"error: {text} ({count:,} records)" for text, count in self.errors.most_common(_SHOWN_ERRORS)]
+        shown = [
+            f"error: {text} ({count:,} {'record' if count == 1 else 'records'})"
+            for text, count in self.errors.most_common(_SHOWN_ERRORS)
+        ]
         more = len(self.errors) - len(shown)
         return [*shown, f"error: and {more} other errors"] if more > 0 else shown
 

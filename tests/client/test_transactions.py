@@ -91,7 +91,7 @@ async def test_consume_transform_produce(kafka: GroupCoordinator) -> None:
                     await producer.commit_transaction()
         await producer.begin_transaction()
         await producer.send("out", b"never")
-        late = GroupMetadata("g", 99, "somebody-else")
+        late = GroupMetadata("g", 99, "another-member")
         with pytest.raises(CommitFailedError, match="generation"):
             await producer.send_offsets_to_transaction({IN: 1}, late)
         with pytest.raises(KafkaError, match="only be aborted"):

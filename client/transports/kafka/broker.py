@@ -155,7 +155,11 @@ class BrokerNode(NodeState):
                 await self.security.authenticate(connection)
             self.versions = await ask_versions(connection)
         except TransportError as error:
-            text = f"{error.detail} before it answered ApiVersions; for a listener of HTTP write http://{self.address}"
+            used = "TLS" if self.security.ssl is not None else "no TLS"
+            text = (
+                f"{error.detail} before it answered ApiVersions; it was asked with {used} (security.protocol); "
+                f"for a listener of HTTP write http://{self.address}"
+            )
             raise TransportError(error.failure, text) from error
         finally:
             if not self.versions:

@@ -42,7 +42,7 @@ def test_lines_with_headers_and_keys(
     )
     assert code == 1
     shown = capsys.readouterr()
-    assert shown.err == "error: line 3: 'no separator': expected headers, then '\\t' (1 records)\n"
+    assert shown.err == "error: line 3: 'no separator': expected headers, then '\\t' (1 record)\n"
     assert shown.out.startswith("3 of 4 records stored in orders, 43 bytes in ")
     assert "partitions 1: 3\n" in shown.out
     source = ("source", b"test")

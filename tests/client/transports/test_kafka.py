@@ -181,7 +181,9 @@ async def test_an_address_that_speaks_the_other_protocol_is_named_with_the_right
     app = await serve()
     over_http = app.url.removeprefix("http://")
     async with KafkaTransport([over_http]) as transport:
-        assert f"for a listener of HTTP write {app.url}" in (await failure(transport, ALL_TOPICS, 13)).detail
+        detail = (await failure(transport, ALL_TOPICS, 13)).detail
+        assert "it was asked with no TLS (security.protocol)" in detail
+        assert f"for a listener of HTTP write {app.url}" in detail
     async with ScriptedBroker(answer) as broker, HttpTransport([f"http://{broker.address}"]) as transport:
         with pytest.raises(TransportError, match=f"for a listener of Kafka's protocol write {broker.address}"):
             await transport.send(None, ALL_TOPICS, 13, timeout_ms=60_000, client_id="test")

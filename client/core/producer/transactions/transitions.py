@@ -173,7 +173,7 @@ def end_call(transaction: Transaction, ctx: ProducerContext, call: TransactionCa
 
 
 def fail_call(state: ProducerCoreState, ctx: ProducerContext, error: KafkaError) -> None:
-    """Whoever waits is not served any more."""
+    """Calls that wait are not served any more."""
     if state.transaction is not None and state.transaction.call is not None:
         token, state.transaction.call = state.transaction.call.token, None
         ctx.emit(CallDone(token, error))
