@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rejoin.client.core.effects import CallDone, Endpoint, Send
-from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.errors import KafkaError, TransactionAbortedError
 from rejoin.client.core.inputs import Answered, Elapsed, Failed, Millis
 from rejoin.client.core.producer.core import ProducerCore
 from rejoin.client.core.producer.effects import BatchDone, ProducerEffect, RecordFailed, SendBlocked, SendUnblocked
@@ -224,6 +224,8 @@ def _fail(token: object, error: KafkaError) -> None:
     assert isinstance(token, asyncio.Future)
     if not token.done():
         token.set_exception(error)
+        if isinstance(error, TransactionAbortedError):
+            token.exception()  # The user dropped the record: asyncio need not warn that it was not awaited.
 
 
 def _end_call(done: CallDone) -> None:

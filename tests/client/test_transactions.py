@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,15 +13,16 @@ from rejoin.client import Consumer, IllegalStateError, Producer, ProducerFencedE
 from rejoin.client.core.errors import CommitFailedError, KafkaError
 from rejoin.client.core.inputs import GroupMetadata
 from rejoin.coordinator.testing import GroupCoordinator, running
+from tests.docs.texts import TEXTS
 
 IN, OUT = TopicPartition("in", 0), TopicPartition("out", 0)
 
 
 @pytest.fixture(params=[2, 1])
 async def kafka(request: pytest.FixtureRequest) -> AsyncIterator[GroupCoordinator]:
-    """A coordinator with two topics, once with each transaction.version that clients tell apart."""
+    """A coordinator with topics of one partition, once with each transaction.version that clients tell apart."""
     settings = {"group.initial.rebalance.delay.ms": 0, "emulator.transaction.version": request.param}
-    async with running(topics={"in": 1, "out": 1}, settings=settings) as coordinator:
+    async with running(topics={"in": 1, "out": 1, "orders": 1, "invoices": 1}, settings=settings) as coordinator:
         yield coordinator
 
 
@@ -103,6 +105,16 @@ async def test_consume_transform_produce(kafka: GroupCoordinator) -> None:
         async with producer.transaction():
             await producer.send("out", b"end")
     assert await read(kafka, OUT, b"end", "read_committed") == [b"A2", b"B2", b"C3", b"D3", b"end"]
+
+
+async def test_the_example_of_the_documentation(kafka: GroupCoordinator) -> None:
+    section = TEXTS["docs/producer.md"].partition("\n## Transactions\n")[2]
+    [example] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    await kafka.produce("orders", 0, ["a", "b"])
+    scope: dict[str, Any] = {}
+    exec(example.replace("127.0.0.1:9092", kafka.bootstrap_servers), scope)
+    await scope["main"]()
+    assert await read(kafka, TopicPartition("invoices", 0), b"b", "read_committed") == [b"a", b"b"]
 
 
 async def committed(consumer: Consumer) -> int | None:
