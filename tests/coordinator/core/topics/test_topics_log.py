@@ -21,7 +21,7 @@ from rejoin.coordinator.core.inputs import (
     TopicsStored,
 )
 from rejoin.coordinator.core.node import Node
-from rejoin.journal.events.coordinator import OffsetsDeleted, TopicCreated
+from rejoin.journal.events.coordinator import OffsetsDeleted, TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.alter_configs import (
@@ -217,6 +217,21 @@ def test_a_change_that_is_read_before_its_append_completes_is_made_once() -> Non
     assert errors(one, asked) == [ErrorCode.NONE]
     assert [partitions for _, _, partitions, _ in one.names()] == [5]
     assert [type(event) for event in one.events].count(TopicCreated) == 1
+
+
+def test_a_node_that_shares_events_emits_those_of_its_own_changes_only() -> None:
+    one, other = two()
+    for request, version in ((create("orders"), 7), (grow("orders", 5), 3), (delete("orders"), 5)):
+        one.ask(request, version)
+        one.end_held()
+    changes = tuple(enumerate(one.topics_log, 1))
+    other.step(TopicsChanged(changes[:2], 2, shares_events=True))
+    assert [partitions for _, _, partitions, _ in other.names()] == [5]
+    other.step(TopicsChanged(changes, 3, shares_events=True))
+    assert other.names() == []
+    kinds = (TopicCreated, TopicGrown, TopicDeleted)
+    assert [type(event) for event in one.events if isinstance(event, kinds)] == list(kinds)
+    assert not [event for event in other.events if isinstance(event, kinds)]
 
 
 def test_a_change_that_cannot_be_stored_is_refused_and_the_next_one_tried() -> None:
