@@ -9,6 +9,7 @@ from rejoin.coordinator.brokers.broker import BrokerApp
 from rejoin.coordinator.brokers.controller_driver import ControllerDriver
 from rejoin.coordinator.brokers.runtime import BrokerRuntime
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.errors import NotPossible
 from rejoin.coordinator.core.inputs import Context, Input, Millis, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView, LogSlice, OffsetView, TimerView, TopicView
@@ -137,7 +138,10 @@ class ControlledBrokers:
         return found[0]
 
     def _any(self) -> BrokerRuntime:
+        """A broker that can answer, if there is one. Raises NotPossible where none runs."""
         runtimes = self.node.running()
+        if not runtimes:
+            raise NotPossible("no-broker", "every broker is stopped; start one first")
         return next((each for each in runtimes if not each.is_paused and not each.is_cut_off), runtimes[0])
 
     @property
@@ -190,7 +194,7 @@ class Feeds:
         return all(feed.closed for feed in self._feeds)
 
     async def wait(self, after: int) -> None:
-        if self.head > after:
+        if self.head > after or self.closed:
             return
         waits = [asyncio.ensure_future(feed.wait(feed.head)) for feed in self._feeds if not feed.closed]
         try:

@@ -214,6 +214,16 @@ async def test_too_few_in_sync_refuse_acks_all() -> None:
         assert (await produce(coordinator, "a", broker=1, topic="safe", acks=1)).error_code is ErrorCode.NONE
 
 
+async def test_without_a_broker_that_runs_requests_are_refused() -> None:
+    async with three() as coordinator:
+        for broker in (1, 2, 3):
+            await coordinator.kill_broker(broker)
+        with pytest.raises(OperationRefused, match="every broker is stopped; start one first"):
+            await coordinator.set_topic("new", 2)
+        await coordinator.start_broker(2)
+        await coordinator.set_topic("new", 2)
+
+
 async def test_what_cannot_be_done_is_refused() -> None:
     async with three() as coordinator:
         with pytest.raises(OperationRefused, match="there is no broker '4'"):
