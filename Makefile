@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce failover client-failover record record-security incident conformance-others clients client-logins clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce bank failover client-failover record record-security incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -100,6 +100,10 @@ kill: setup
 # kill -9 under producers and consumers that speak Kafka's protocol, with --data and with PostgreSQL.
 kill-produce: setup
 	REJOIN_KILL_PRODUCE_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/test_kill_produce.py -n 2
+
+# Transfers in transactions while processes and brokers are killed: each is booked once and whole.
+bank: setup
+	REJOIN_BANK_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/bank_rounds.py
 
 # Three coordinators on one PostgreSQL; each failure, and how long groups had no coordinator.
 failover: setup
