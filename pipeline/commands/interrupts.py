@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,9 @@ from typing import Any, Final
 
 STOPPED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_AGAIN_S: Final = 0.05
 
 
 @contextmanager
@@ -25,7 +29,11 @@ def quietly() -> Iterator[None]:
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM while a command runs. ``came``: what fails from then on fails because of them."""
+    """Ctrl-C and SIGTERM while a command runs. ``came``: what fails from then on fails because of them.
+
+    The exception may be raised where Python or a library drops it: in a finalizer, in a callback, below an ``except``
+    for everything. It is then raised again shortly after, or by the next :meth:`check`.
+    """
 
     def __init__(self) -> None:
         self.came = False
@@ -33,12 +41,25 @@ class Interrupts:
     def take(self) -> None:
         """Handle them here, also after Spark's start, whose own handler calls the JVM in the midst of another call."""
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in _SIGNALS:
                 signal.signal(number, self._interrupt)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if one of them came."""
+        if self.came:
+            raise KeyboardInterrupt
 
     def _interrupt(self, *_: Any) -> None:
         self.came = True
         raise KeyboardInterrupt
+
+    def dropped(self, what: sys.UnraisableHookArgs) -> None:
+        """As ``sys.unraisablehook``: an interrupt that could not be raised where it came comes once more."""
+        if self.came and issubclass(what.exc_type, KeyboardInterrupt):
+            signal.signal(signal.SIGALRM, self._interrupt)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        else:
+            sys.__unraisablehook__(what)
 
 
 @contextmanager
@@ -48,11 +69,15 @@ def interrupts() -> Iterator[Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield found
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (*_SIGNALS, signal.SIGALRM)}
+    hook = sys.unraisablehook
     found.take()
+    sys.unraisablehook = found.dropped
     try:
         yield found
     finally:
+        sys.unraisablehook = hook
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -60,5 +85,6 @@ def interrupts() -> Iterator[Interrupts]:
 def ignore_interrupts() -> None:
     """The first signal has begun the shutdown, which takes a moment."""
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.markup import escape
 
-from rejoin.pipeline.commands.interrupts import STOPPED, ignore_interrupts, interrupts, quietly
+from rejoin.pipeline.commands.interrupts import STOPPED, Interrupts, ignore_interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_least, check_master, check_out
 from rejoin.pipeline.reading.inputs import InputFile, NoInput, must_name_groups
 from rejoin.pipeline.report.console import show
@@ -48,14 +48,15 @@ def run(
             read = _checked(inputs, out, kind, groups, timezone, master)
             small = master is None and is_small(read)
             ahead = read_ahead(read) if small else None
-            with _progress() as on_step:
+            with _progress(interrupted) as on_step:
                 on_step("starting Spark")
                 with session(master, fast=small, settings=QUICK if small else None) as spark:
                     interrupted.take()
                     options = {"kind": kind, "groups": group, "most_groups": groups, "timezone": timezone}
                     made = _made(spark, inputs, out, title=title, on_step=on_step, small=small, ahead=ahead, **options)
+            interrupted.check()
         except (BadOption, NoInput, NoJava, SparkTrouble, OSError, KeyboardInterrupt) as problem:
-            if interrupted.came:
+            if interrupted.came or isinstance(problem, KeyboardInterrupt):
                 ignore_interrupts()
                 print(f"stopped; what is in {out} is not complete", file=sys.stderr)
                 return STOPPED
@@ -95,8 +96,11 @@ def _made(spark: SparkSession, inputs: Sequence[Path], out: Path, **options: Any
 
 
 @contextmanager
-def _progress() -> Iterator[OnStep]:
-    """What is being done, on standard error: in one line on a terminal, in a file a line now and then."""
+def _progress(interrupted: Interrupts) -> Iterator[OnStep]:
+    """What is being done, on standard error: in one line on a terminal, in a file a line now and then.
+
+    Before each step it is seen whether the command was interrupted.
+    """
     console = Console(stderr=True)
     began = time.monotonic()
 
@@ -105,12 +109,18 @@ def _progress() -> Iterator[OnStep]:
 
     if console.is_terminal:
         with console.status("") as status:
-            yield lambda step: status.update(f"[dim]{escape(line(step))}[/]")
+
+            def update(step: str) -> None:
+                interrupted.check()
+                status.update(f"[dim]{escape(line(step))}[/]")
+
+            yield update
         return
     written = began
 
     def write(step: str) -> None:
         nonlocal written
+        interrupted.check()
         if time.monotonic() - written >= EVERY_SECONDS:
             written = time.monotonic()
             print(line(step), file=sys.stderr, flush=True)

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.live import Live
 
-from rejoin.pipeline.commands.interrupts import ignore_interrupts, interrupts, quietly
+from rejoin.pipeline.commands.interrupts import Interrupts, ignore_interrupts, interrupts, quietly
 from rejoin.pipeline.commands.options import BadOption, check_master, check_out
 from rejoin.pipeline.findings.words import count
 from rejoin.pipeline.live.board import Board, finding, line
@@ -70,7 +70,7 @@ def run(
     except (BadOption, ValueError) as problem:
         errors.print(str(problem), style="red")
         return 2
-    with quietly(), interrupts(), ExitStack() as closing:
+    with quietly(), interrupts() as interrupted, ExitStack() as closing:
         try:
             folder = out or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="rejoin-watch-")))
             store = WatchStore(folder)
@@ -80,13 +80,23 @@ def run(
                 _ask_all(urls)
             with errors.status("starting Spark"):
                 spark = closing.enter_context(session(master, fast=True, settings=SETTINGS, app="rejoin-watch"))
+            interrupted.take()
             follower = _Watch(spark, store, urls, inputs, journal, every, lost, console, errors)
-            made = follower.once() if once else follower.on_and_on()
-        except KeyboardInterrupt:
-            ignore_interrupts()
-            errors.print(_stopped(out))
-            return 0
-        except (StoreTrouble, NoJava, SparkTrouble, ServiceDown, NotAService, StreamFailure, OSError) as problem:
+            made = follower.once() if once else follower.on_and_on(interrupted)
+        except (
+            StoreTrouble,
+            NoJava,
+            SparkTrouble,
+            ServiceDown,
+            NotAService,
+            StreamFailure,
+            OSError,
+            KeyboardInterrupt,
+        ) as problem:
+            if interrupted.came or isinstance(problem, KeyboardInterrupt):
+                ignore_interrupts()
+                errors.print(_stopped(out))
+                return 0
             errors.print(str(problem), style="red")
             return 2
     if out is not None:
@@ -153,7 +163,7 @@ class _Watch:
         self._console.print(self._board.shown())
         return made
 
-    def on_and_on(self) -> TableSummary | None:
+    def on_and_on(self, interrupted: Interrupts) -> TableSummary | None:
         """Follow until interrupted."""
         with ExitStack() as closing:
             maker = _Maker(self._spark, self._store)
@@ -168,6 +178,7 @@ class _Watch:
                 show = closing.enter_context(screen).refresh
             ask_at, asked = 0.0, list[str]()
             while True:
+                interrupted.check()
                 notes = events.look()
                 # One after the other: both start a Python of their own, for which Spark has little patience.
                 notes += live.look() if events.is_up else []

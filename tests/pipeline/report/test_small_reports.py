@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from rejoin.pipeline.commands.interrupts import Interrupts
 from rejoin.pipeline.commands.parser import report
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.report.keeping import in_process, on_disk
@@ -119,6 +120,7 @@ WITH_A_SIGN = """
 import sys
 from pathlib import Path
 from rejoin.pipeline.commands import report as command
+from rejoin.pipeline.commands.interrupts import Interrupts
 from rejoin.pipeline.commands.parser import report
 make_report = command.make_report
 def make(*arguments, on_step, **options):
@@ -138,7 +140,7 @@ def test_progress_in_a_file_is_a_line_now_and_then(
 
     now = 100.0
     monkeypatch.setattr("rejoin.pipeline.commands.report.time.monotonic", lambda: now)
-    with command._progress() as on_step:
+    with command._progress(Interrupts()) as on_step:
         for step in range(31):
             on_step(f"step {step}")
             now += 1.0
