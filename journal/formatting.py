@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import singledispatch
 
 from rejoin.journal.events import coordinator as events
+from rejoin.journal.events import transactions
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import Cause, CommittedOffset, Ownership
 
@@ -80,6 +81,10 @@ def format_event(event: Event) -> str:
     subject = ""
     if isinstance(event, events.GroupEvent):
         subject = f"{event.group_id or '(empty id)'}  "
+    elif isinstance(event, transactions.ProducerEvent):
+        subject = f"{event.transactional_id}  " if event.transactional_id else ""
+    elif isinstance(event, transactions.TransactionalLogEvent):
+        subject = f"{event.topic}:{event.partition}  "
     return subject + _format(event)
 
 
@@ -266,3 +271,73 @@ def _(event: events.TopicGrown) -> str:
 @_format.register
 def _(event: events.TopicDeleted) -> str:
     return f"{event.topic}  topic deleted"
+
+
+# --- transactions
+
+
+def _producer(event: transactions.ProducerEvent | transactions.TransactionalLogEvent) -> str:
+    return f"producer {event.producer_id} epoch {event.producer_epoch}"
+
+
+ENDED_BECAUSE = {"timeout": " (transaction.timeout.ms)", "fencing": " (another InitProducerId)", "client": "", None: ""}
+
+
+@_format.register
+def _(event: transactions.ProducerIdInitialized) -> str:
+    before = "" if event.previous_producer_id is None else f", after producer {event.previous_producer_id}"
+    return f"{_producer(event)} initialized{before}"
+
+
+@_format.register
+def _(event: transactions.TransactionStarted) -> str:
+    return f"transaction of {_producer(event)} started: {owned(event.partitions)}"
+
+
+@_format.register
+def _(event: transactions.PartitionsAddedToTxn) -> str:
+    return f"added to the transaction: {owned(event.partitions)}"
+
+
+@_format.register
+def _(event: transactions.TransactionPrepared) -> str:
+    state = "PrepareCommit" if event.committed else "PrepareAbort"
+    return f"{state} after {event.open_ms} ms{ENDED_BECAUSE[event.ended_by]}"
+
+
+@_format.register
+def _(event: transactions.TransactionCompleted) -> str:
+    state = "CompleteCommit" if event.committed else "CompleteAbort"
+    return f"{state}, markers after {event.markers_ms} ms"
+
+
+@_format.register
+def _(event: transactions.TransactionalIdExpired) -> str:
+    return "transactional id expired"
+
+
+@_format.register
+def _(event: transactions.ProducerFenced) -> str:
+    where = f" on {event.topic}:{event.partition}" if event.topic is not None else ""
+    return f"{_producer(event)} fenced in {event.api}{where}: the epoch is {event.current_epoch}"
+
+
+@_format.register
+def _(event: transactions.TransactionsLoaded) -> str:
+    return f"{event.topic}:{event.partition}  loaded {event.transactional_ids} transactional ids"
+
+
+@_format.register
+def _(event: transactions.TransactionOpened) -> str:
+    return f"transaction of {_producer(event)} begins at {event.first_offset}"
+
+
+@_format.register
+def _(event: transactions.TransactionMarkerWritten) -> str:
+    ends = "" if event.end_offset is None else f", LSO {event.last_stable_offset} of {event.end_offset}"
+    return f"{'COMMIT' if event.committed else 'ABORT'} marker of {_producer(event)}{ends}"
+
+
+@_format.register
+def _(event: transactions.LastStableOffsetHeld) -> str:
+    return f"LSO {event.last_stable_offset} of {event.end_offset}, held for {event.held_ms} ms by {_producer(event)}"

@@ -12,6 +12,7 @@ import structlog
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import AppendFailed
+from rejoin.journal.events.transactions import TransactionPrepared
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.printable import printable_fields
 
@@ -29,7 +30,14 @@ _LEVELS_BY_EVENT: Final = {
     "journal_rows_lost": "error",
     "append_failed": "warning",
     "assignment_store_failed": "warning",
+    "transaction_started": "debug",
+    "partitions_added_to_txn": "debug",
+    "transaction_prepared": "debug",
+    "transaction_completed": "debug",
+    "transaction_opened": "debug",
+    "transaction_marker_written": "debug",
 }
+"""Others are at info. What each transaction of a healthy producer emits is at debug, as on Kafka."""
 _LOGGED_BY_STORAGE: Final = ErrorCode.KAFKA_STORAGE_ERROR.name
 
 
@@ -85,6 +93,8 @@ def level_of(event: Event) -> str:
     level = _LEVELS_BY_EVENT.get(event.name, "info")
     if level == "warning" and isinstance(event, AppendFailed) and event.error == _LOGGED_BY_STORAGE:
         return "debug"
+    if isinstance(event, TransactionPrepared) and event.ended_by in ("timeout", "fencing"):
+        return "info"
     return level
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from rejoin.journal.events import client as consumer
 from rejoin.journal.events import coordinator as coordinator
 from rejoin.journal.events import simulation as lab
+from rejoin.journal.events import transactions
 from rejoin.journal.events.base import Event
 from rejoin.journal.formatting import cause_text, format_event, owned
 from rejoin.simulation.kernel import Actor, Millis
@@ -105,6 +106,10 @@ TIMELINE_EVENTS: Final = (
     coordinator.TopicDeleted,
     coordinator.StaticMemberReplaced,
     coordinator.MemberFenced,
+    transactions.TransactionPrepared,
+    transactions.ProducerFenced,
+    transactions.LastStableOffsetHeld,
+    transactions.TransactionalIdExpired,
     lab.ScenarioAction,
     lab.ConsumerStarted,
     lab.ConsumerStopped,
@@ -150,6 +155,13 @@ def line_of(event: Event) -> str | None:
             return f"{event.group_id}  {event.group_instance_id} is back under a new member id{effect}"
         case coordinator.MemberFenced():
             return f"{event.group_id}  an older process of {event.group_instance_id} is fenced ({event.api})"
+        case transactions.TransactionPrepared():
+            # Commits, and aborts that clients ask for, are too many to be shown.
+            return format_event(event) if event.ended_by in ("timeout", "fencing") else None
+        case (
+            transactions.ProducerFenced() | transactions.LastStableOffsetHeld() | transactions.TransactionalIdExpired()
+        ):
+            return format_event(event)
         case lab.ScenarioAction():
             return f"* {event.action}"
         case lab.ConsumerStarted():

@@ -18,6 +18,7 @@ from rejoin.coordinator.core.offsets.store import GroupOffsets, OffsetStore, com
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, ShardLog, response_error_of_write
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import CommitRefused, OffsetsCommitted
+from rejoin.journal.events.transactions import ProducerFenced
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -75,10 +76,25 @@ class OffsetCommits:
         if isinstance(request, TxnOffsetCommitRequest):
             error = self._producers.check(request.producer_id, request.producer_epoch)
             if error is not ErrorCode.NONE:
+                self._fenced(request, error)
                 self._ctx.reply(token, request.response(results, error))
                 return
             self._producers.commit(request.producer_id, request.producer_epoch)
         self._write(group, committer, token, request, values, results)
+
+    def _fenced(self, request: TxnOffsetCommitRequest, error: ErrorCode) -> None:
+        self._ctx.emit(
+            ProducerFenced(
+                transactional_id=request.transactional_id,
+                producer_id=request.producer_id,
+                producer_epoch=request.producer_epoch,
+                current_epoch=self._producers.epoch_of(request.producer_id),
+                api="TxnOffsetCommit",
+                error=error.name,
+                topic=None,
+                partition=None,
+            )
+        )
 
     def resume(self, group: Group, token: Token, request: CommitRequest, version: int) -> None:
         """Write a commit that was accepted at the instant of this step."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateEntry, ProducerStateManager
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.keyed import TransactionMarker
+from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH
 
 _IN_TRANSACTION = 0
 """Where transactions begin does not matter here."""
@@ -31,6 +32,11 @@ class OffsetProducers:
         entry = self._state.entries.get(producer_id)
         is_fenced = entry is not None and producer_epoch < entry.epoch
         return ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else ErrorCode.NONE
+
+    def epoch_of(self, producer_id: int) -> int:
+        """The epoch of a producer as it is known here, or -1."""
+        entry = self._state.entries.get(producer_id)
+        return NO_PRODUCER_EPOCH if entry is None else entry.epoch
 
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int

@@ -16,6 +16,7 @@ from rejoin.coordinator.core.partitions.cleaning import compaction, retained_fro
 from rejoin.coordinator.core.partitions.log import AbortedTxn, PartitionLog
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
+from rejoin.coordinator.core.partitions.transaction_events import TransactionEvents
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.followers import Followers
 from rejoin.coordinator.core.step_context import StepContext
@@ -72,6 +73,7 @@ class Partition:
         "_waiting",
         "config",
         "epoch",
+        "events",
         "followers",
         "is_loading",
         "leased_by",
@@ -100,6 +102,7 @@ class Partition:
         self.is_loading = True
         self.log = PartitionLog()
         self.producers = ProducerStateManager()
+        self.events = TransactionEvents(ctx, partition, self.log, self.producers)
         self.followers = Followers(registration, ctx.settings.broker_id)
         self.stored_end = 0
         """The end of what this node has stored; readers see what all replicas in sync have."""
@@ -116,6 +119,7 @@ class Partition:
         self.log = PartitionLog()
         self.stored_end = 0
         self.producers = ProducerStateManager()
+        self.events = TransactionEvents(self._ctx, self.partition, self.log, self.producers)
         self._ctx.effects.append(ReadLog(self.partition, self.epoch))
 
     def log_read(self, entries: tuple[DataEntry, ...], end: bool, *, is_restart: bool) -> None:
@@ -183,11 +187,16 @@ class Partition:
         """Add a batch with its offset, and have it stored."""
         self._add(data, header)
         self._want(BatchEntry(header.base_offset, data))
+        if header.is_transactional and header.base_offset in self.producers.ongoing:
+            self.when_stored(self.log.end_offset, self.events.opening(header))
 
     def append_marker(self, producer_id: int, producer_epoch: int, marker: EndTransactionMarker) -> None:
         """End a transaction with a marker, and have it stored."""
         data = marker_batch(producer_id, producer_epoch, marker, self.log.end_offset, self.epoch, self._ctx.now)
-        self.append(data, parse_header(data))
+        header = parse_header(data)
+        first_offset = self.producers.first_offset_of(producer_id)
+        self.append(data, header)
+        self.when_stored(self.log.end_offset, self.events.ending(header, marker, first_offset))
 
     def _add(self, data: bytes, header: BatchHeader) -> None:
         """Take in a batch, or a marker."""
@@ -271,6 +280,8 @@ class Partition:
         self._append_waiting()
         for completion in [each for wanted in ended for each in wanted.completions]:
             completion.ended(ErrorCode.NONE)
+        if self.producers.ongoing:
+            self.events.grown()
         if has_moved:
             self._end_replicated()
             self._observer.on_progress(self.partition)

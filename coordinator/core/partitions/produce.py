@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.delayed import DelayedOperation, DelayedTimer, Purgatory
 from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.partitions.producer_state import VerificationEntry
-from rejoin.coordinator.core.partitions.transactional_batches import BatchVerifier, Guards, TxnBatch
 from rejoin.coordinator.core.partitions.validation import ProduceError, find_batch, validate
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
@@ -41,6 +40,26 @@ from rejoin.protocol.wire.record_batch import BatchHeader
 FIRST_WITH_TOPIC_IDS: Final = 13
 FIRST_WITH_LEADERS: Final = 10
 ALL_IN_SYNC: Final = -1
+
+
+class TxnBatch(NamedTuple):
+    """A transactional batch for a partition that is led here."""
+
+    partition: Partition
+    header: BatchHeader
+
+
+Guards: TypeAlias = dict[TopicPartition, VerificationEntry | ProduceError | None]
+"""For each partition what its batch is appended with, or why it is not; none where the transaction is open there."""
+
+
+class BatchVerifier(Protocol):
+    """Asks transaction coordinators."""
+
+    def verify(
+        self, transactional_id: str, version: int, batches: list[TxnBatch], on_guards: Callable[[Guards], None]
+    ) -> None:
+        """Call back with what each batch may be appended with. All are of one producer."""
 
 
 class _Slot(AppendCompletion):
@@ -345,6 +364,8 @@ class ProduceRequests:
                 if error is ErrorCode.NONE:
                     error = partition.producers.check(header)
                 if error is not ErrorCode.NONE:
+                    if error is ErrorCode.INVALID_PRODUCER_EPOCH:
+                        partition.events.fenced(header)
                     raise ProduceError(error)
         except ProduceError as problem:
             slot.refuse(problem)

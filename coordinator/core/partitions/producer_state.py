@@ -106,6 +106,11 @@ class ProducerStateManager:
         entry = self.entries.get(producer_id)
         return entry is not None and entry.current_txn_first_offset is not None and entry.epoch == producer_epoch
 
+    def first_offset_of(self, producer_id: int) -> int | None:
+        """Where the open transaction of a producer began, or none."""
+        entry = self.entries.get(producer_id)
+        return None if entry is None else entry.current_txn_first_offset
+
     def verification(self, header: BatchHeader, adds: bool) -> VerificationEntry:
         """The entry of the attempt that a batch belongs to."""
         entry = self.verifications.get(header.producer_id)

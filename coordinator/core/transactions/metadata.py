@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.journal.events.transactions import EndedBy
 from rejoin.protocol.records.transaction_state import TransactionLogPartitions, TransactionLogValue
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -95,10 +96,11 @@ class TxnTransit:
 
 
 class TransactionMetadata:
-    """One transactional id. ``last_producer_epoch`` is not in the log, so it is unknown after a failover."""
+    """One transactional id. The log lacks ``last_producer_epoch`` and ``ended_by``: unknown after a failover."""
 
     __slots__ = (
         "client_version",
+        "ended_by",
         "last_producer_epoch",
         "next_producer_id",
         "partitions",
@@ -128,6 +130,7 @@ class TransactionMetadata:
         self.updated_at = now
         self.client_version = 0
         """The transaction version by which the last end was decided."""
+        self.ended_by: EndedBy | None = None
 
     @classmethod
     def loaded(cls, transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:

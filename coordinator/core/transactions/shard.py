@@ -15,6 +15,7 @@ from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.runtime.appends import AppendCompletion
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.transactions.changes import events_of
 from rejoin.coordinator.core.transactions.ending import End, end_of, end_with_epoch_bump
 from rejoin.coordinator.core.transactions.log import read_transactions, transaction_batch
 from rejoin.coordinator.core.transactions.metadata import (
@@ -28,6 +29,12 @@ from rejoin.coordinator.core.transactions.metadata import (
 )
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
+from rejoin.journal.events.transactions import (
+    EndedBy,
+    ProducerFenced,
+    TransactionalIdExpired,
+    TransactionsLoaded,
+)
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.transaction_state import TransactionLogValue
 from rejoin.protocol.types import TopicPartition
@@ -104,6 +111,12 @@ class TransactionsShard:
             if metadata.state in IS_DECIDED:
                 metadata.prepare_complete(self._ctx.now)
                 self._markers.send(self, metadata, 0)
+        if self.transactions:
+            _, partition, topic = self.owner
+            count, epoch = len(self.transactions), self.coordinator_epoch
+            self._ctx.emit(
+                TransactionsLoaded(topic=topic, partition=partition, coordinator_epoch=epoch, transactional_ids=count)
+            )
         self._watch_timeouts()
         self._watch_expiry()
 
@@ -132,13 +145,15 @@ class TransactionsShard:
             self._watch_expiry()
         error = _initialisation_error(metadata, expected)
         if error is not ErrorCode.NONE:
+            self._check_fenced(error, metadata, expected, "InitProducerId")
             on_end(error, NO_PRODUCER)
         elif metadata.state is TransactionState.ONGOING:
             # Kafka: the producer has to retry, and gets an epoch above that of the abort.
-            self.abort(metadata, partial(_aborted_first, on_end))
+            self.abort(metadata, "fencing", partial(_aborted_first, on_end))
         else:
             transit = self._initialisation(metadata, timeout_ms, expected)
             if transit is None:
+                self._check_fenced(ErrorCode.PRODUCER_FENCED, metadata, expected, "InitProducerId")
                 on_end(ErrorCode.PRODUCER_FENCED, NO_PRODUCER)
             else:
                 given = TxnProducer(transit.producer_id, transit.producer_epoch)
@@ -174,6 +189,7 @@ class TransactionsShard:
         elif metadata.pending_state is not None:
             on_end(ErrorCode.CONCURRENT_TRANSACTIONS)
         elif (error := _producer_error(metadata, producer)) is not ErrorCode.NONE:
+            self._check_fenced(error, metadata, producer, "AddPartitionsToTxn")
             on_end(error)
         elif metadata.state is TransactionState.ONGOING and all(each in metadata.partitions for each in wanted):
             on_end(ErrorCode.NONE)
@@ -187,6 +203,8 @@ class TransactionsShard:
         metadata = self.transactions.get(transactional_id)
         error = ErrorCode.INVALID_PRODUCER_ID_MAPPING if metadata is None else _producer_error(metadata, producer)
         if metadata is None or error is not ErrorCode.NONE:
+            if metadata is not None:
+                self._check_fenced(error, metadata, producer, "AddPartitionsToTxn")
             return dict.fromkeys(partitions, error)
         return {
             each: ErrorCode.NONE if each in metadata.partitions else ErrorCode.TRANSACTION_ABORTABLE
@@ -206,15 +224,18 @@ class TransactionsShard:
         rule = end_with_epoch_bump if version >= FIRST_WITH_EPOCH_BUMPS else end_of
         found = rule(metadata, producer.producer_id, producer.epoch, commits)
         if isinstance(found, ErrorCode):
+            self._check_fenced(found, metadata, producer, "EndTxn")
             on_end(found, NO_PRODUCER)
         elif found is End.REPEATED:
             on_end(ErrorCode.NONE, TxnProducer(metadata.producer_id, metadata.producer_epoch))
         else:
+            metadata.ended_by = "client"
             self._decide(metadata, commits, version, 0, on_end)
 
-    def abort(self, metadata: TransactionMetadata, on_end: OnProducer) -> None:
+    def abort(self, metadata: TransactionMetadata, ended_by: EndedBy, on_end: OnProducer) -> None:
         """Abort an open transaction that its producer has not ended; the producer is fenced by that."""
         version = self._ctx.settings.transaction_version
+        metadata.ended_by = ended_by
         if version < FIRST_WITH_EPOCH_BUMPS:
             metadata.fence()
         self._decide(metadata, False, version, FENCE_MARKER_DELAY_MS, on_end)
@@ -262,13 +283,40 @@ class TransactionsShard:
 
     def stored(self, metadata: TransactionMetadata, transit: TxnTransit) -> None:
         """The record of a change is durable."""
+        for event in events_of(metadata, transit):
+            self._ctx.emit(event)
         metadata.complete(transit)
         if transit.state is TransactionState.ONGOING:
             self._set_abort_timer()
 
-    def forgotten(self, transactional_id: str) -> None:
+    def forgotten(self, metadata: TransactionMetadata) -> None:
         """The tombstone of a transactional id is durable."""
-        self.transactions.pop(transactional_id, None)
+        self.transactions.pop(metadata.transactional_id, None)
+        self._ctx.emit(
+            TransactionalIdExpired(
+                transactional_id=metadata.transactional_id,
+                producer_id=metadata.producer_id,
+                producer_epoch=metadata.producer_epoch,
+            )
+        )
+
+    def _check_fenced(
+        self, error: ErrorCode, metadata: TransactionMetadata, producer: TxnProducer | None, api: str
+    ) -> None:
+        """Emit that a request was refused because of its epoch, if it was."""
+        if error is ErrorCode.PRODUCER_FENCED and producer is not None:
+            self._ctx.emit(
+                ProducerFenced(
+                    transactional_id=metadata.transactional_id,
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    current_epoch=metadata.producer_epoch,
+                    api=api,
+                    error=error.name,
+                    topic=None,
+                    partition=None,
+                )
+            )
 
     # --- timers
 
@@ -288,7 +336,7 @@ class TransactionsShard:
                 if metadata.is_epoch_exhausted and not self._ids.has_any:
                     self._ids.request(_unanswered)  # the next run finds one
                 else:
-                    self.abort(metadata, _unanswered_with)
+                    self.abort(metadata, "timeout", _unanswered_with)
 
     def _expire(self) -> None:
         unused_since = self._ctx.now - self._ctx.settings.transactional_id_expiration_ms
@@ -345,7 +393,7 @@ class _TombstoneStored(AppendCompletion):
     def ended(self, error: ErrorCode) -> None:
         self.metadata.pending_state = None
         if error is ErrorCode.NONE:
-            self.shard.forgotten(self.metadata.transactional_id)
+            self.shard.forgotten(self.metadata)
 
 
 def _initialisation_error(metadata: TransactionMetadata, expected: TxnProducer | None) -> ErrorCode:

@@ -15,6 +15,7 @@ from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
 from rejoin.coordinator.core.transactions.shard import TxnProducer
+from rejoin.journal.events.transactions import ProducerIdInitialized
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -62,7 +63,17 @@ class InitProducerIdRequests:
     def _give_out(self, token: Token, error: ErrorCode) -> None:
         """Answer a producer without a transactional id, when there are ids."""
         if error is ErrorCode.NONE:
-            response = InitProducerIdResponse(producer_id=self._ids.take(), producer_epoch=FIRST_EPOCH)
+            producer_id = self._ids.take()
+            self._ctx.emit(
+                ProducerIdInitialized(
+                    transactional_id=None,
+                    producer_id=producer_id,
+                    producer_epoch=FIRST_EPOCH,
+                    transaction_timeout_ms=None,
+                    previous_producer_id=None,
+                )
+            )
+            response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=FIRST_EPOCH)
         else:
             response = InitProducerIdResponse(error_code=error, producer_epoch=-1)
         self._ctx.reply(token, response)

@@ -18,6 +18,7 @@ from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
+from rejoin.journal.events.transactions import TransactionMarkerWritten
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.transactions.write_txn_markers import (
     WritableTxnMarker,
@@ -202,6 +203,20 @@ class _OffsetsEnded(AppendCompletion):
 
     def ended_late(self, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:
+            self.pending.ctx.emit(
+                TransactionMarkerWritten(
+                    topic=OFFSETS_TOPIC,
+                    partition=self.partition.partition,
+                    producer_id=self.record.producer_id,
+                    producer_epoch=self.record.producer_epoch,
+                    first_offset=None,
+                    last_stable_offset=None,
+                    high_watermark=None,
+                    end_offset=None,
+                    committed=self.record.committed,
+                    coordinator_epoch=self.pending.request.markers[self.partition.marker].coordinator_epoch,
+                )
+            )
             self.on_durable(self.record)
 
 
