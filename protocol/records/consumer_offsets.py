@@ -12,6 +12,7 @@ from typing import Annotated, Final
 from rejoin.protocol.records.data import RecordData
 from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
 from rejoin.protocol.types import (
+    ZERO_UUID,
     Bytes,
     GroupId,
     GroupInstanceId,
@@ -20,6 +21,7 @@ from rejoin.protocol.types import (
     Int64,
     MemberId,
     PartitionIndex,
+    TopicId,
     TopicName,
     TopicPartition,
 )
@@ -45,13 +47,17 @@ class OffsetCommitKey(RecordData):
 
 @dataclass(slots=True, kw_only=True)
 class OffsetCommitValue(RecordData):
-    """A committed offset. Timestamps are ms since 1970; an expiry of its own is in version 1 only (-1: none)."""
+    """A committed offset. Timestamps are ms since 1970; an expiry of its own is in version 1 only (-1: none).
+
+    Version 4 has the topic id where the commit was by id.
+    """
 
     offset: Int64
     leader_epoch: Annotated[Int32, In(3)] = -1
     metadata: str = ""
     commit_timestamp: Int64
     expire_timestamp: Annotated[Int64, In(1, 1)] = -1
+    topic_id: Annotated[TopicId, In(4, tag=0)] = ZERO_UUID
 
 
 @dataclass(slots=True, kw_only=True)

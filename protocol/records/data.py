@@ -44,20 +44,31 @@ def writer_of(data: type, version: int) -> Writer:
 
 
 def _compiled(data: type, version: int) -> Writer:
-    """One f-string of all fields, compiled as ``dataclass`` compiles its methods."""
+    """One f-string of all fields, compiled as ``dataclass`` compiles its methods. One with a tag comes last."""
     writers: dict[str, Writer] = {}
-    parts = []
+    parts: list[str] = []
+    tagged = ""
     for spec in fields_of(data):
         if not spec.versions.carries(version):
             continue
         value = f"data.{spec.name}"
+        if spec.versions.tag is not None:
+            writers[f"write_{spec.name}"] = _tagged(spec, version)
+            tagged += f"{{write_{spec.name}({value})}}"
+            continue
         if spec.value_type not in _NUMBERS or spec.is_array or spec.nullable is not None:
             writers[f"write_{spec.name}"] = _writer(spec, version)
             value = f"write_{spec.name}({value})"
         parts.append(f'"{spec.alias}":{{{value}}}')
     fields = ",".join(parts)
-    write: Writer = eval(f"lambda data: f'{{{{{fields}}}}}'", writers)
+    write: Writer = eval(f"lambda data: f'{{{{{fields}{tagged}}}}}'", writers)
     return write
+
+
+def _tagged(spec: FieldSpec, version: int) -> Writer:
+    """What writes a tagged field behind the others, or nothing where it has its default."""
+    write, default, alias = _writer(spec, version), spec.default, spec.alias
+    return lambda value: "" if value == default else f',"{alias}":{write(value)}'
 
 
 def _writer(spec: FieldSpec, version: int) -> Writer:
@@ -65,15 +76,24 @@ def _writer(spec: FieldSpec, version: int) -> Writer:
     struct = spec.struct
     write = _PLAIN[spec.value_type] if struct is None else writer_of(struct, version)
     if spec.is_array:
-        return lambda values: "[" + ",".join([write(value) for value in values]) + "]"
+        write = _array(write)
     if spec.nullable is not None:
         return lambda value: "null" if value is None else write(value)
     return write
+
+
+def _array(write: Writer) -> Writer:
+    return lambda values: "[" + ",".join([write(value) for value in values]) + "]"
 
 
 def _bytes(value: bytes) -> str:
     return f'"{binascii.b2a_base64(value, newline=False).decode("ascii")}"'
 
 
-_NUMBERS: Final = (WireType.INT16, WireType.INT32, WireType.INT64)
-_PLAIN: Final[dict[Any, Writer]] = {WireType.STRING: encode_basestring, WireType.BYTES: _bytes}
+_NUMBERS: Final = (WireType.INT8, WireType.INT16, WireType.INT32, WireType.INT64)
+_PLAIN: Final[dict[Any, Writer]] = {
+    WireType.STRING: encode_basestring,
+    WireType.UUID: encode_basestring,
+    WireType.BYTES: _bytes,
+    **dict.fromkeys(_NUMBERS, str),
+}

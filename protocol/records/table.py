@@ -14,6 +14,7 @@ from typing import Any, Final, cast, get_args
 
 from pydantic import TypeAdapter
 
+from rejoin.protocol.records import consumer_groups
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, GroupRecord, OffsetRecord
 from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
 
@@ -82,4 +83,25 @@ OFFSET_COMMIT: Final = register(
 )
 GROUP_METADATA: Final = register(
     OFFSETS_TOPIC, RecordType("GroupMetadata", Owner.CLASSIC_GROUPS, (2, 2), (0, 4), 4, GroupRecord)
+)
+
+
+def _of_consumer_groups(key: int, record: type[KeyedRecord[Any, Any]]) -> RecordType:
+    """A type of the records of consumer groups: one key, and one version, which is flexible."""
+    name = record.__name__.removesuffix("Record")
+    return register(OFFSETS_TOPIC, RecordType(name, Owner.CONSUMER_GROUPS, (key, key), (0, 0), 0, record))
+
+
+CONSUMER_GROUP_TYPES: Final = (
+    _of_consumer_groups(consumer_groups.GROUP_KEY, consumer_groups.ConsumerGroupMetadataRecord),
+    _of_consumer_groups(consumer_groups.PARTITION_METADATA_KEY, consumer_groups.ConsumerGroupPartitionMetadataRecord),
+    _of_consumer_groups(consumer_groups.MEMBER_KEY, consumer_groups.ConsumerGroupMemberMetadataRecord),
+    _of_consumer_groups(
+        consumer_groups.TARGET_METADATA_KEY, consumer_groups.ConsumerGroupTargetAssignmentMetadataRecord
+    ),
+    _of_consumer_groups(consumer_groups.TARGET_MEMBER_KEY, consumer_groups.ConsumerGroupTargetAssignmentMemberRecord),
+    _of_consumer_groups(
+        consumer_groups.CURRENT_ASSIGNMENT_KEY, consumer_groups.ConsumerGroupCurrentMemberAssignmentRecord
+    ),
+    _of_consumer_groups(consumer_groups.REGULAR_EXPRESSION_KEY, consumer_groups.ConsumerGroupRegularExpressionRecord),
 )

@@ -148,7 +148,7 @@ class _ReaderSource:
         present = self._read_later("b", FieldLocation(path, "-1 for null or 1", 1))
         self._flush()
         value = source.name("v")
-        source.line(f"if {present} < 0:")
+        source.line(f"if {present} {'<=' if spec.versions.tag is not None else '<'} 0:")
         source.line(f"    {value} = None")
         source.line("else:")
         source.indent += 1

@@ -143,7 +143,9 @@ class _WriterSource:
             return
         self._flush()
         source.line(f"if {variable} is None:")
-        source.line(f"    {self._parts}.append(b'\\xff')")
+        # Kafka: MessageDataGenerator. A tagged null is a varint of 0.
+        null = "b'\\0'" if spec.versions.tag is not None else "b'\\xff'"
+        source.line(f"    {self._parts}.append({null})")
         source.line("else:")
         source.indent += 1
         self._fixed("b", "1", FieldLocation(path, "a struct"))

@@ -164,20 +164,30 @@ RENAMED: Final = {("TxnOffsetCommitRequest", "generationId"): "generationIdOrMem
 """Fields that Kafka 4.4 names after more than one group protocol, by the older names that they have in kafka-python."""
 
 
-@pytest.mark.parametrize("source", SOURCES)
+NOT_IN_KAFKA_PYTHON: Final = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe"}
+DEFINITIONS: Final = [
+    pytest.param(api, source, id=f"{api.name}-{source}")
+    for api in DEFINED.values()
+    for source in SOURCES
+    if source == "Kafka 4.4" or api.name not in NOT_IN_KAFKA_PYTHON
+]
+NEWER: Final = {"OffsetCommit": 10, "OffsetFetch": 10}
+"""Versions whose messages are known, and that no node serves yet."""
+
+
 @pytest.mark.parametrize("side", ["Request", "Response"])
-@pytest.mark.parametrize("api", DEFINED.values(), ids=lambda api: api.name)
+@pytest.mark.parametrize(("api", "source"), DEFINITIONS)
 def test_fields_are_kafkas(api: Api, side: str, source: str) -> None:
     definition = SOURCES[source](api.name + side)
     model = api.request if side == "Request" else api.response
-    common = overlap((api.min_version, api.max_version), read_versions(definition["validVersions"]))
+    newest = NEWER.get(api.name, api.max_version)
+    common = overlap((api.min_version, newest), read_versions(definition["validVersions"]))
     ours, kafkas = describe(model, common), definitions(definition["fields"], common)
     kafkas = {RENAMED.get((api.name + side, name), name): field for name, field in kafkas.items()}
     assert differences(ours, kafkas, "") == {}
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("api", DEFINED.values(), ids=lambda api: api.name)
+@pytest.mark.parametrize(("api", "source"), DEFINITIONS)
 def test_keys_and_flexible_versions_are_kafkas(api: Api, source: str) -> None:
     definition = SOURCES[source](f"{api.name}Request")
     assert definition["apiKey"] == api.key

@@ -24,7 +24,14 @@ from rejoin.protocol.records.consumer_offsets import (
 )
 from rejoin.protocol.records.data import RecordData
 from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
-from rejoin.protocol.records.table import GROUP_METADATA, OFFSET_COMMIT, RECORD_TYPES, Owner, RecordType
+from rejoin.protocol.records.table import (
+    CONSUMER_GROUP_TYPES,
+    GROUP_METADATA,
+    OFFSET_COMMIT,
+    RECORD_TYPES,
+    Owner,
+    RecordType,
+)
 from rejoin.protocol.types import Int32
 
 OFFSET = OffsetCommitValue(offset=5, leader_epoch=2, metadata="m", commit_timestamp=9, expire_timestamp=77)
@@ -126,7 +133,9 @@ def test_what_a_coordinator_writes_is_kafkas_version() -> None:
 
 
 def test_each_key_version_means_one_type() -> None:
-    assert RECORD_TYPES[OFFSETS_TOPIC] == {0: OFFSET_COMMIT, 1: OFFSET_COMMIT, 2: GROUP_METADATA}
+    of_consumer_groups = dict(zip((3, 4, 5, 6, 7, 8, 16), CONSUMER_GROUP_TYPES, strict=True))
+    types = {0: OFFSET_COMMIT, 1: OFFSET_COMMIT, 2: GROUP_METADATA, **of_consumer_groups}
+    assert RECORD_TYPES[OFFSETS_TOPIC] == types
 
 
 def test_a_key_whose_version_stands_last_is_read() -> None:
@@ -137,7 +146,7 @@ def test_a_key_whose_version_stands_last_is_read() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        ('{"version":7,"data":{"group":"g"}}', None, "keys have no version 7"),
+        ('{"version":17,"data":{"group":"g"}}', None, "keys have no version 17"),
         ('{"version":2,"data":{"group":"g","topic":"t"}}', None, "topic"),
         (
             '{"version":1,"data":{"group":"g","topic":"t","partition":0}}',
@@ -152,34 +161,32 @@ def test_what_the_table_does_not_know_is_refused(key: str, value: str | None, pr
 
 
 @dataclass(slots=True, unsafe_hash=True, kw_only=True)
-class ConsumerGroupMetadataKey(RecordData):
-    """The key of a group of the newer protocol, KIP-848."""
+class ShareGroupMetadataKey(RecordData):
+    """The key of a group of a kind that is not served, KIP-932."""
 
     group_id: str
 
 
 @dataclass(slots=True, kw_only=True)
-class ConsumerGroupMetadataValue(RecordData):
+class ShareGroupMetadataValue(RecordData):
     """Its epoch."""
 
     epoch: Int32
 
 
 @dataclass(slots=True)
-class ConsumerGroupMetadataRecord(KeyedRecord[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]):
+class ShareGroupMetadataRecord(KeyedRecord[ShareGroupMetadataKey, ShareGroupMetadataValue]):
     """The record of such a group."""
 
 
 def test_a_new_type_of_record_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Entry(PLAIN, '{"version":3,"data":{"groupId":"g"}}', '{"version":0,"data":{"epoch":7}}')
+    kept = Entry(PLAIN, '{"version":11,"data":{"groupId":"g"}}', '{"version":0,"data":{"epoch":7}}')
     with pytest.raises(Unreadable):
         decode(OFFSETS_TOPIC, [kept])
-    record_type = RecordType(
-        "ConsumerGroupMetadata", Owner.CONSUMER_GROUPS, (3, 3), (0, 0), 0, ConsumerGroupMetadataRecord
-    )
-    monkeypatch.setitem(RECORD_TYPES[OFFSETS_TOPIC], 3, record_type)
+    record_type = RecordType("ShareGroupMetadata", Owner.CONSUMER_GROUPS, (11, 11), (0, 0), 0, ShareGroupMetadataRecord)
+    monkeypatch.setitem(RECORD_TYPES[OFFSETS_TOPIC], 11, record_type)
     (record,) = decode(OFFSETS_TOPIC, [kept])
-    assert isinstance(record, ConsumerGroupMetadataRecord)
+    assert isinstance(record, ShareGroupMetadataRecord)
     assert record.value is not None
     assert record.value.data.epoch == 7
     assert encode(record) == kept

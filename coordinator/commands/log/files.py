@@ -167,17 +167,20 @@ class TextLog:
             if not isinstance(fields, dict) or "key" not in fields or "value" not in fields:
                 raise self._wrong(number, "expected an object with key and value, as Kafka's formatters print them")
             key = fields["key"]
+            # Kafka: CoordinatorRecordMessageFormatter. Since 4.1 the number of a key is its type.
+            version = key.pop("type", key.pop("version", None)) if isinstance(key, dict) else None
             if (
                 not isinstance(key, dict)
                 or not isinstance(key.get("data"), dict)
-                or not isinstance(key.get("version"), int)
-                or key["version"] not in RECORD_TYPES[OFFSETS_TOPIC]
+                or not isinstance(version, int)
+                or version not in RECORD_TYPES[OFFSETS_TOPIC]
             ):
                 self.skipped += 1  # a record of another kind of group
                 continue
-            group = key["data"].get("group", "")
+            group = key["data"].get("group", key["data"].get("groupId", ""))
             if not isinstance(group, str):
                 raise self._wrong(number, f"expected the name of a group, found {_shown(group)}")
+            fields["key"] = {"version": version, **key}
             placed = {"partition": partition_for(group, partitions), "epoch": 0, **fields}
             yield self._kept(placed, number)
 

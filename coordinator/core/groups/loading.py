@@ -44,6 +44,8 @@ class Replay:
         self._by_owner: dict[Owner, Callable[[Any], None]] = {
             Owner.OFFSETS: self._replay_offset,
             Owner.CLASSIC_GROUPS: self._replay_group,
+            # Differs: groups of the consumer protocol in a log from elsewhere are passed over; they are not served yet.
+            Owner.CONSUMER_GROUPS: lambda _: None,
         }
 
     def replay(self, record: Record) -> None:

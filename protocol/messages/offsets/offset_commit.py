@@ -1,7 +1,8 @@
 """OffsetCommit (key 8): remember how far a group has read.
 
 v1 adds generation and member id, and a timestamp for each partition in v1 alone; v2 to v4 carry a retention time,
-v6 adds the leader epoch, v7 the group instance id.
+v6 adds the leader epoch, v7 the group instance id; v9 is the first that members of consumer groups may use (KIP-848),
+and v10 names topics by their ids.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
 from rejoin.protocol.partition_results import ResultTypes, response_of
 from rejoin.protocol.types import (
+    ZERO_UUID,
     GroupId,
     GroupInstanceId,
     In,
@@ -20,6 +22,7 @@ from rejoin.protocol.types import (
     Int64,
     MemberId,
     PartitionIndex,
+    TopicId,
     TopicName,
     TopicPartition,
 )
@@ -38,7 +41,8 @@ class OffsetCommitRequestPartition(Struct):
 class OffsetCommitRequestTopic(Struct):
     """Partitions of one topic."""
 
-    name: TopicName
+    name: Annotated[TopicName, In(0, 9, needed=True)] = ""
+    topic_id: Annotated[TopicId, In(10, needed=True)] = ZERO_UUID
     partitions: tuple[OffsetCommitRequestPartition, ...]
 
 
@@ -70,7 +74,8 @@ class OffsetCommitResponsePartition(Struct):
 class OffsetCommitResponseTopic(Struct):
     """Partitions of one topic."""
 
-    name: TopicName = ""
+    name: Annotated[TopicName, In(0, 9)] = ""
+    topic_id: Annotated[TopicId, In(10)] = ZERO_UUID
     partitions: tuple[OffsetCommitResponsePartition, ...] = ()
 
 

@@ -1,14 +1,15 @@
 """OffsetFetch (key 9): read committed offsets.
 
 v2 allows null topics (all of the group) and adds a top-level error, v5 the leader epoch, v7 ``requireStable``
-(KIP-447), v8 several groups in one request (KIP-709).
+(KIP-447), v8 several groups in one request (KIP-709), v9 member id and epoch of a consumer group's member (KIP-848);
+v10 names topics by their ids.
 """
 
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.types import GroupId, In, Int32, Int64, MemberId, PartitionIndex, TopicName
+from rejoin.protocol.types import ZERO_UUID, GroupId, In, Int32, Int64, MemberId, PartitionIndex, TopicId, TopicName
 
 
 class OffsetFetchRequestTopic(Struct):
@@ -21,7 +22,8 @@ class OffsetFetchRequestTopic(Struct):
 class OffsetFetchRequestTopics(Struct):
     """Partitions of one topic (from v8)."""
 
-    name: TopicName
+    name: Annotated[TopicName, In(8, 9, needed=True)] = ""
+    topic_id: Annotated[TopicId, In(10, needed=True)] = ZERO_UUID
     partition_indexes: tuple[PartitionIndex, ...]
 
 
@@ -92,7 +94,8 @@ class OffsetFetchResponsePartitions(Struct):
 class OffsetFetchResponseTopics(Struct):
     """Partitions of one topic (from v8)."""
 
-    name: TopicName = ""
+    name: Annotated[TopicName, In(8, 9)] = ""
+    topic_id: Annotated[TopicId, In(10)] = ZERO_UUID
     partitions: tuple[OffsetFetchResponsePartitions, ...] = ()
 
 

@@ -11,7 +11,8 @@ from kio.index import load_request_schema
 
 from conformance.player.wire import encode_body
 from rejoin.protocol.registry import DEFINED, Api
-from tests.protocol.wire.messages import VERSIONS, codec, random_message
+from rejoin.protocol.wire.codec import Codec
+from tests.protocol.wire.messages import VERSIONS, random_message
 
 GIVEN_UP: Final = {
     ("ListOffsets", 0),
@@ -28,6 +29,9 @@ GIVEN_UP: Final = {
 NOT_IN_KIO: Final = GIVEN_UP | {("ApiVersions", 5), ("TxnOffsetCommit", 6)}
 """The same, and what is newer than kio."""
 
+NOT_SERVED: Final = {"OffsetCommit": 10, "OffsetFetch": 10}
+"""The newest versions that are written, where no node serves them yet."""
+
 
 def is_known(api: Api, version: int) -> bool:
     try:
@@ -43,11 +47,11 @@ def test_every_version_that_kafka_has_is_compared() -> None:
 
 @pytest.mark.parametrize("api", DEFINED.values(), ids=lambda api: api.name)
 def test_messages_are_written_as_kio_writes_them(api: Api) -> None:
-    for version in range(api.min_version, api.max_version + 1):
+    for version in range(api.min_version, NOT_SERVED.get(api.name, api.max_version) + 1):
         if (api.name, version) in NOT_IN_KIO:
             continue
         random = Random(f"{api.name} {version}")
-        ours = codec(api, version)
+        ours = Codec(api, version)
         for _ in range(3):
             request = random_message(api.request, version, random)
             response = random_message(api.response, version, random)

@@ -196,6 +196,18 @@ def test_what_a_console_consumer_printed_can_be_imported(data: Path, tmp_path: P
     assert run(dump, data=tmp_path / "new", partition=(partition_for("group-id", 50),))[1].replace("\n", "") == printed
 
 
+def test_records_of_consumer_groups_are_imported_and_printed(tmp_path: Path, run: Run) -> None:
+    """Kafka: CoordinatorRecordMessageFormatter. Since 4.1 a key has a type, where it had a version before."""
+    printed = (
+        '{"key":{"type":3,"data":{"groupId":"g"}},"value":{"version":0,"data":{"epoch":2,"metadataHash":-5}}}\n'
+        '{"key":{"type":7,"data":{"groupId":"g","memberId":"m"}},"value":{"version":0,"data":{"topicPartitions":[]}}}\n'
+    )
+    (tmp_path / "printed").write_text(printed)
+    code, said, _ = run(import_, str(tmp_path / "printed"), data=tmp_path / "new")
+    assert (code, said) == (0, f"2 records from {tmp_path / 'printed'}\n")
+    assert run(dump, data=tmp_path / "new")[1] == printed.replace('"type"', '"version"')
+
+
 def test_tables_filled_with_what_a_console_consumer_printed_have_all_partitions(
     data: Path, tmp_path: Path, postgres: str, run: Run
 ) -> None:

@@ -1,0 +1,326 @@
+"""The records of consumer groups (KIP-848) in ``__consumer_offsets``: keys 3 to 8, and 16.
+
+Source: Kafka's ``ConsumerGroup...Key`` and ``ConsumerGroup...Value`` of 4.4. Each part of a group has a record of its
+own, so a change writes no more than what changed. A tagged field is written unless it has its default. Kafka's default
+of two of them is an empty value, and null is another one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+
+from rejoin.protocol.records.data import RecordData
+from rejoin.protocol.records.keyed import KeyedRecord, VersionedData
+from rejoin.protocol.types import (
+    Bytes,
+    GroupId,
+    GroupInstanceId,
+    In,
+    Int8,
+    Int32,
+    Int64,
+    MemberId,
+    PartitionIndex,
+    TopicId,
+    TopicName,
+)
+
+GROUP_KEY: Final = 3
+PARTITION_METADATA_KEY: Final = 4
+MEMBER_KEY: Final = 5
+TARGET_METADATA_KEY: Final = 6
+TARGET_MEMBER_KEY: Final = 7
+CURRENT_ASSIGNMENT_KEY: Final = 8
+REGULAR_EXPRESSION_KEY: Final = 16
+
+_VALUE_VERSION: Final = 0
+
+
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ConsumerGroupMetadataKey(RecordData):
+    """Which group."""
+
+    group_id: GroupId
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroupMetadataValue(RecordData):
+    """The group epoch, and the hash of the topics that the group is subscribed to."""
+
+    epoch: Int32
+    metadata_hash: Annotated[Int64, In(0, tag=0)] = 0
+
+
+@dataclass(slots=True)
+class ConsumerGroupMetadataRecord(KeyedRecord[ConsumerGroupMetadataKey, ConsumerGroupMetadataValue]):
+    """A group, or its end."""
+
+
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ConsumerGroupPartitionMetadataKey(RecordData):
+    """Which group."""
+
+    group_id: GroupId
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionRacks(RecordData):
+    """The racks of a partition's replicas."""
+
+    partition: PartitionIndex
+    racks: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class SubscribedTopicMetadata(RecordData):
+    """A topic that the group is subscribed to, as it was."""
+
+    topic_id: TopicId
+    topic_name: TopicName
+    num_partitions: Int32
+    partition_metadata: tuple[PartitionRacks, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroupPartitionMetadataValue(RecordData):
+    """The topics of a group. Kafka 4.0 wrote it; newer ones write the tombstone of what they find."""
+
+    topics: tuple[SubscribedTopicMetadata, ...]
+
+
+@dataclass(slots=True)
+class ConsumerGroupPartitionMetadataRecord(
+    KeyedRecord[ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue]
+):
+    """The topics of a group, or their end."""
+
+
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ConsumerGroupMemberMetadataKey(RecordData):
+    """Which member of which group."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ClassicProtocol(RecordData):
+    """An assignor of a classic member, with the subscription it sent for it."""
+
+    name: str
+    metadata: Bytes
+
+
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ClassicMemberMetadata(RecordData):
+    """What a member that uses the classic protocol has besides."""
+
+    session_timeout_ms: Int32 = 0
+    supported_protocols: tuple[ClassicProtocol, ...] = ()
+
+
+NO_CLASSIC_METADATA: Final = ClassicMemberMetadata()
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroupMemberMetadataValue(RecordData):
+    """A member as it described itself. Without classic metadata it uses the consumer protocol."""
+
+    instance_id: GroupInstanceId | None = None
+    rack_id: str | None = None
+    client_id: str
+    client_host: str
+    subscribed_topic_names: tuple[TopicName, ...]
+    subscribed_topic_regex: str | None = None
+    rebalance_timeout_ms: Int32 = -1
+    server_assignor: str | None = None
+    # Kafka: ConsumerGroupMemberMetadataValue.json. The default is an empty struct, so a modern member writes a null.
+    classic_member_metadata: Annotated[ClassicMemberMetadata | None, In(0, tag=0)] = NO_CLASSIC_METADATA
+
+
+@dataclass(slots=True)
+class ConsumerGroupMemberMetadataRecord(KeyedRecord[ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue]):
+    """A member's own description, or the end of the member."""
+
+
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMetadataKey(RecordData):
+    """Which group."""
+
+    group_id: GroupId
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMetadataValue(RecordData):
+    """The group epoch that the target assignment was computed for, and when that was; 0: the next one need not wait."""
+
+    assignment_epoch: Int32
+    assignment_timestamp: Annotated[Int64, In(0, tag=0)] = 0
+
+
+@dataclass(slots=True)
+class ConsumerGroupTargetAssignmentMetadataRecord(
+    KeyedRecord[ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue]
+):
+    """The epoch of a group's target assignment, or its end."""
+
+
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMemberKey(RecordData):
+    """Which member of which group."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+@dataclass(slots=True, kw_only=True)
+class TargetTopicPartitions(RecordData):
+    """Partitions of one topic that a member should have."""
+
+    topic_id: TopicId
+    partitions: tuple[PartitionIndex, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroupTargetAssignmentMemberValue(RecordData):
+    """What a member should have."""
+
+    topic_partitions: tuple[TargetTopicPartitions, ...]
+
+
+@dataclass(slots=True)
+class ConsumerGroupTargetAssignmentMemberRecord(
+    KeyedRecord[ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue]
+):
+    """The target assignment of a member, or its end."""
+
+
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ConsumerGroupCurrentMemberAssignmentKey(RecordData):
+    """Which member of which group."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+@dataclass(slots=True, kw_only=True)
+class CurrentTopicPartitions(RecordData):
+    """Partitions of one topic that a member holds, each with the member epoch at which it got it.
+
+    Brokers of before 4.3 write no epochs; they are read as none.
+    """
+
+    topic_id: TopicId
+    partitions: tuple[PartitionIndex, ...]
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, In(0, tag=0)] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroupCurrentMemberAssignmentValue(RecordData):
+    """What a member has now, and what it has to give up. States: 0 stable, 1 unrevoked, 2 unreleased partitions."""
+
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    assigned_partitions: tuple[CurrentTopicPartitions, ...]
+    partitions_pending_revocation: tuple[CurrentTopicPartitions, ...]
+
+
+@dataclass(slots=True)
+class ConsumerGroupCurrentMemberAssignmentRecord(
+    KeyedRecord[ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue]
+):
+    """The current assignment of a member, or its end."""
+
+
+@dataclass(slots=True, unsafe_hash=True, kw_only=True)
+class ConsumerGroupRegularExpressionKey(RecordData):
+    """Which regular expression of which group."""
+
+    group_id: GroupId
+    regular_expression: str
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroupRegularExpressionValue(RecordData):
+    """The topics that matched, with the version and the time of the metadata that they were found in."""
+
+    topics: tuple[TopicName, ...]
+    version: Int64
+    timestamp: Int64
+
+
+@dataclass(slots=True)
+class ConsumerGroupRegularExpressionRecord(
+    KeyedRecord[ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue]
+):
+    """The topics of a regular expression, or its end."""
+
+
+ConsumerGroupRecord: TypeAlias = (
+    ConsumerGroupMetadataRecord
+    | ConsumerGroupPartitionMetadataRecord
+    | ConsumerGroupMemberMetadataRecord
+    | ConsumerGroupTargetAssignmentMetadataRecord
+    | ConsumerGroupTargetAssignmentMemberRecord
+    | ConsumerGroupCurrentMemberAssignmentRecord
+    | ConsumerGroupRegularExpressionRecord
+)
+"""A record of a consumer group."""
+
+
+def consumer_group_record(group_id: str, value: ConsumerGroupMetadataValue | None) -> ConsumerGroupMetadataRecord:
+    """The record of a group's epoch; without a value its tombstone."""
+    key = VersionedData(GROUP_KEY, ConsumerGroupMetadataKey(group_id=group_id))
+    return ConsumerGroupMetadataRecord(key, None if value is None else VersionedData(_VALUE_VERSION, value))
+
+
+def partition_metadata_tombstone(group_id: str) -> ConsumerGroupPartitionMetadataRecord:
+    """The end of the topics that Kafka 4.0 stored."""
+    key = VersionedData(PARTITION_METADATA_KEY, ConsumerGroupPartitionMetadataKey(group_id=group_id))
+    return ConsumerGroupPartitionMetadataRecord(key)
+
+
+def member_record(
+    group_id: str, member_id: str, value: ConsumerGroupMemberMetadataValue | None
+) -> ConsumerGroupMemberMetadataRecord:
+    """The record of a member's description; without a value its tombstone."""
+    key = VersionedData(MEMBER_KEY, ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id))
+    return ConsumerGroupMemberMetadataRecord(key, None if value is None else VersionedData(_VALUE_VERSION, value))
+
+
+def target_epoch_record(
+    group_id: str, value: ConsumerGroupTargetAssignmentMetadataValue | None
+) -> ConsumerGroupTargetAssignmentMetadataRecord:
+    """The record of the assignment epoch; without a value its tombstone."""
+    key = VersionedData(TARGET_METADATA_KEY, ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
+    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
+    return ConsumerGroupTargetAssignmentMetadataRecord(key, versioned)
+
+
+def target_assignment_record(
+    group_id: str, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
+) -> ConsumerGroupTargetAssignmentMemberRecord:
+    """The record of what a member should have; without a value its tombstone."""
+    data = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
+    return ConsumerGroupTargetAssignmentMemberRecord(VersionedData(TARGET_MEMBER_KEY, data), versioned)
+
+
+def current_assignment_record(
+    group_id: str, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
+) -> ConsumerGroupCurrentMemberAssignmentRecord:
+    """The record of what a member has; without a value its tombstone."""
+    data = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
+    return ConsumerGroupCurrentMemberAssignmentRecord(VersionedData(CURRENT_ASSIGNMENT_KEY, data), versioned)
+
+
+def regular_expression_record(
+    group_id: str, expression: str, value: ConsumerGroupRegularExpressionValue | None
+) -> ConsumerGroupRegularExpressionRecord:
+    """The record of what a regular expression matched; without a value its tombstone."""
+    data = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=expression)
+    versioned = None if value is None else VersionedData(_VALUE_VERSION, value)
+    return ConsumerGroupRegularExpressionRecord(VersionedData(REGULAR_EXPRESSION_KEY, data), versioned)
