@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce bank failover client-failover record record-security incident conformance-others clients client-logins clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-security incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -100,6 +100,10 @@ kill: setup
 # kill -9 under producers and consumers that speak Kafka's protocol, with --data and with PostgreSQL.
 kill-produce: setup
 	REJOIN_KILL_PRODUCE_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/test_kill_produce.py -n 2
+
+# kill -9 of processes that consume, transform and produce: each input becomes one record.
+kill-transform: setup
+	REJOIN_KILL_TRANSFORM_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/test_kill_transform.py
 
 # Transfers in transactions while processes and brokers are killed: each is booked once and whole.
 bank: setup

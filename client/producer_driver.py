@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rejoin.client.core.effects import CallDone, Endpoint, Send
-from rejoin.client.core.errors import KafkaError, TransactionAbortedError
+from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import Answered, Elapsed, Failed, Millis
 from rejoin.client.core.producer.core import ProducerCore
 from rejoin.client.core.producer.effects import BatchDone, ProducerEffect, RecordFailed, SendBlocked, SendUnblocked
@@ -37,6 +37,7 @@ class ProducerDriver:
 
     def __init__(self, core: ProducerCore, transport: Transport, client_id: str) -> None:
         self.core = core
+        self._is_transactional = core.config.transactional_id is not None
         self._transport = transport
         transport.on_disconnect = self._disconnected
         self._client_id = client_id
@@ -105,7 +106,7 @@ class ProducerDriver:
     def _apply(self, effect: ProducerEffect) -> None:
         match effect:
             case BatchDone():
-                _resolve(effect)
+                _resolve(effect, self._is_transactional)
             case Send():
                 self._send(effect)
             case SendBlocked():
@@ -114,7 +115,7 @@ class ProducerDriver:
                 self._unblock(effect.token)
             case RecordFailed():
                 self._unblock(effect.token)
-                _fail(effect.token, effect.error)
+                _fail(effect.token, effect.error, self._is_transactional)
             case CallDone():
                 _end_call(effect)
 
@@ -203,11 +204,11 @@ class ProducerDriver:
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-def _resolve(done: BatchDone) -> None:
+def _resolve(done: BatchDone, is_transactional: bool) -> None:
     topic, partition = done.partition
     if done.error is not None:
         for index, token in enumerate(done.tokens):
-            _fail(token, done.record_errors.get(index, done.error))
+            _fail(token, done.record_errors.get(index, done.error), is_transactional)
         return
     append_time = done.log_append_time
     base_offset = done.base_offset
@@ -220,12 +221,12 @@ def _resolve(done: BatchDone) -> None:
             offset += 1
 
 
-def _fail(token: object, error: KafkaError) -> None:
+def _fail(token: object, error: KafkaError, is_transactional: bool) -> None:
     assert isinstance(token, asyncio.Future)
     if not token.done():
         token.set_exception(error)
-        if isinstance(error, TransactionAbortedError):
-            token.exception()  # The user dropped the record: asyncio need not warn that it was not awaited.
+        if is_transactional:
+            token.exception()  # The call that ends the transaction raises it: asyncio need not warn as well.
 
 
 def _end_call(done: CallDone) -> None:

@@ -74,6 +74,10 @@ class Records(Sequence[ConsumerRecord]):
                 at -= len(part)
         raise IndexError(index)
 
+    def parts(self) -> Iterable[tuple[RecordRange, Sequence[ConsumerRecord]]]:
+        """The records of each range."""
+        return zip(self.ranges, self._parts, strict=True)
+
     def partitions(self) -> list[TopicPartition]:
         """The partitions that gave records, in the order in which they did."""
         return [TopicPartition(taken.topic, taken.partition) for taken in self.ranges]

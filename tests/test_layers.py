@@ -222,6 +222,8 @@ MAY_IMPORT = {
         "client.consumer",
         "client.core",
         "client.logs",
+        "client.producer",
+        "client.producer_driver",
         "client.records",
         "client.driver",
         "client.transports",

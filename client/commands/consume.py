@@ -58,8 +58,13 @@ class ConsumeOptions:
     """Time the listener takes for each partition that it gives up, as to flush what was read from it."""
     assign_time: str = "0"
     """Time the listener takes for each partition that it gets, as to load what processing needs."""
-    commit: CommitMode = "auto"
-    """auto (by interval), sync or async (after each poll), or none."""
+    commit: CommitMode | None = None
+    """auto (by interval), sync or async (after each poll), or none. The default is auto."""
+    transform_to: str | None = None
+    """Write each record that was processed to this topic, before its offset is committed: at least once. Needs Kafka's
+    protocol."""
+    exactly_once: Annotated[bool, Parameter(negative=())] = False
+    """With --transform-to: one transaction for the records of a poll and their offsets."""
     journal: Path | None = None
     """Directory for the journal: records processed, offsets committed, partitions assigned, and why."""
     run_id: str | None = None
@@ -67,7 +72,7 @@ class ConsumeOptions:
     seed: int = 0
     """Seed of processing times and backoffs."""
     setting: Annotated[list[str] | None, Parameter(name=["-c", "--setting"], negative=())] = None
-    """Any other consumer setting, as NAME=VALUE with Kafka's name."""
+    """Any other consumer setting, as NAME=VALUE with Kafka's name; with --transform-to also one of the producer."""
     leave: Annotated[bool, Parameter(negative="--no-leave")] = True
     """Leave the group when stopping."""
     duration: str | None = None

@@ -19,6 +19,7 @@ from uuid import uuid4
 from rejoin.client.assignors import assignor_named
 from rejoin.client.commands.consume import ConsumeOptions
 from rejoin.client.commands.setting_options import WrongOption, with_settings
+from rejoin.client.commands.transform_options import check_transform, split_settings, transform_from
 from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.logs import LEVELS, configure
 from rejoin.client.transports.addresses import check_servers
@@ -39,7 +40,7 @@ def run(given: ConsumeOptions) -> int:
     try:
         _check(given)
         seconds = None if given.duration is None else _seconds(given.duration)
-        work = _work(given)
+        work = work_from(given)
     except (WrongOption, JournalError, ValueError) as problem:
         return _refuse(str(problem))
     configure(given.log_level)
@@ -51,9 +52,10 @@ def run(given: ConsumeOptions) -> int:
     return asyncio.run(_together(work.run_id, given.first, given.consumers, given.processes, seconds))
 
 
-def _work(given: ConsumeOptions) -> Work:
+def work_from(given: ConsumeOptions) -> Work:
     """What this process does. Raises WrongOption, or ValueError, for options that make no sense."""
-    settings = settings_from(given.setting or (), _settings_given(given))
+    pairs, of_producer = split_settings(given)
+    settings = settings_from(pairs, _settings_given(given))
     config = ConsumerConfig(**settings)
     check_servers(config.bootstrap_servers, config)
     prefix = given.client_id or given.group
@@ -66,7 +68,7 @@ def _work(given: ConsumeOptions) -> Work:
         instance_ids=tuple(f"{instance_prefix}{number}" for number in numbers) if instance_prefix else (),
         assignors=_split(given.assignor),
         settings=settings,
-        commit=given.commit,
+        commit=given.commit or ("none" if given.exactly_once else "auto"),
         processing_time=parse_processing_time(given.processing_time),
         revoke_time=parse_processing_time(given.revoke_time),
         assign_time=parse_processing_time(given.assign_time),
@@ -76,6 +78,7 @@ def _work(given: ConsumeOptions) -> Work:
         journal=given.journal,
         leave=given.leave,
         racks=_split(given.rack),
+        transform=transform_from(given, config, of_producer),
     )
 
 
@@ -89,6 +92,7 @@ def _settings_given(given: ConsumeOptions) -> dict[str, Any]:
         "max_poll_interval_ms": given.max_poll_interval_ms,
         "max_poll_records": given.max_poll_records,
         "auto_offset_reset": given.auto_offset_reset,
+        "isolation_level": "read_committed" if given.exactly_once else None,
     }
     return {name: value for name, value in settings.items() if value is not None}
 
@@ -106,6 +110,7 @@ def _check(given: ConsumeOptions) -> None:
             re.compile(given.pattern)
         except re.error as problem:
             raise WrongOption(f"--pattern {given.pattern}: not a regular expression: {problem}") from None
+    check_transform(given, _split(given.topic))
     if given.journal is not None:
         check_directory(given.journal)
 

@@ -33,6 +33,7 @@ from rejoin.client.records import Records
 from rejoin.client.transports.addresses import open_transport
 from rejoin.client.workload.commit_mode import CommitMode
 from rejoin.client.workload.processing_time import ProcessingTime
+from rejoin.client.workload.transforming import Transform, Transformer, is_over_after_abort
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import JournalRowsLost
 from rejoin.journal.writer import JournalWriter
@@ -72,6 +73,7 @@ class Work:
     journal: Path | None = None
     leave: bool = True
     racks: tuple[str, ...] = ()
+    transform: Transform | None = None
 
 
 class Events:
@@ -173,6 +175,9 @@ class ConsumerLoop:
             jitter=self._random.random,
             **settings,
         )
+        self._transformer = None
+        if work.transform is not None:
+            self._transformer = Transformer(work.transform, index, work.client_ids[index], self._stopping.is_set)
 
     async def _commit_now(self) -> None:
         await self.consumer.commit()
@@ -185,17 +190,24 @@ class ConsumerLoop:
     async def run(self) -> bool:
         """Poll until :meth:`stop`; false when an error ended it."""
         try:
+            if self._transformer is not None:
+                await self._transformer.start()
             await self.consumer.start()
             await self._loop()
         except KafkaError as error:
             self._log.error("consumer_stopped", error=type(error).__name__, problem=str(error))
             return False
         finally:
-            try:
-                await self.consumer.close(leave=self._work.leave)
-            except KafkaError as error:
-                self._log.warning("close_failed", error=type(error).__name__, problem=str(error))
+            if self._transformer is not None:
+                await self._close(self._transformer.close())
+            await self._close(self.consumer.close(leave=self._work.leave))
         return True
+
+    async def _close(self, closing: Awaitable[None]) -> None:
+        try:
+            await closing
+        except KafkaError as error:
+            self._log.warning("close_failed", error=type(error).__name__, problem=str(error))
 
     async def _loop(self) -> None:
         failures = 0
@@ -203,13 +215,12 @@ class ConsumerLoop:
             try:
                 records = await self.consumer.poll(POLL_MS)
                 if records:
-                    await self._process(records)
-                    await self._commit()
+                    await self._handle(records)
                 failures = 0
             except WakeupError:
                 continue
             except KafkaError as error:
-                if not error.retriable and not isinstance(error, GOES_ON):
+                if not is_over_after_abort(error) and not isinstance(error, GOES_ON):
                     raise
                 self._log.warning("poll_failed", error=type(error).__name__, problem=str(error))
                 failures += 1
@@ -222,22 +233,50 @@ class ConsumerLoop:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), wait_ms / 1_000)
 
-    async def _process(self, records: Records) -> None:
-        """Take the time these records take, and journal them piece by piece."""
+    async def _handle(self, records: Records) -> None:
+        """Process what a poll returned, and commit it."""
+        transformer = self._transformer
+        if transformer is None:
+            await self._process(records)
+            await self._commit()
+            return
+        # The membership that the records were read with: a later one must not commit them.
+        group = self.consumer.group_metadata()
+        try:
+            await transformer.begin()
+            await transformer.end(await self._process(records), group)
+        except KafkaError as error:
+            cause = error.__cause__ if isinstance(error.__cause__, KafkaError) else error
+            await transformer.abort()
+            self._put_back(list(records.ranges))
+            raise cause from None
+        if not transformer.exactly_once:
+            await self._commit()
+
+    async def _process(self, records: Records) -> list[RecordRange]:
+        """Take the time these records take, write what they become, and journal them piece by piece.
+
+        Returns what is done: all of it, unless this consumer is being stopped.
+        """
         work = self._work.processing_time
         total = work.of(len(records), self._random)
         each = total / len(records)
         piece = max(1, int(PIECE_MS / each)) if each > 0 else len(records)
-        for index, taken in enumerate(records.ranges):
+        finished: list[RecordRange] = []
+        for index, (taken, part) in enumerate(records.parts()):
             for start in range(taken.start, taken.end, piece):
                 if self._stopping.is_set():
                     self._put_back([taken._replace(start=start), *records.ranges[index + 1 :]])
-                    return
+                    return finished
                 done = taken._replace(start=start, end=min(taken.end, start + piece))
                 if each > 0:
                     await asyncio.sleep((done.end - done.start) * each / 1_000)
+                if self._transformer is not None:
+                    await self._transformer.write(record for record in part if done.start <= record.offset < done.end)
                 self.consumer.processed([done])
                 self._events.flush()
+                finished.append(done)
+        return finished
 
     def _put_back(self, ranges: list[RecordRange]) -> None:
         """Seek back to what was not processed, so that it is not committed either."""

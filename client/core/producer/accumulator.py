@@ -201,6 +201,14 @@ def take(state: ProducerCoreState, ctx: ProducerContext, produced: Produced) -> 
     ctx.emit(SendBlocked(produced.token))
 
 
+def fail(state: ProducerCoreState, ctx: ProducerContext, produced: Produced, error: KafkaError) -> None:
+    """A record cannot be taken in. Its transaction, which lacks it, must be aborted."""
+    # Kafka: KafkaProducer.doSend, maybeTransitionToErrorState.
+    if state.transaction is not None:
+        transitions.must_abort(state.transaction, error)
+    ctx.emit(RecordFailed(produced.token, error))
+
+
 def _waits_behind(state: ProducerCoreState, topic: str) -> bool:
     """Whether a record of a topic has to wait because others do, whose order it would break."""
     return state.waits_for_memory or any(parked.produced.topic == topic for parked in state.parked)
@@ -214,7 +222,7 @@ def _tried(state: ProducerCoreState, ctx: ProducerContext, produced: Produced, *
             raise topic.error
         outcome = append(state, ctx, produced, ctx.now)
     except KafkaError as error:
-        ctx.emit(RecordFailed(produced.token, error))
+        fail(state, ctx, produced, error)
         return True
     if outcome is AppendOutcome.NEEDS_METADATA:
         _want_topic(state, ctx, produced.topic)
@@ -248,7 +256,7 @@ def retry_parked(state: ProducerCoreState, ctx: ProducerContext) -> None:
     for parked in state.parked:
         produced = parked.produced
         if parked.expires_at <= ctx.now:
-            ctx.emit(RecordFailed(produced.token, _timed_out(state, ctx, produced)))
+            fail(state, ctx, produced, _timed_out(state, ctx, produced))
         elif (
             state.waits_for_memory
             or produced.topic in waiting_topics

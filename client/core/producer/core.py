@@ -17,7 +17,7 @@ from rejoin.client.core.effects import CallDone
 from rejoin.client.core.errors import CodedError, IllegalStateError, KafkaError
 from rejoin.client.core.inputs import Answered, Elapsed, Failed, Failure, Millis
 from rejoin.client.core.producer import completion, metadata, sender, sequences
-from rejoin.client.core.producer.accumulator import AppendOutcome, append, retry_parked, take
+from rejoin.client.core.producer.accumulator import AppendOutcome, append, fail, retry_parked, take
 from rejoin.client.core.producer.context import ProducerContext
 from rejoin.client.core.producer.effects import ProducerEffect, RecordFailed
 from rejoin.client.core.producer.inputs import (
@@ -97,7 +97,10 @@ class ProducerCore:
         try:
             outcome = append(state, ctx, produced, now)
         except KafkaError as error:
-            return [RecordFailed(produced.token, error)]
+            ctx.begin(now)
+            fail(state, ctx, produced, error)
+            _advance(state, ctx)
+            return ctx.effects
         if outcome is AppendOutcome.APPENDED:
             return []
         ctx.begin(now)

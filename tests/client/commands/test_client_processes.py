@@ -26,6 +26,8 @@ from tests.client.conftest import Serve
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 QUICK = ("--session-timeout-ms", "1000", "--heartbeat-interval-ms", "100", "--log-level", "error")
 
+TRANSFORM = ("--group", "g", "--topic", "t", "--bootstrap", "127.0.0.1:9092", "--transform-to")
+
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
@@ -132,6 +134,15 @@ async def test_children_leave_when_their_parent_is_killed(serve: Serve, start: S
         (("--group", "g", "--topic", "t", "-c", "sesion.timeout.ms=1"), "is it session.timeout.ms?"),
         (("--group", "g", "--topic", "t", "--heartbeat-interval-ms", "99999"), "must be lower"),
         (("--group", "g", "--topic", "t", "--log-level", "loud"), "expected one of"),
+        (("--group", "g", "--topic", "t", "--exactly-once"), "needs --transform-to TOPIC"),
+        (("--group", "g", "--topic", "t", "--transform-to", "u"), "give the listener of Kafka's protocol"),
+        ((*TRANSFORM, "t"), "write to another topic"),
+        (("--group", "g", "--pattern", "[a-z]", *TRANSFORM[4:], "u"), "write to another topic"),
+        ((*TRANSFORM, "u", "--exactly-once", "--commit", "sync"), "committed in the transaction"),
+        ((*TRANSFORM, "u", "-c", "transactional.id=x"), "is made of --group"),
+        ((*TRANSFORM, "u", "-c", "linger.ms=soon"), "linger_ms: expected an integer"),
+        ((*TRANSFORM, "u", "-c", "lingr.ms=5"), "is it linger.ms?"),
+        ((*TRANSFORM, "u", "--exactly-once", "-c", "acks=1"), "enable.idempotence"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(

@@ -235,6 +235,28 @@ def test_a_record_that_fails_makes_the_transaction_one_to_abort(level: int, erro
     assert bench.take()[-1] == "Produce to 1: t-0 1/0 x1"
 
 
+def test_a_record_that_cannot_be_taken_in_makes_the_transaction_one_to_abort() -> None:
+    # Kafka: KafkaProducer.doSend; a commit would lack the record.
+    bench = TransactionBench(max_request_size=200, linger_ms=1_000)
+    bench.in_transaction()
+    bench.produce("small")
+    bench.produce("large" * 60)
+    bench.take()
+    bench.call("commit")
+    [refused] = bench.take()
+    assert refused.startswith("commit done: commitTransaction: the transaction can only be aborted: the record has ")
+    bench.call("abort", "begin")
+    assert bench.take() == ["abort done", "begin done"]
+    bench.produce("again", topic="missing")
+    bench.take()
+    bench.advance(60_000)
+    bench.call("commit")
+    assert [line for line in bench.take() if line.startswith("commit")] == [
+        "commit done: commitTransaction: the transaction can only be aborted: "
+        "topic missing not present in metadata after 60000 ms"
+    ]
+
+
 @pytest.mark.parametrize("error", [ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH])
 def test_a_fenced_producer_cannot_go_on(error: ErrorCode) -> None:
     bench = TransactionBench()
