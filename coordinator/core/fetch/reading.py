@@ -135,7 +135,12 @@ def _aborted(
         # Kafka: ReplicaManager.checkFetchDataInfo. A batch that does not fit is replaced by nothing at all.
         return None
     found = log.aborted_between(offset, sum(map(len, parts)))
-    return tuple([AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found])
+    return tuple(
+        [
+            unvalidated(AbortedTransaction, producer_id=each.producer_id, first_offset=each.first_offset)
+            for each in found
+        ]
+    )
 
 
 def _given(

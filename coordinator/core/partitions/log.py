@@ -26,8 +26,11 @@ READ_COMMITTED: Final = 1
 INDEX_INTERVAL_BYTES: Final = 4_096
 """Kafka: index.interval.bytes."""
 
+_ABORTED_SHIFT: Final = 6
+
 _base_offset = attrgetter("base_offset")
 _last_offset = attrgetter("last_offset")
+_last_stable_offset = attrgetter("last_stable_offset")
 
 
 class LogBatch:
@@ -98,6 +101,68 @@ class AbortedTxn(NamedTuple):
     last_stable_offset: int
 
 
+class AbortedTxns:
+    """Aborted transactions in the order of their markers, as readers of committed records ask for them.
+
+    They are asked for by where they began. So the smallest first offset of each 64 of them is kept as well, and of each
+    64 times 64: what began too late is passed over in large steps. Kafka: TransactionIndex.
+    """
+
+    __slots__ = ("_of_64", "_of_4096", "_txns")
+
+    def __init__(self) -> None:
+        self._txns: list[AbortedTxn] = []
+        self._of_64: list[int] = []
+        self._of_4096: list[int] = []
+
+    def __iter__(self) -> Iterator[AbortedTxn]:
+        return iter(self._txns)
+
+    def append(self, aborted: AbortedTxn) -> None:
+        """A marker has ended one."""
+        number, first = len(self._txns), aborted.first_offset
+        self._txns.append(aborted)
+        for smallest in (self._of_64, self._of_4096):
+            number >>= _ABORTED_SHIFT
+            if number == len(smallest):
+                smallest.append(first)
+            elif first < smallest[number]:
+                smallest[number] = first
+
+    def start_at(self, offset: int) -> None:
+        """Forget those that ended below an offset."""
+        gone = bisect_left(self._txns, offset, key=_last_offset)
+        if gone:
+            left = self._txns[gone:]
+            self._txns, self._of_64, self._of_4096 = [], [], []
+            for aborted in left:
+                self.append(aborted)
+
+    def between(self, offset: int, upper_bound: int) -> list[AbortedTxn]:
+        """Those that ended at an offset or behind it, and began below a bound, in order.
+
+        None is looked at behind the first before which everything below the bound had ended.
+        """
+        # Kafka: TransactionIndex.collectAbortedTxns.
+        txns, of_64 = self._txns, self._of_64
+        begin = bisect_left(txns, offset, key=_last_offset)
+        end = min(len(txns), 1 + bisect_left(txns, upper_bound, lo=begin, key=_last_stable_offset))
+        found: list[AbortedTxn] = []
+        for large in _blocks(begin, end, 2 * _ABORTED_SHIFT):
+            if self._of_4096[large] < upper_bound:
+                inside = max(begin, large << 2 * _ABORTED_SHIFT), min(end, large + 1 << 2 * _ABORTED_SHIFT)
+                for small in _blocks(*inside, _ABORTED_SHIFT):
+                    if of_64[small] < upper_bound:
+                        some = txns[max(begin, small << _ABORTED_SHIFT) : min(end, small + 1 << _ABORTED_SHIFT)]
+                        found += [aborted for aborted in some if aborted.first_offset < upper_bound]
+        return found
+
+
+def _blocks(begin: int, end: int, shift: int) -> range:
+    """The numbers of the blocks that have some of these."""
+    return range(begin >> shift, (end - 1 >> shift) + 1)
+
+
 class PartitionLog:
     """One log, from ``log_start_offset`` to ``end_offset``. Readers see it up to ``high_watermark``."""
 
@@ -123,7 +188,7 @@ class PartitionLog:
         self.first_unstable_offset: int | None = None
         """Where the oldest open transaction began."""
         self.epochs: list[EpochEntry] = []
-        self.aborted: list[AbortedTxn] = []
+        self.aborted = AbortedTxns()
         self.index = OffsetIndex()
         self.size = 0
         """The bytes of all batches."""
@@ -170,7 +235,7 @@ class PartitionLog:
             self.size -= len(self.batches[gone].data)
             gone += 1
         del self.batches[:gone]
-        del self.aborted[: bisect_left(self.aborted, offset, key=_last_offset)]
+        self.aborted.start_at(offset)
         self.end_offset = max(self.end_offset, offset)
         self.high_watermark = max(self.high_watermark, offset)
         self._truncate_epochs(offset)
@@ -225,20 +290,13 @@ class PartitionLog:
 
     def aborted_between(self, offset: int, size: int) -> list[AbortedTxn]:
         """The aborted transactions of a reading from an offset on that gave so many bytes, or that follow closely."""
-        # Kafka: LocalLog.addAbortedTransactions, TransactionIndex.collectAbortedTxns.
+        # Kafka: LocalLog.addAbortedTransactions.
         index = self._index_at(offset)
         position = self.batches[index].position if index < len(self.batches) else self.index.end
         upper_bound = self.index.upper_bound(position + size)
         if upper_bound is None:
             upper_bound = self.end_offset
-        found = []
-        for number in range(bisect_left(self.aborted, offset, key=_last_offset), len(self.aborted)):
-            aborted = self.aborted[number]
-            if aborted.first_offset < upper_bound:
-                found.append(aborted)
-            if aborted.last_stable_offset >= upper_bound:
-                break
-        return found
+        return self.aborted.between(offset, upper_bound)
 
     def bytes_between(self, offset: int, limit: int, at_most: int) -> int:
         """How many bytes a reader finds from an offset up to a limit offset, counted no further than a bound."""

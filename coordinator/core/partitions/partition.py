@@ -207,7 +207,7 @@ class Partition:
             self._end_transaction(data, header)
         else:
             self.producers.append(header)
-        if header.is_transactional:
+        if header.is_transactional and not self.is_loading:
             self.log.first_unstable_offset = self.producers.first_unstable_offset
 
     def _end_transaction(self, data: bytes, header: BatchHeader) -> None:

@@ -1,0 +1,1 @@
+"""What transactions cost: how many a second, their markers, and reading behind those that were aborted."""

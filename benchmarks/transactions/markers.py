@@ -1,0 +1,65 @@
+"""The end of a transaction over many partitions: a marker for each, which costs the same however many there are.
+
+CPU of a service in memory, from EndTxn until the transaction is complete; every record is written by one Produce.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from statistics import median
+from typing import Final
+
+import structlog
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.server_load import loop_factory
+from benchmarks.transactions.producers import TransactionalProducer, make_topic
+from rejoin.coordinator.commands.serve import calm_collector
+from rejoin.coordinator.service.app import App, Options
+
+PARTITIONS: Final = (125, 250, 500, 1_000, 2_000)
+ROUNDS: Final = 7
+
+
+async def measure() -> dict[int, float]:
+    """The seconds of CPU of an end, by the partitions of its transaction."""
+    found: dict[int, list[float]] = {}
+    app = App(Options(listen=False))
+    await app.start()
+    try:
+        await make_topic(app, max(PARTITIONS))
+        producer = TransactionalProducer(app, "payments")
+        await producer.init()
+        for _ in range(ROUNDS):
+            for count in PARTITIONS:
+                await producer.produce(range(count))
+                gc.collect()
+                began = time.process_time()
+                await producer.end()
+                found.setdefault(count, []).append(time.process_time() - began)
+    finally:
+        await app.stop()
+    return {count: median(seconds) for count, seconds in found.items()}
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    calm_collector()
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        found = runner.run(measure())
+    table = Table(title=f"markers of one transaction (median of {ROUNDS} rounds)")
+    for column in ("partitions", "CPU ms", "µs a partition", "of the fewest"):
+        table.add_column(column, justify="right")
+    least = next(seconds / count for count, seconds in found.items())
+    for count, seconds in found.items():
+        row = (f"{count:,}", f"{seconds * 1e3:.2f}", f"{seconds / count * 1e6:.1f}", f"{seconds / count / least:.2f}")
+        table.add_row(*row)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
