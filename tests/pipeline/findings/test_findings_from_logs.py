@@ -9,21 +9,19 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.recovered_from_logs import read, run, written
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings import READS, findings
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.journals import parse, sort_out
-from rejoin.pipeline.reading.text_lines import read_lines
-from rejoin.pipeline.tables.member_sessions import member_sessions
-from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.report.events import rows_of_events
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests import paths
 from tests.pipeline.events import events_table
+from tests.pipeline.findings.tables import findings_of
 from tests.pipeline.gallery import GALLERY, RARELY
 
 VERSIONS = ((2, 0), (2, 4), (2, 8), (4, 0))
@@ -72,16 +70,14 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
         scenario = scenario_from(re.sub(r"records_per_second: [0-9.]+", RARELY, text))
         play(scenario, journal=folder / f"{name}.jsonl", run_id=f"{name} journal")
         rows += events_of_logs(name, scenario)
-    journals = sort_out(parse(read_lines(spark, find([folder]))).persist())
-    events = journals.events.unionByName(events_table(spark, rows)).persist()
-    # Joins, leaves and the rebalances that they began; the consumers' own events do not matter here.
-    tables = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
-    tables["rebalances"] = rebalances(events).persist()
-    tables["member_sessions"] = member_sessions(events, tables["rebalances"])
+    journals = rows_of_events(spark, find([folder]), "UTC")
+    events = pa.concat_tables([journals.events, events_table(spark, rows).toArrow()])
+    # The consumers' own events do not matter here.
+    made = findings_of(spark, events, tmp_path_factory.mktemp("tables"), ("rebalances", "member_sessions"))
     got: Found = {}
-    for row in findings(tables, events).collect():
-        name, source = row.run_id.split()
-        got.setdefault((name, source), {})[f"{row.group_id}/{row.finding}"] = row.asDict(recursive=True)
+    for row in made:
+        name, source = row["run_id"].split()
+        got.setdefault((name, source), {})[f"{row['group_id']}/{row['finding']}"] = row
     return got
 
 

@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -23,20 +24,16 @@ from benchmarks.recovered_from_logs import EmittedEvent, read, written
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import GroupEvent
 from rejoin.pipeline import schemas
-from rejoin.pipeline.findings import READS
-from rejoin.pipeline.findings.in_process import findings_in_process
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.reading.journals import parse, sort_out
-from rejoin.pipeline.reading.text_lines import read_lines
-from rejoin.pipeline.tables.member_sessions import member_sessions
-from rejoin.pipeline.tables.rebalances import rebalances
+from rejoin.pipeline.report.events import rows_of_events
 from rejoin.simulation.kernel import Actor
 from rejoin.simulation.run import play
 from tests.pipeline.events import events_table
 from tests.pipeline.findings import ledgers
 from tests.pipeline.findings.generated import Incident, incident
 from tests.pipeline.findings.ledgers import Done, Row
+from tests.pipeline.findings.tables import findings_of
 
 FIRST: Final = int(os.environ.get("REJOIN_INCIDENT_SEED", "1"))
 SEEDS: Final = range(FIRST, FIRST + int(os.environ.get("REJOIN_INCIDENT_SEEDS", "3")))
@@ -73,12 +70,9 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
     folder = tmp_path_factory.mktemp("journals")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         rows = [row for rows in pool.map(partial(play_one, folder), SEEDS) for row in rows]
-    journals = sort_out(parse(read_lines(spark, find([folder]))).persist())
-    events = journals.events.unionByName(events_table(spark, rows)).persist()
-    tables = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
-    tables["rebalances"] = rebalances(events).persist()
-    tables["member_sessions"] = member_sessions(events, tables["rebalances"]).persist()
-    made = [row.asDict(recursive=True) for row in findings_in_process(tables, events).collect()]
+    journals = rows_of_events(spark, find([folder]), "UTC")
+    events = pa.concat_tables([journals.events, events_table(spark, rows).toArrow()])
+    made = findings_of(spark, events, tmp_path_factory.mktemp("tables"), ("rebalances", "member_sessions"))
     by_run: Found = {(seed, source): [] for seed in SEEDS for source in SOURCES}
     for row in sorted(made, key=order):
         seed, source = row["run_id"].split()

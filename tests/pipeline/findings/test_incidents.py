@@ -10,25 +10,20 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from rejoin.pipeline import schemas
-from rejoin.pipeline.findings import READS
-from rejoin.pipeline.findings.in_process import findings_in_process
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.broker_logs.tables import read_logs
 from rejoin.pipeline.reading.inputs import find
-from rejoin.pipeline.tables.member_sessions import member_sessions
-from rejoin.pipeline.tables.pauses import pauses
-from rejoin.pipeline.tables.rebalances import rebalances
 from tests import paths
 from tests.pipeline.findings import ledgers
 from tests.pipeline.findings.ledgers import Done, Group, Row
+from tests.pipeline.findings.tables import findings_of
 
 INCIDENTS = sorted(folder.name for folder in paths.INCIDENTS.iterdir())
 LOGS = {"both": ("server.log.gz", "kafka-request.log.gz"), "server": ("server.log.gz",)}
@@ -58,15 +53,8 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
         for log in LOGS[logs]:
             shutil.copy(paths.INCIDENTS / name / log, folder / log)
         read.append(read_logs(spark, find([folder]), run_id=f"{name} {logs}").events)
-    events = read[0]
-    for each in read[1:]:
-        events = events.unionByName(each)
-    events = events.persist()
-    tables = {name: spark.createDataFrame([], schemas.TABLES[name]) for name in READS}
-    tables["rebalances"] = rebalances(events).persist()
-    tables["member_sessions"] = member_sessions(events, tables["rebalances"]).persist()
-    tables["pauses"] = pauses(events, tables["rebalances"])
-    rows = sorted((row.asDict(recursive=True) for row in findings_in_process(tables, events).collect()), key=order)
+    events = reduce(DataFrame.unionByName, read).toArrow()
+    rows = sorted(findings_of(spark, events, tmp_path_factory.mktemp("tables")), key=order)
     by_run: Found = {run: [] for run in runs}
     for row in rows:
         name, logs = row["run_id"].split()
