@@ -13,18 +13,23 @@ from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.coordinator.config import Settings
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.simulation import ConsumerStarted, ScenarioAction, TopicWritten
+from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster, NodeActor
 from rejoin.simulation.actors.consumers import ConsumerActor, UserCode
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.actors.producers import Load, ProducerActor
+from rejoin.simulation.actors.readers import ReaderActor
+from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor
+from rejoin.simulation.actors.transformers import TransformActor, TransformCode
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.idle import IdleSkipper
 from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener, World
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.ownership import Ownership
-from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, ProducerSpec, Scenario
+from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, Scenario
 from rejoin.simulation.scenario.runner import ActionRunner
+from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec
 
 _COLLECT_EVERY: Final = 100_000
 """How many objects may be allocated before Python looks for reference cycles."""
@@ -62,8 +67,8 @@ class Lab:
         self.ownership = Ownership(keep=keep)
         self._handlers = {**self.accounting.handlers, **self.ownership.handlers}
         self.producers: dict[str, list[ProducerActor]] = {}
-        # Something is always under way where there are producers.
-        self.idle = IdleSkipper(self) if skip and not scenario.producers else None
+        self.readers: dict[str, ReaderActor] = {}
+        self.idle = IdleSkipper(self) if skip and _has_idle_time(scenario) else None
         self._begun: dict[str, None] = {}
         world.listen(self._on_start, [ConsumerStarted])
         world.listen(self._on_counted, self._handlers)
@@ -80,9 +85,9 @@ class Lab:
         """Start the cluster and schedule the consumers and all actions."""
         topics = self.scenario.topics
         written = {name: topics[name].partitions for name in self.scenario.written_topics}
-        self.cluster.start(list(self.scenario.groups), written)
+        self.cluster.start(list(self.scenario.groups), written, self.scenario.transactional_ids())
         for name, topic in self.scenario.topics.items():
-            self.cluster.create_topic(name, topic.partitions, topic.records_per_second)
+            self.cluster.create_topic(name, topic.partitions, topic.records_per_second, topic.until)
             self._written(name)
         for group_id, group in self.scenario.groups.items():
             for number in range(1, group.consumers + 1):
@@ -94,7 +99,9 @@ class Lab:
             for number in range(1, spec.producers + 1):
                 producer = self._producer(name, spec, number)
                 at = spec.start.after + (number - 1) * spec.start.every
-                self.world.control(at, partial(_start_producer, producer))
+                self.world.control(at, partial(_start, producer))
+        for name, reader_spec in self.scenario.readers.items():
+            self.world.control(reader_spec.start.after, partial(_start, self._reader(name, reader_spec)))
         self.actions.prepare()
 
     def run(self, on_progress: Callable[[Millis], None] | None = None) -> None:
@@ -148,13 +155,43 @@ class Lab:
             group_id = original.rpartition("-")[0]
             group = self.scenario.groups[group_id]
             config = config_of(group_id, group, name, original)
-            found = ConsumerActor(self.world, self.network, self.cluster, config, user_code_of(group), name)
+            found = self._consumer(config, group, name, original)
             if self.idle is not None:
                 found.on_step = self.idle.consider
                 found.on_resume = self.idle.resume
             found.is_duplicate = like is not None
             self.consumers[name] = found
         return found
+
+    def _consumer(self, config: ConsumerConfig, group: GroupSpec, name: str, original: str) -> ConsumerActor:
+        user_code, spec = user_code_of(group), group.transform
+        if spec is None:
+            return ConsumerActor(self.world, self.network, self.cluster, config, user_code, name)
+        transform = TransformCode(
+            spec.to,
+            spec.config,
+            spec.keys,
+            spec.records,
+            spec.aborts,
+            spec.transactional_id == "partition",
+            spec.group_metadata,
+        )
+        if group.commit != "transaction":
+            return TransformActor(self.world, self.network, self.cluster, config, user_code, transform, name)
+        made = TransactionalTransformActor(self.world, self.network, self.cluster, config, user_code, transform, name)
+        made.transactional_id = original
+        return made
+
+    def _reader(self, name: str, spec: ReaderSpec) -> ReaderActor:
+        topics = self.scenario.topics
+        partitions = [
+            TopicPartition(topic, index) for topic in spec.topics for index in range(topics[topic].partitions)
+        ]
+        made = ReaderActor(
+            self.world, self.network, self.cluster, _config_of_reader(name, spec), tuple(partitions), name
+        )
+        self.readers[name] = made
+        return made
 
     def _producer(self, name: str, spec: ProducerSpec, number: int) -> ProducerActor:
         client_id = f"{name}-{number}"
@@ -251,6 +288,17 @@ def config_of(group_id: str, group: GroupSpec, name: str, original: str) -> Cons
     )
 
 
+def _config_of_reader(name: str, spec: ReaderSpec) -> ConsumerConfig:
+    return ConsumerConfig(
+        client_id=name,
+        isolation_level=spec.isolation,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        request_timeout_ms=spec.request_timeout,
+        metadata_max_age_ms=spec.metadata_max_age,
+    )
+
+
 def user_code_of(group: GroupSpec) -> UserCode:
     """What the user's code of a group does."""
     return UserCode(
@@ -264,8 +312,13 @@ def user_code_of(group: GroupSpec) -> UserCode:
     )
 
 
-def _start_producer(producer: ProducerActor, _: object) -> None:
-    producer.start()
+def _start(process: ProducerActor | ReaderActor, _: object) -> None:
+    process.start()
+
+
+def _has_idle_time(scenario: Scenario) -> bool:
+    """Whether nothing happens for long in this scenario: where records are written, something is always under way."""
+    return not (scenario.written_topics or any(topic.until is not None for topic in scenario.topics.values()))
 
 
 def _draw(text: str) -> Callable[[Random], float]:

@@ -25,8 +25,6 @@ from rejoin.simulation.kernel import Actor, Lane, Millis, Order, World
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.cluster import NodeActor
-    from rejoin.simulation.actors.consumers import ConsumerActor
-    from rejoin.simulation.actors.producers import ProducerActor
 
 _DRAWS: Final = 1_024
 _MASK: Final = 0xFFFFFFFF
@@ -57,6 +55,18 @@ class Requester:
 
     def on_response(self, response: Response) -> None:
         """The node answers."""
+        raise NotImplementedError
+
+
+class Client(Actor):
+    """A process with connections to nodes."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """A response arrived."""
+        raise NotImplementedError
+
+    def failed(self, exchange: Exchange, failure: Failure) -> None:
+        """A request has failed: no response will come."""
         raise NotImplementedError
 
 
@@ -100,7 +110,7 @@ class ClientConnection:
         "watched_at",
     )
 
-    def __init__(self, network: Network, client: ConsumerActor | ProducerActor, node: NodeActor, kind: int) -> None:
+    def __init__(self, network: Network, client: Client, node: NodeActor, kind: int) -> None:
         self.network = network
         self.client = client
         self.node = node
@@ -284,7 +294,7 @@ class Network:
         self.blocked: dict[tuple[str, str], int] = {}
         self._connections: list[ClientConnection] = []
 
-    def connect(self, client: ConsumerActor | ProducerActor, node: NodeActor, kind: int) -> ClientConnection:
+    def connect(self, client: Client, node: NodeActor, kind: int) -> ClientConnection:
         """A connection, made once; when it breaks it gets a new serial."""
         connection = ClientConnection(self, client, node, kind)
         self._connections.append(connection)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from random import Random
 from types import MappingProxyType
@@ -43,6 +43,7 @@ from rejoin.protocol.records.keyed import Record
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.simulation.actors.core_timer import CoreTimer
 from rejoin.simulation.actors.node_requests import NodeRequest
+from rejoin.simulation.actors.transaction_log import transaction_log, transaction_topic
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Actor, Millis, Order, World
 from rejoin.simulation.network import Exchange, Requester
@@ -125,7 +126,7 @@ class NodeActor(Actor):
         context = self._contexts.get(who)
         if context is None:
             context = self._contexts[who] = Context(exchange.version, who[0])
-        if isinstance(exchange.request, InitProducerIdRequest):
+        if isinstance(exchange.request, InitProducerIdRequest) and exchange.request.transactional_id is None:
             exchange.on_response(self.cluster.new_producer_id())
             return
         if self.remembers_metadata and isinstance(exchange.request, MetadataRequest):
@@ -247,15 +248,19 @@ class NodeActor(Actor):
 class TopicLog:
     """A topic's synthetic logs: where a partition ends is a function of the instant."""
 
-    def __init__(self, name: str, partitions: int, records_per_second: float, now: Millis) -> None:
+    def __init__(
+        self, name: str, partitions: int, records_per_second: float, now: Millis, until: Millis | None = None
+    ) -> None:
         self.name = name
         self.records_per_second = records_per_second
+        self.until = until
         self.partitions = [SyntheticLog(now) for _ in range(partitions)]
 
     def end(self, partition: int, now: Millis) -> int:
         if partition >= len(self.partitions):
             return 0
-        return self.partitions[partition].end_offset(now, self.records_per_second)
+        last = now if self.until is None else min(now, self.until)
+        return self.partitions[partition].end_offset(last, self.records_per_second)
 
     def written_at(self, partition: int, offset: int) -> Millis:
         """The last instant at which the log does not have this offset yet, or a moment before that."""
@@ -291,18 +296,33 @@ class Cluster:
         self._gossip_number = 0
         self._producer_ids = 0
         self._written_topics: frozenset[str] = frozenset()
+        self.transaction_logs: list[TopicIdPartition] = []
+        """The partitions of the transaction log that are in use."""
 
-    def start(self, group_ids: list[str], written: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Start every node, and elect leaders for these groups, and for topics with real logs: name to partitions."""
+    def start(
+        self,
+        group_ids: list[str],
+        written: Mapping[str, int] = MappingProxyType({}),
+        transactional_ids: Iterable[str] = (),
+    ) -> None:
+        """Start every node, and elect leaders for these groups and transactional ids, and for topics with real logs."""
         self._written_topics = frozenset(written)
+        count = self.settings.transaction_state_log_num_partitions
+        self.transaction_logs = sorted({transaction_log(each, count) for each in transactional_ids})
+        logs = [TopicPartition(topic, index) for topic, count in written.items() for index in range(count)]
         leading = {self.partition_of(group_id) for group_id in group_ids}
-        leading.update(
-            self.leads(TopicPartition(topic, index)) for topic, count in written.items() for index in range(count)
-        )
+        leading.update(self.leads(self.log_of(partition)) for partition in logs)
+        leading.update(self.leads(log) for log in self.transaction_logs)
         self.partitions = sorted(leading)
         for node in self.nodes:
-            node.start()
+            self._start(node)
         self.begin()
+
+    def _start(self, node: NodeActor) -> None:
+        node.start()
+        if self.transaction_logs:
+            count = self.settings.transaction_state_log_num_partitions
+            node.step(transaction_topic(count, node.broker.node_id, node.incarnation))
 
     def begin(self) -> None:
         """Elect leaders, one node after the other."""
@@ -321,9 +341,8 @@ class Cluster:
         topic_id = base64.urlsafe_b64encode(topic_uuid(partition.topic).bytes).decode()[:22]
         return TopicIdPartition(topic_id, partition.partition, partition.topic)
 
-    def leads(self, partition: TopicPartition) -> TopicPartition:
+    def leads(self, log: TopicIdPartition) -> TopicPartition:
         """The offsets partition whose leader leads a partition with a real log."""
-        log = self.log_of(partition)
         count = self.settings.offsets_topic_num_partitions
         return offsets_partition(partition_for(f"{log.topic_id}-{log.partition}", count))
 
@@ -373,8 +392,8 @@ class Cluster:
 
     # -- topics
 
-    def create_topic(self, name: str, partitions: int, records_per_second: float) -> None:
-        self.topics[name] = TopicLog(name, partitions, records_per_second, self.world.now)
+    def create_topic(self, name: str, partitions: int, records_per_second: float, until: Millis | None = None) -> None:
+        self.topics[name] = TopicLog(name, partitions, records_per_second, self.world.now, until)
         self.topics_changed_at = self.world.now
         for node in self.nodes:
             self._send_topic(node, name, partitions)
@@ -432,7 +451,7 @@ class Cluster:
         """A node that was down starts again, with an empty memory."""
         if node.is_up:
             return
-        node.start()
+        self._start(node)
         for name, topic in self.topics.items():
             self._send_topic(node, name, len(topic.partitions))
         self.rejoin(node)

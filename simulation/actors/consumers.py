@@ -55,10 +55,10 @@ from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, Co
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.core_timer import CoreTimer
-from rejoin.simulation.kernel import Actor, Millis, Order, World
-from rejoin.simulation.network import ClientConnection, Exchange, Network
+from rejoin.simulation.kernel import Millis, Order, World
+from rejoin.simulation.network import Client, ClientConnection, Exchange, Network
 
-CommitMode: TypeAlias = Literal["auto", "after", "after-async", "before", "none"]
+CommitMode: TypeAlias = Literal["auto", "after", "after-async", "before", "none", "transaction"]
 
 SURVIVABLE: Final = (AssignorFailedError, ListenerError, CommitFailedError, RebalanceInProgressError)
 """Errors that a user's loop survives besides retriable ones: the next poll rejoins."""
@@ -81,7 +81,7 @@ class UserCode:
     """How long after a fatal error the process is started again, as a supervisor does it."""
 
 
-class ConsumerActor(Actor):
+class ConsumerActor(Client):
     """One consumer's process. ``incarnation`` counts its starts and ends; it is down while ``core`` is none."""
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -12,9 +13,11 @@ from rich.table import Table
 from rejoin.protocol.printable import printable
 from rejoin.simulation.output.produced import PRODUCER_ROWS
 from rejoin.simulation.output.summary import ROWS, Summary
+from rejoin.simulation.output.transformed import READER_ROWS, TRANSACTION_ROWS
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.model import GroupSpec, ProducerSpec, Scenario
+from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.reading import BadScenario, checked
+from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, TransformSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,35 +35,45 @@ def parse_axis(text: str, scenario: Scenario) -> VariantAxis:
     group, _, key = name.rpartition(".")
     if not equals or not values:
         raise BadScenario(f"--compare {text}", None, "expected KEY=VALUE,VALUE,... or GROUP.KEY=VALUE,...")
-    there = [*scenario.groups, *scenario.producers]
+    there = [*scenario.groups, *scenario.producers, *scenario.readers]
     if group and group not in there:
         raise BadScenario(f"--compare {text}", None, f"there is no group {group!r}; there are {', '.join(there)}")
     specs = _specs(scenario, group)
     if all(key not in spec.model_fields for spec in specs):
         known = ", ".join(dict.fromkeys(name for spec in specs for name in spec.model_fields))
-        kind = "a group has" if GroupSpec in specs else "producers have"
+        kind = "a group has" if GroupSpec in specs else "readers have" if specs == [ReaderSpec] else "producers have"
         raise BadScenario(f"--compare {text}", None, f"{kind} no key {key!r}; known are {known}")
     return VariantAxis(group or None, key, tuple(value.strip() for value in values.split(",")))
 
 
-def _specs(scenario: Scenario, name: str) -> list[type[GroupSpec] | type[ProducerSpec]]:
+def _specs(scenario: Scenario, name: str) -> list[type[BaseModel]]:
     """The kinds of parts that an axis may set a key of."""
-    specs: list[type[GroupSpec] | type[ProducerSpec]] = []
-    if name in scenario.groups or (not name and scenario.groups):
-        specs.append(GroupSpec)
-    if name in scenario.producers or (not name and scenario.producers):
-        specs.append(ProducerSpec)
-    return specs or [GroupSpec]
+    found = dict.fromkeys(spec for part, spec, _ in _parts(scenario.model_dump()) if name in ("", part))
+    return list(found) or [GroupSpec]
+
+
+def _parts(data: dict[str, Any]) -> Iterator[tuple[str, type[BaseModel], dict[str, Any]]]:
+    """What has keys that can be compared: its name, its kind and its values."""
+    for name, group in data["groups"].items():
+        yield name, GroupSpec, group
+        if group["transform"] is not None:
+            yield name, TransformSpec, group["transform"]
+    for name, producers in data["producers"].items():
+        yield name, ProducerSpec, producers
+    for name, reader in data["readers"].items():
+        yield name, ReaderSpec, reader
 
 
 def variant(scenario: Scenario, chosen: list[tuple[VariantAxis, str]]) -> Scenario:
     """The scenario with these values. Raises :class:`BadScenario` when a value cannot be taken."""
     data = scenario.model_dump(by_alias=True)
     for axis, value in chosen:
-        for part, spec in (("groups", GroupSpec), ("producers", ProducerSpec)):
-            for name, given in data[part].items():
-                if axis.key in given and axis.group in (None, name):
-                    given[axis.key] = _typed(spec, axis.key, value)
+        done: set[str] = set()
+        for name, spec, given in _parts(data):
+            # A group's own key comes before that of its transform.
+            if axis.key in given and axis.group in (None, name) and name not in done:
+                done.add(name)
+                given[axis.key] = _typed(spec, axis.key, value)
     data["events"] = [{name: what for name, what in event.items() if what is not None} for event in data["events"]]
     return checked(Scenario, data, {}, "--compare")
 
@@ -93,21 +106,29 @@ def table(axes: list[VariantAxis], results: list[tuple[list[str], Summary]]) -> 
         shown.add_column(
             "\n".join(printable(f"{name}={value}") for name, value in zip(names, values, strict=True)), justify="right"
         )
-    groups, producers = list(results[0][1].groups), list(results[0][1].producers)
-    several = len(groups) + len(producers) > 1
-    lines: list[tuple[str, str, list[str]]] = []
-    for group_id in groups:
-        lines += [
-            (group_id, name, [str(value(summary.groups[group_id])) for _, summary in results]) for name, value in ROWS
-        ]
-    for group_id in producers:
-        lines += [
-            (group_id, name, [str(value(summary.producers[group_id])) for _, summary in results])
-            for name, value in PRODUCER_ROWS
-        ]
+    lines = list(_lines([summary for _, summary in results]))
+    several = len({name for name, _, _ in lines}) > 1
     for group_id, name, cells in lines:
         if len(set(cells)) > 1:
             shown.add_row(f"{printable(group_id)}: {name.strip()}" if several else name.strip(), *cells)
     if not shown.rows:
         shown.add_row("nothing differs", *("" for _ in results))
     return shown
+
+
+def _lines(summaries: list[Summary]) -> Iterator[tuple[str, str, list[str]]]:
+    """Every line of the summaries: whose it is, its name, and its value in each."""
+    first = summaries[0]
+    for part in first.groups:
+        for label, value in ROWS:
+            yield part, label, [str(value(summary.groups[part])) for summary in summaries]
+        if any(part in summary.transactions for summary in summaries):
+            for label, count in TRANSACTION_ROWS:
+                found = [summary.transactions.get(part) for summary in summaries]
+                yield part, label, ["-" if each is None else str(count(each)) for each in found]
+    for part in first.producers:
+        for label, of_producer in PRODUCER_ROWS:
+            yield part, label, [str(of_producer(summary.producers[part])) for summary in summaries]
+    for part in first.readers:
+        for label, of_reader in READER_ROWS:
+            yield part, label, [str(of_reader(summary.readers[part])) for summary in summaries]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from rejoin.protocol.records.batches import BatchEntry
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.wire.record_batch import parse_header
 from rejoin.protocol.wire.records import read_batch
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.actors.producers import ProducerActor
@@ -51,6 +52,8 @@ def logged_records(cluster: Cluster, topics: Iterable[str]) -> Iterator[LoggedRe
             partition = TopicPartition(topic, index)
             for entry in cluster.disk.log(cluster.log_of(partition)).records:
                 assert isinstance(entry, BatchEntry), "nothing is deleted or compacted within a run"
+                if parse_header(entry.data).is_control:
+                    continue
                 for record in read_batch(entry.data):
                     producer, _, number = (record.value or b"").decode().rpartition("/")
                     yield LoggedRecord(partition, entry.base_offset + record.offset_delta, producer, int(number))

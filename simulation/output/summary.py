@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import (
@@ -19,6 +19,16 @@ from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.lab import Lab
 from rejoin.simulation.output.produced import PRODUCER_ROWS, ProducerSummary, logged_records, summarise_producer
 from rejoin.simulation.output.timeline import span
+from rejoin.simulation.output.transformed import (
+    READER_ROWS,
+    TRANSACTION_ROWS,
+    ReaderSummary,
+    TransactionSummary,
+    summarise_reader,
+    summarise_transactions,
+)
+
+Part = TypeVar("Part")
 
 COUNTED_EVENTS: Final = (
     RebalanceStarted,
@@ -71,6 +81,9 @@ class Summary:
     core_failures: int = 0
     steps: int = 0
     producers: dict[str, ProducerSummary] = field(default_factory=dict)
+    transactions: dict[str, TransactionSummary] = field(default_factory=dict)
+    """By group, of those that commit in transactions."""
+    readers: dict[str, ReaderSummary] = field(default_factory=dict)
 
 
 class SummaryCounter:
@@ -131,9 +144,21 @@ def summarise(lab: Lab, counter: SummaryCounter) -> Summary:
         reached = ledger.spans[-1].end if ledger.spans else (ledger.first or 0)
         group.behind += max(0, lab.cluster.topics[topic].end(partition, now) - reached)
     ordered = {group_id: counter.group(group_id) for group_id in lab.scenario.groups}
-    logged = list(logged_records(lab.cluster, lab.scenario.written_topics))
-    producers = {name: summarise_producer(name, actors, logged) for name, actors in lab.producers.items()}
-    return Summary(now, lab.seed, ordered, counter.core_failures, lab.world.steps, producers)
+    logged = list(logged_records(lab.cluster, lab.scenario.written_topics)) if lab.producers else []
+    return Summary(
+        now,
+        lab.seed,
+        ordered,
+        counter.core_failures,
+        lab.world.steps,
+        {name: summarise_producer(name, actors, logged) for name, actors in lab.producers.items()},
+        {
+            group_id: summarise_transactions(lab, group_id)
+            for group_id, group in lab.scenario.groups.items()
+            if group.commit == "transaction"
+        },
+        {name: summarise_reader(lab, reader) for name, reader in lab.readers.items()},
+    )
 
 
 ROWS: tuple[tuple[str, Callable[[GroupSummary], Any]], ...] = (
@@ -166,10 +191,19 @@ def show(summary: Summary) -> list[str]:
     lines = []
     for group_id, group in summary.groups.items():
         lines.append(f"{group_id}, {span(summary.horizon_ms)}, seed {summary.seed}")
-        lines += [f"  {name:<26} {value(group)}" for name, value in ROWS]
+        lines += _lines(ROWS, group)
+        if group_id in summary.transactions:
+            lines += _lines(TRANSACTION_ROWS, summary.transactions[group_id])
     for name, producer in summary.producers.items():
         lines.append(f"{name}, {span(summary.horizon_ms)}, seed {summary.seed}")
-        lines += [f"  {label:<26} {value(producer)}" for label, value in PRODUCER_ROWS]
+        lines += _lines(PRODUCER_ROWS, producer)
+    for name, reader in summary.readers.items():
+        lines.append(f"{name}, {span(summary.horizon_ms)}, seed {summary.seed}")
+        lines += _lines(READER_ROWS, reader)
     if summary.core_failures:
         lines.append(f"  the core failed {summary.core_failures} times: that is a bug, please report it")
     return lines
+
+
+def _lines(rows: tuple[tuple[str, Callable[[Part], Any]], ...], part: Part) -> list[str]:
+    return [f"  {label:<26} {value(part)}" for label, value in rows]

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from rejoin.client.producer_config import MOST_RETRIES, ProducerConfig, checked_producer_config
 from rejoin.coordinator.config import Settings
+from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.actions import (
     Autoscale,
@@ -28,6 +28,7 @@ from rejoin.simulation.scenario.actions import (
 )
 from rejoin.simulation.scenario.durations import Duration, Length
 from rejoin.simulation.scenario.fields import Assignors, Names, Part, Processing, names_of
+from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, StartSpec, TransformSpec
 
 _STATIC_GROUP: Final = re.compile(r"[a-zA-Z0-9._-]{1,240}")
 
@@ -52,13 +53,8 @@ class TopicSpec(Part):
 
     partitions: int = Field(ge=1, le=100_000)
     records_per_second: float = Field(default=0.0, ge=0.0, le=1e6)
-
-
-class StartSpec(Part):
-    """When a group's consumers start: the first ``after``, then one ``every``."""
-
-    after: Duration = 0
-    every: Duration = 0
+    until: Duration | None = None
+    """When its records end; none: at the horizon."""
 
 
 class GroupSpec(Part):
@@ -68,7 +64,9 @@ class GroupSpec(Part):
     consumers: int = Field(ge=0, le=10_000)
     assignor: Assignors = ("range", "cooperative-sticky")
     static: bool = False
-    commit: Literal["auto", "after", "after-async", "before", "none"] = "auto"
+    commit: Literal["auto", "after", "after-async", "before", "none", "transaction"] = "auto"
+    transform: TransformSpec | None = None
+    """What they write for each record that they read; none: nothing."""
     processing: Processing = "1ms"
     session_timeout: Duration = 45_000
     heartbeat_interval: Duration = 3_000
@@ -86,56 +84,6 @@ class GroupSpec(Part):
     """How long after a fatal error a process is started again."""
     start: StartSpec = StartSpec()
     reset: Literal["earliest", "latest"] = "earliest"
-
-
-class ProducerSpec(Part):
-    """Producers of a kind: what they write and how they are set up. Kafka's defaults.
-
-    Each writes records to its topics in turn: idempotently unless ``acks``, ``retries`` or ``idempotence`` forbid it.
-    """
-
-    topics: Names
-    producers: int = Field(default=1, ge=1, le=1_000)
-    records_per_second: float = Field(gt=0.0, le=1e4)
-    """Records that each producer writes."""
-    until: Duration | None = None
-    """When they stop to write; none: at the horizon."""
-    keys: int = Field(default=0, ge=0, le=1_000_000)
-    """How many keys there are; 0: records have none."""
-    acks: Annotated[Literal["all", "0", "1"], BeforeValidator(str)] = "all"
-    idempotence: bool | None = None
-    retries: int = Field(default=MOST_RETRIES, ge=0, le=MOST_RETRIES)
-    max_in_flight: int = Field(default=5, ge=1)
-    batch_size: int = Field(default=16_384, ge=1)
-    linger: Duration = 5
-    request_timeout: Duration = 30_000
-    delivery_timeout: Duration = 120_000
-    retry_backoff: Duration = 100
-    metadata_max_age: Duration = 300_000
-    start: StartSpec = StartSpec()
-
-    @model_validator(mode="after")
-    def _settings_fit(self) -> Self:
-        self.config("")
-        return self
-
-    def config(self, client_id: str) -> ProducerConfig:
-        """The settings of one producer. Raises ValueError."""
-        settings: dict[str, Any] = {
-            "client_id": client_id,
-            "acks": self.acks,
-            "retries": self.retries,
-            "max_in_flight_requests_per_connection": self.max_in_flight,
-            "batch_size": self.batch_size,
-            "linger_ms": self.linger,
-            "request_timeout_ms": self.request_timeout,
-            "delivery_timeout_ms": self.delivery_timeout,
-            "retry_backoff_ms": self.retry_backoff,
-            "metadata_max_age_ms": self.metadata_max_age,
-        }
-        if self.idempotence is not None:
-            settings["enable_idempotence"] = self.idempotence
-        return checked_producer_config(settings)
 
 
 class NetworkSpec(Part):
@@ -180,6 +128,7 @@ class Scenario(Part):
     topics: dict[str, TopicSpec]
     groups: dict[str, GroupSpec]
     producers: dict[str, ProducerSpec] = Field(default={})
+    readers: dict[str, ReaderSpec] = Field(default={})
     coordinator: CoordinatorSpec = CoordinatorSpec()
     network: NetworkSpec = NetworkSpec()
     events: tuple[ScheduledAction, ...] = ()
@@ -198,27 +147,70 @@ class Scenario(Part):
                 expected = "of static members; expected at most 240 of the characters a-z A-Z 0-9 . _ -"
                 problem = f"group {name[:80]!r} begins the group.instance.id {expected}"
                 raise ScenarioMistake(("groups", name, "static"), problem)
-        self._check_producers()
+        self._check_writers()
+        self._check_readers()
         for number, event in enumerate(self.events):
             self._check(number, event)
         return self
 
-    def _check_producers(self) -> None:
+    def _check_writers(self) -> None:
         for name, producer in self.producers.items():
             if name in self.groups:
                 raise ScenarioMistake(("producers", name), f"producers {name!r}: a group has this name")
             for index, topic in enumerate(producer.topics):
-                if topic not in self.topics:
-                    problem = f"producers {name} write to topic {topic!r}, which is not under topics"
-                    raise ScenarioMistake(("producers", name, "topics", index), problem)
-                if self.topics[topic].records_per_second:
-                    problem = f"topic {topic!r} has producers; its records_per_second must be 0"
-                    raise ScenarioMistake(("topics", topic, "records_per_second"), problem)
+                self._check_written(topic, ("producers", name, "topics", index), f"producers {name} write", "producers")
+        for name, group in self.groups.items():
+            if group.transform is not None:
+                path = ("groups", name, "transform", "to")
+                self._check_written(group.transform.to, path, f"group {name} writes", "writers")
+            elif group.commit == "transaction":
+                problem = f"group {name} commits in transactions and writes nothing; say 'transform: {{to: TOPIC}}'"
+                raise ScenarioMistake(("groups", name, "commit"), problem)
+            for index, topic in enumerate(group.topics):
+                if group.transform is not None and topic in self.written_topics:
+                    problem = f"group {name} transforms topic {topic!r}, whose records are written by others"
+                    expected = "expected one with records_per_second"
+                    raise ScenarioMistake(("groups", name, "topics", index), f"{problem}; {expected}")
+
+    def _check_written(self, topic: str, path: tuple[str | int, ...], who: str, has: str) -> None:
+        if topic not in self.topics:
+            raise ScenarioMistake(path, f"{who} to topic {topic!r}, which is not under topics")
+        if self.topics[topic].records_per_second:
+            problem = f"topic {topic!r} has {has}; its records_per_second must be 0"
+            raise ScenarioMistake(("topics", topic, "records_per_second"), problem)
+
+    def _check_readers(self) -> None:
+        transformed = {group.transform.to for group in self.groups.values() if group.transform is not None}
+        for name, reader in self.readers.items():
+            if name in self.groups or name in self.producers:
+                raise ScenarioMistake(("readers", name), f"readers {name!r}: a group or producers have this name")
+            for index, topic in enumerate(reader.topics):
+                if topic not in transformed:
+                    there = ", ".join(sorted(transformed)) or "none"
+                    problem = f"reader {name} reads topic {topic!r}, to which no group transforms; there are: {there}"
+                    raise ScenarioMistake(("readers", name, "topics", index), problem)
 
     @property
     def written_topics(self) -> tuple[str, ...]:
-        """The topics with real logs: those with producers."""
-        return tuple(dict.fromkeys(topic for each in self.producers.values() for topic in each.topics))
+        """The topics with real logs: those with producers, and those to which groups transform."""
+        topics = [topic for each in self.producers.values() for topic in each.topics]
+        topics += [group.transform.to for group in self.groups.values() if group.transform is not None]
+        return tuple(dict.fromkeys(topics))
+
+    def transactional_ids(self) -> list[str]:
+        """Every transactional id that may be used."""
+        ids: list[str] = []
+        for name, group in self.groups.items():
+            if group.commit != "transaction" or group.transform is None:
+                continue
+            if group.transform.transactional_id == "process":
+                ids += [f"{name}-{number}" for number in range(1, self._most(name) + 1)]
+                continue
+            grown = [event.grow for event in self.events if event.grow is not None]
+            for topic in group.topics:
+                count = max([self.topics[topic].partitions, *(grow.to for grow in grown if grow.topic == topic)])
+                ids += [f"{name}-{topic}-{index}" for index in range(count)]
+        return ids
 
     def _check(self, number: int, event: ScheduledAction) -> None:
         action = event.action
@@ -231,9 +223,11 @@ class Scenario(Part):
             raise mistake("group", f"there is no group {group!r}; there are {', '.join(self.groups)}")
         key = "topic" if hasattr(action, "topic") else "topics"
         for topic in names_of(getattr(action, key, ())):
-            if topic not in self.topics:
+            has_log = any(each.transform is not None for each in self.groups.values())
+            if topic not in self.topics and not (has_log and topic == TRANSACTION_STATE_TOPIC):
                 raise mistake(key, f"there is no topic {topic!r}; there are {', '.join(self.topics)}")
-        if isinstance(action, MoveLeaders) and action.topic not in self.written_topics:
+        written = (*self.written_topics, TRANSACTION_STATE_TOPIC)
+        if isinstance(action, MoveLeaders) and action.topic not in written:
             raise mistake("topic", f"topic {action.topic!r} has no producers; its partitions have no leaders to move")
         if isinstance(action, GrowTopic) and action.topic in self.written_topics:
             raise mistake("topic", f"topic {action.topic!r} has producers; it cannot grow here")
@@ -258,7 +252,8 @@ class Scenario(Part):
     def _check_duplicate(self, action: DuplicateInstance, mistake: Callable[[str, str], ScenarioMistake]) -> None:
         if any_of(action.who) is not None:
             raise mistake("who", "name the consumer whose group.instance.id the second process takes")
-        if not self.groups[action.who.rpartition("-")[0]].static:
+        group = self.groups[action.who.rpartition("-")[0]]
+        if not group.static and group.commit != "transaction":
             raise mistake("who", f"{action.who} has no group.instance.id; say 'static: true' in its group")
 
     def check_as_written(self) -> None:

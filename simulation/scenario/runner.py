@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.actors.consumers import ConsumerActor
@@ -337,8 +338,13 @@ class ActionRunner:
         late = f", which the old ones do not know for {format_duration(what.zombie)}" if what.zombie else ""
         self.lab.announce(f"{what.topic} gets other leaders{late}")
         cluster = self.lab.cluster
-        for index in range(len(cluster.topics[what.topic].partitions)):
-            cluster.move(cluster.leads(TopicPartition(what.topic, index)), what.zombie)
+        if what.topic == TRANSACTION_STATE_TOPIC:
+            logs = cluster.transaction_logs
+        else:
+            count = len(cluster.topics[what.topic].partitions)
+            logs = [cluster.log_of(TopicPartition(what.topic, index)) for index in range(count)]
+        for partition in logs:
+            cluster.move(cluster.leads(partition), what.zombie)
 
     def restart(self, what: RestartNodes) -> None:
         self._catch_up_all()

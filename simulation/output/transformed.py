@@ -1,0 +1,195 @@
+"""What came out of transforms beside what went in, record for record, as a reader got it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+from rejoin.protocol.records.batches import BatchEntry
+from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.wire.record_batch import parse_header
+from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker, read_batch
+from rejoin.simulation.actors.cluster import Cluster
+from rejoin.simulation.actors.readers import ReaderActor
+from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor, TransactionOutcome
+from rejoin.simulation.actors.transformers import OutputRecord
+from rejoin.simulation.lab import Lab
+
+
+class Fate(Enum):
+    """What became of the transaction of a record in a log."""
+
+    NONE = "none"
+    """The record belongs to no transaction."""
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class LoggedOutput(NamedTuple):
+    """A record that a transform wrote, as it is in a log."""
+
+    partition: TopicPartition
+    offset: int
+    record: OutputRecord
+    fate: Fate
+
+
+def logged_outputs(cluster: Cluster, partition: TopicPartition) -> Iterator[LoggedOutput]:
+    """Every record that transforms wrote to a partition, in log order."""
+    outputs: list[tuple[int, OutputRecord]] = []
+    fates: list[Fate] = []
+    open_of: dict[int, list[int]] = {}
+    for entry in cluster.disk.log(cluster.log_of(partition)).records:
+        assert isinstance(entry, BatchEntry), "nothing is deleted or compacted within a run"
+        header = parse_header(entry.data)
+        records = read_batch(entry.data)
+        if header.is_control:
+            marker = EndTransactionMarker.of(records[0])
+            is_commit = marker is not None and marker.control_type is ControlRecordType.COMMIT
+            for index in open_of.pop(header.producer_id, ()):
+                fates[index] = Fate.COMMITTED if is_commit else Fate.ABORTED
+            continue
+        for record in records:
+            if header.is_transactional:
+                open_of.setdefault(header.producer_id, []).append(len(outputs))
+            fates.append(Fate.OPEN if header.is_transactional else Fate.NONE)
+            outputs.append((entry.base_offset + record.offset_delta, OutputRecord.of(record.value or b"")))
+    for (offset, record), fate in zip(outputs, fates, strict=True):
+        yield LoggedOutput(partition, offset, record, fate)
+
+
+def committed_offsets(lab: Lab, group_id: str) -> dict[TopicPartition, int]:
+    """Where a group goes on, as its coordinator knows it; nothing where there is none just now."""
+    node = lab.cluster.leader_of(group_id)
+    if node is None or node.core is None:
+        return {}
+    offsets = node.core.describe_offsets(group_id, lab.world.now)
+    return {TopicPartition(each.topic, each.partition): each.offset for each in offsets}
+
+
+# -- readers
+
+
+@dataclass(slots=True)
+class ReaderSummary:
+    """What a reader got of the records that went into the transforms it reads from.
+
+    Each of these was read, or is lost, or is written and not read yet, or is still to come.
+    """
+
+    name: str
+    isolation: str
+    went_in: int = 0
+    read: int = 0
+    lost: int = 0
+    """Committed as processed, and nowhere in what can be read."""
+    twice: int = 0
+    """Copies beyond the first."""
+    out_of_order: int = 0
+    """Records that came behind a later one of the same partition, where both came out in the same partition."""
+    aborted: int = 0
+    """Records of transactions that were aborted."""
+    unread: int = 0
+    to_come: int = 0
+
+
+def summarise_reader(lab: Lab, reader: ReaderActor) -> ReaderSummary:
+    """The numbers of a reader at the end of a run."""
+    summary = ReaderSummary(reader.name, reader.config.isolation_level, read=len(reader.records))
+    fates = {}
+    ahead: set[tuple[TopicPartition, int]] = set()
+    positions = reader.positions()
+    for partition in reader.partitions:
+        for output in logged_outputs(lab.cluster, partition):
+            fates[partition, output.offset] = output.fate
+            if output.offset >= positions.get(partition, 0) and output.fate is not Fate.ABORTED:
+                ahead.add((output.record.origin, output.record.offset))
+    copies: Counter[tuple[TopicPartition, int]] = Counter()
+    newest: dict[tuple[TopicPartition, TopicPartition], int] = {}
+    for read in reader.records:
+        summary.aborted += fates.get((read.partition, read.offset)) is Fate.ABORTED
+        record = OutputRecord.of(read.value)
+        if (record.origin, record.offset) not in copies:
+            way = (record.origin, read.partition)
+            summary.out_of_order += record.offset < newest.get(way, -1)
+            newest[way] = max(record.offset, newest.get(way, -1))
+        copies[record.origin, record.offset] += 1
+    summary.twice = sum(count - 1 for count in copies.values())
+    for group_id, group in lab.scenario.groups.items():
+        if group.transform is None or group.transform.to not in lab.scenario.readers[reader.name].topics:
+            continue
+        committed = committed_offsets(lab, group_id)
+        for topic in group.topics:
+            for index in range(len(lab.cluster.topics[topic].partitions)):
+                origin = TopicPartition(topic, index)
+                end = lab.cluster.topics[topic].end(index, lab.world.now)
+                summary.went_in += end
+                missing = [offset for offset in range(end) if (origin, offset) not in copies]
+                unread = sum(1 for offset in missing if (origin, offset) in ahead)
+                done = committed.get(origin, 0)
+                lost = sum(1 for offset in missing if offset < done and (origin, offset) not in ahead)
+                summary.unread += unread
+                summary.lost += lost
+                summary.to_come += len(missing) - unread - lost
+    return summary
+
+
+READER_ROWS: tuple[tuple[str, Callable[[ReaderSummary], Any]], ...] = (
+    ("isolation", lambda reader: reader.isolation),
+    ("records that went in", lambda reader: reader.went_in),
+    ("records read", lambda reader: reader.read),
+    ("  twice", lambda reader: reader.twice),
+    ("  lost", lambda reader: reader.lost),
+    ("  out of order", lambda reader: reader.out_of_order),
+    ("  of aborted transactions", lambda reader: reader.aborted),
+    ("  written, not read yet", lambda reader: reader.unread),
+    ("  still to come", lambda reader: reader.to_come),
+)
+"""The lines of a summary: name and value."""
+
+
+# -- transactions
+
+
+@dataclass(slots=True)
+class TransactionSummary:
+    """The transactions of a group, as its processes know them."""
+
+    begun: int = 0
+    committed: int = 0
+    aborted: int = 0
+    unknown: int = 0
+    """Begun by a process that ended, or still open."""
+    fenced: int = 0
+    initialised: int = 0
+
+
+def summarise_transactions(lab: Lab, group_id: str) -> TransactionSummary:
+    """The numbers of one group."""
+    summary = TransactionSummary()
+    for consumer in lab.consumers.values():
+        if isinstance(consumer, TransactionalTransformActor) and consumer.config.group_id == group_id:
+            counts = consumer.counts
+            summary.begun += len(counts.transactions)
+            outcomes = Counter(each.outcome for each in counts.transactions.values())
+            summary.committed += outcomes[TransactionOutcome.COMMITTED]
+            summary.aborted += outcomes[TransactionOutcome.ABORTED]
+            summary.unknown += outcomes[TransactionOutcome.OPEN]
+            summary.fenced += counts.fenced
+            summary.initialised += counts.initialised
+    return summary
+
+
+TRANSACTION_ROWS: tuple[tuple[str, Callable[[TransactionSummary], Any]], ...] = (
+    ("transactions", lambda transactions: transactions.begun),
+    ("  committed", lambda transactions: transactions.committed),
+    ("  aborted", lambda transactions: transactions.aborted),
+    ("  without an end yet", lambda transactions: transactions.unknown),
+    ("producers initialised", lambda transactions: transactions.initialised),
+    ("producers fenced", lambda transactions: transactions.fenced),
+)
+"""The lines of a summary: name and value."""
