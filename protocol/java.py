@@ -9,6 +9,8 @@ Source: `java.lang.String`, `java.util.HashMap` (JDK 8 and later), Kafka's `Topi
 
 from __future__ import annotations
 
+import base64
+import struct
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -58,6 +60,20 @@ def topic_partition_hash(topic: str, partition: int) -> int:
     return int32(31 * (31 + partition) + string_hash(topic))
 
 
+@lru_cache(maxsize=16_384)
+def uuid_bits(text: str) -> tuple[int, int]:
+    """The two signed 64-bit halves of a `Uuid` in its form of 22 characters; ids compare as these do."""
+    halves = struct.unpack(">qq", base64.urlsafe_b64decode(text + "=="))
+    return halves[0], halves[1]
+
+
+def uuid_hash(text: str) -> int:
+    """Kafka's `Uuid.hashCode`, signed 32 bit."""
+    most, least = uuid_bits(text)
+    mixed = (most ^ least) & 0xFFFF_FFFF_FFFF_FFFF
+    return int32((mixed >> 32) ^ mixed)
+
+
 def utf16_key(text: str) -> bytes:
     """A key that sorts strings as `String.compareTo` does: by UTF-16 code unit, shorter prefix first."""
     return text.encode("utf-16-be", "surrogatepass")
@@ -77,6 +93,15 @@ def table_capacity(count: int, capacity: int = DEFAULT_CAPACITY) -> int:
     A power of two; it doubles while more than three quarters are in use, and never shrinks.
     """
     while count * 4 > capacity * 3:
+        capacity *= 2
+    return capacity
+
+
+def copied_capacity(count: int) -> int:
+    """The table size of a `HashSet` that was made from a collection of `count` keys."""
+    # JDK: HashSet(Collection) leaves room for one more than three quarters.
+    capacity = DEFAULT_CAPACITY
+    while capacity < count * 4 // 3 + 1:
         capacity *= 2
     return capacity
 

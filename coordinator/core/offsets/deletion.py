@@ -19,7 +19,7 @@ from rejoin.protocol.messages.offsets.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from rejoin.protocol.partition_results import ResultTypes, response_of
+from rejoin.protocol.messages.partition_results import ResultTypes, response_of
 from rejoin.protocol.records.consumer_offsets import offset_record
 from rejoin.protocol.types import TopicPartition
 

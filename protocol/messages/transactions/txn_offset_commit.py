@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
-from rejoin.protocol.partition_results import ResultTypes, response_of
+from rejoin.protocol.messages.partition_results import ResultTypes, response_of
 from rejoin.protocol.types import (
     ZERO_UUID,
     GroupId,

@@ -9,6 +9,7 @@ import pytest
 from rejoin.client.assignors import Assignor, UnknownAssignor, assignor_named, assignor_names
 from rejoin.client.assignors import registry as registry_module
 from rejoin.client.assignors.range import RangeAssignor
+from rejoin.protocol import plugins
 from tests.client.assignors.groups import NAMES
 
 NOT_AN_ASSIGNOR = "just text"
@@ -48,7 +49,7 @@ def test_a_class_is_found_by_its_path() -> None:
 
 def _declare(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     declared = EntryPoints([EntryPoint(name, value, registry_module.ENTRY_POINT_GROUP)])
-    monkeypatch.setattr(registry_module, "entry_points", lambda group: declared.select(group=group))
+    monkeypatch.setattr(plugins, "entry_points", lambda group: declared.select(group=group))
 
 
 def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,69 @@
+"""What a server-side assignor is asked, and what it answers. Topics are ids here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import compress
+from typing import ClassVar, TypeAlias
+
+Assignments: TypeAlias = Mapping[str, Mapping[str, Collection[int]]]
+"""By member id, by topic id: the partitions that the member should have, each once. A member without any may be left
+out."""
+
+
+class SubscriptionKind(StrEnum):
+    """Whether all members subscribe alike. It selects the branch of an assignor."""
+
+    HOMOGENEOUS = "Homogeneous"
+    HETEROGENEOUS = "Heterogeneous"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignorMember:
+    """What an assignor knows of a member. ``target`` is what it should have so far, which it may not have yet.
+
+    Topic ids come in the order of the topics' names: some of Kafka's answers depend on it.
+    """
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    topic_ids: Collection[str] = ()
+    target: Mapping[str, Collection[int]] = field(default_factory=dict)
+
+
+class ServerAssignor(ABC):
+    """Computes target assignments. It keeps nothing between two of them: the same question has the same answer.
+
+    Kafka: ConsumerGroupPartitionAssignor.
+    """
+
+    name: ClassVar[str]
+    """What members and settings call it."""
+
+    @abstractmethod
+    def assign(
+        self,
+        members: Mapping[str, AssignorMember],
+        partition_counts: Mapping[str, int],
+        kind: SubscriptionKind,
+    ) -> Assignments:
+        """The new target of all members. ``partition_counts`` has every topic that some member is subscribed to.
+
+        Members come in the order of the group; what is answered must not depend on any other order.
+        """
+
+
+def unassigned(count: int, taken: Collection[Collection[int]]) -> Sequence[int]:
+    """The partitions of a topic that are in none of these, ascending. A partition has one owner."""
+    if not taken:
+        return range(count)
+    if sum(map(len, taken)) == count:
+        return ()
+    is_free = bytearray(b"\1") * count
+    for partitions in taken:
+        for partition in partitions:
+            is_free[partition] = 0
+    return list(compress(range(count), is_free))

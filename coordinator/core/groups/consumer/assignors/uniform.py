@@ -1,0 +1,130 @@
+"""``uniform``: every member gets as many partitions as the others, or one more, and keeps of its target what it can.
+
+Kafka: UniformAssignor, UniformHomogeneousAssignmentBuilder. Where all subscribe alike, one walk over the members says
+what each keeps; what nobody keeps goes to those with room, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from typing import TypeAlias
+
+from rejoin.coordinator.core.groups.consumer.assignors.base import (
+    Assignments,
+    AssignorMember,
+    ServerAssignor,
+    SubscriptionKind,
+    unassigned,
+)
+from rejoin.coordinator.core.groups.consumer.assignors.heterogeneous import assign_heterogeneous
+from rejoin.protocol.java import copied_capacity, hashed_order, uuid_hash
+
+_Run: TypeAlias = tuple[str, Sequence[int]]
+"""A topic, and partitions of it in the order in which they are handed out."""
+
+_Target: TypeAlias = dict[str, Collection[int]]
+
+
+class UniformAssignor(ServerAssignor):
+    """Balanced and sticky: the default of Kafka."""
+
+    name = "uniform"
+
+    def assign(
+        self,
+        members: Mapping[str, AssignorMember],
+        partition_counts: Mapping[str, int],
+        kind: SubscriptionKind,
+    ) -> Assignments:
+        if kind is SubscriptionKind.HETEROGENEOUS:
+            return assign_heterogeneous(members, partition_counts)
+        topics = topic_order(next(iter(members.values())).topic_ids) if members else []
+        return assign_homogeneous(members, {topic_id: partition_counts[topic_id] for topic_id in topics})
+
+
+def topic_order(topic_ids: Collection[str]) -> list[str]:
+    """Topic ids in the order of a Java set that was made from them; a Python set has none, and is taken by id."""
+    given = sorted(topic_ids) if isinstance(topic_ids, Set) else list(topic_ids)
+    return hashed_order(given, uuid_hash, copied_capacity(len(given)))
+
+
+def assign_homogeneous(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int]) -> Assignments:
+    """The target where all subscribe to the topics of ``partition_counts``, in whose order they are handed out."""
+    if not partition_counts:
+        return {}
+    quota, extras = divmod(sum(partition_counts.values()), len(members))
+    runs = _unassigned(members, partition_counts)
+    unfilled: list[tuple[_Target, int]] = []
+    assigned: dict[str, Mapping[str, Collection[int]]] = {}
+    left = len(members)
+    for member_id, member in members.items():
+        most = quota + (extras > 0)
+        target, count = _kept(member.target, partition_counts, most, runs)
+        if count < most and extras > 0 and left > extras:
+            # Others have to come that may use the extra partition; this one does not.
+            most -= 1
+        elif extras > 0:
+            extras -= 1
+        if count < most:
+            target = dict(target)
+            unfilled.append((target, most - count))
+        assigned[member_id] = target
+        left -= 1
+    _hand_out(runs, unfilled)
+    return assigned
+
+
+def _unassigned(members: Mapping[str, AssignorMember], partition_counts: Mapping[str, int]) -> list[_Run]:
+    """The partitions that no member has, in the order of topics and of numbers."""
+    held: dict[str, list[Collection[int]]] = {}
+    for member in members.values():
+        for topic_id, partitions in member.target.items():
+            if topic_id in held:
+                held[topic_id].append(partitions)
+            else:
+                held[topic_id] = [partitions]
+    runs = ((topic_id, unassigned(count, held.get(topic_id, ()))) for topic_id, count in partition_counts.items())
+    return [(topic_id, free) for topic_id, free in runs if free]
+
+
+def _kept(
+    target: Mapping[str, Collection[int]], partition_counts: Mapping[str, int], most: int, runs: list[_Run]
+) -> tuple[_Target, int]:
+    """What a member keeps of its target, and how much that is; what is too much is added to the runs."""
+    subscribed = target.keys() <= partition_counts.keys()
+    kept = dict(target) if subscribed else {each: target[each] for each in target if each in partition_counts}
+    count = sum(map(len, kept.values()))
+    if count <= most:
+        return kept, count
+    room = most
+    # Java's order decides which go. Where all of them stay, it does not matter.
+    for topic_id in hashed_order(list(kept), uuid_hash):
+        partitions = kept[topic_id]
+        if len(partitions) <= room:
+            room -= len(partitions)
+            continue
+        ordered = hashed_order(sorted(partitions), int, copied_capacity(len(partitions)))
+        runs.append((topic_id, ordered[room:]))
+        if room:
+            kept[topic_id] = ordered[:room]
+        else:
+            del kept[topic_id]
+        room = 0
+    return kept, most
+
+
+def _hand_out(runs: Iterable[_Run], unfilled: Iterable[tuple[_Target, int]]) -> None:
+    """Give what is unassigned to those with room, in order."""
+    rooms = iter(unfilled)
+    target: _Target = {}
+    room = 0
+    for topic_id, partitions in runs:
+        start, end = 0, len(partitions)
+        while start < end:
+            if not room:
+                target, room = next(rooms)
+            part = partitions[start : start + room]
+            known = target.get(topic_id)
+            target[topic_id] = part if known is None else (*known, *part)
+            room -= len(part)
+            start += len(part)
