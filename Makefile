@@ -107,7 +107,7 @@ kill-transform: setup
 
 # Transfers in transactions while processes and brokers are killed: each is booked once and whole.
 bank: setup
-	REJOIN_BANK_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/bank_rounds.py
+	REJOIN_BANK_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/test_bank.py
 
 # Three coordinators on one PostgreSQL; each failure, and how long groups had no coordinator.
 failover: setup

@@ -1,0 +1,215 @@
+"""Transfers between accounts, consumed, booked and committed in transactions, while processes and brokers are killed.
+
+On one node with ``--data``, and on two nodes on one PostgreSQL. ``REJOIN_BANK_ROUNDS`` says how often something is
+killed, ``REJOIN_KILL_SEED`` draws what.
+
+Every step waits for bookings, and for no time: a slow machine makes the test longer. Clients that stand still are
+replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+
+from tests.coordinator.durability.bank import BOOKINGS, ORDERS
+from tests.coordinator.durability.producers import servers
+from tests.coordinator.durability.service import PATIENCE, Service, stop_all
+
+ROUNDS = int(os.environ.get("REJOIN_BANK_ROUNDS", "10"))
+SEED = int(os.environ.get("REJOIN_KILL_SEED", "1"))
+CLERKS, PARTITIONS, ACCOUNTS = 4, 4, 10
+ORDERS_A_ROUND = 20
+STANDSTILL = 20.0
+"""Seconds without a booking after which clients are replaced. It only bounds how long a client that hangs costs."""
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "num.partitions": str(PARTITIONS),
+    "broker.session.timeout.ms": "1000",
+}
+
+
+class Auditor(threading.Thread):
+    """Reads what is committed of the bookings; wherever it comes to a partition's end, the sum must be 0."""
+
+    def __init__(self, ports: list[int]) -> None:
+        super().__init__(name="auditor", daemon=True)
+        self.booked: Counter[tuple[str, bool]] = Counter()
+        """How often each order was booked, as credit or not."""
+        self.audits = 0
+        self.problems: list[str] = []
+        self._sums: Counter[int] = Counter()
+        self._next = dict.fromkeys(range(PARTITIONS), OFFSET_BEGINNING)
+        self._settings = {
+            **servers(*ports),
+            "group.id": "audit",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+        self._stopped = threading.Event()
+        self._fresh_consumer = threading.Event()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def replace_its_consumer(self) -> None:
+        """Go on with a new consumer where the old one stands still."""
+        self._fresh_consumer.set()
+
+    def run(self) -> None:
+        while not self._stopped.is_set():
+            self._fresh_consumer.clear()
+            consumer = Consumer(self._settings)
+            consumer.assign([TopicPartition(BOOKINGS, partition, offset) for partition, offset in self._next.items()])
+            while not self._stopped.is_set() and not self._fresh_consumer.is_set():
+                message: Any = consumer.poll(0.05)
+                if message is not None:
+                    self._take(message)
+            consumer.close()
+
+    def _take(self, message: Any) -> None:
+        partition = message.partition()
+        if message.error() is None:
+            name, _, delta = message.value().decode().split()
+            self._sums[partition] += int(delta)
+            self.booked[name, int(delta) > 0] += 1
+            self._next[partition] = message.offset() + 1
+        elif message.error().code() == KafkaError._PARTITION_EOF:
+            self.audits += 1
+            if self._sums[partition]:
+                self.problems.append(f"partition {partition}: the sum is {self._sums[partition]}")
+
+
+class Clerks:
+    """The processes that book. One that was killed, or gave up, is started again."""
+
+    def __init__(self, service: Service, ports: list[int]) -> None:
+        self._service = service
+        self._ports = ",".join(map(str, ports))
+        self.processes = [self._start(number) for number in range(CLERKS)]
+
+    def kill(self, number: int) -> None:
+        self.processes[number].kill()
+        self.processes[number].wait()
+        self.processes[number] = self._start(number)
+
+    def replace_those_that_ended(self) -> None:
+        for number, process in enumerate(self.processes):
+            if process.poll() is not None:
+                self.processes[number] = self._start(number)
+
+    def said(self) -> str:
+        return "\n".join(f"clerk {number}: {self._service.said(f'clerk-{number}')}" for number in range(CLERKS))
+
+    def _start(self, number: int) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.coordinator.durability.bank", self._ports, str(number)]
+        return self._service.spawn(f"clerk-{number}", command)
+
+
+class Bank:
+    """Orders, those who book them, and who looks after them."""
+
+    def __init__(self, services: list[Service], dice: random.Random) -> None:
+        self.services = services
+        ports = [service.kafka_port for service in services]
+        self.orders = 0
+        self._dice = dice
+        self._producer = Producer({**servers(*ports), "enable.idempotence": True, "max.in.flight": 1})
+        self.auditor = Auditor(ports)
+        self.clerks = Clerks(services[0], ports)
+
+    def order(self) -> None:
+        """Order the transfers of a round."""
+        for name in range(self.orders, self.orders + ORDERS_A_ROUND):
+            source, target = self._dice.sample(range(ACCOUNTS), 2)
+            value = f"{name} {source} {target} {self._dice.randint(1, 100)}"
+            self._producer.produce(ORDERS, value, partition=name % PARTITIONS)
+        self.orders += ORDERS_A_ROUND
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        assert self._producer.flush(PATIENCE) == 0, f"orders are not stored\n{self}"
+
+    def wait_for(self, bookings: int) -> None:
+        """Wait until so many bookings are committed."""
+        seen, since = -1, time.monotonic()
+        replaced = 0
+        while (booked := self.auditor.booked.total()) < bookings and not self.auditor.problems:
+            standstill = time.monotonic() - since
+            if booked > seen:
+                seen, since, replaced = booked, time.monotonic(), 0
+            elif standstill > (replaced + 1) * STANDSTILL:
+                assert standstill < PATIENCE, f"{bookings - booked} bookings are missing\n{self}"
+                replaced += 1
+                self.auditor.replace_its_consumer()
+                for number in range(CLERKS):
+                    self.clerks.kill(number)
+            self.clerks.replace_those_that_ended()
+            self._producer.poll(0.02)
+
+    def close(self) -> None:
+        self.auditor.stop()
+        if self.auditor.is_alive():
+            self.auditor.join(PATIENCE)
+        for process in self.clerks.processes:
+            process.kill()
+            process.wait()
+        stop_all([each.process for each in self.services if each.process is not None])
+
+    def __str__(self) -> str:
+        said = "\n".join(service.said("coordinator") for service in self.services)
+        return f"{self.orders} orders, {self.auditor.booked.total()} bookings\n{said}\n{self.clerks.said()}"
+
+
+def services_of(nodes: int, folder: Path, request: pytest.FixtureRequest) -> list[Service]:
+    """One node with files of its own, or several on one PostgreSQL."""
+    services = []
+    for node_id in range(1, nodes + 1):
+        own = folder / str(node_id)
+        own.mkdir()
+        store = ["--data", str(own / "data")] if nodes == 1 else ["--store", request.getfixturevalue("postgres")]
+        services.append(Service(own, store, {**SETTINGS, "broker.id": str(node_id)}, f"{ORDERS}:{PARTITIONS}"))
+    for service in services:
+        service.start()
+    return services
+
+
+@pytest.mark.parametrize("nodes", [1, 2], ids=["sqlite", "postgres"])
+def test_every_transfer_is_booked_once_and_whole(nodes: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    dice = random.Random(SEED)
+    services = services_of(nodes, tmp_path, request)
+    bank = Bank(services, dice)
+    try:
+        bank.auditor.start()
+        for done in range(ROUNDS):
+            bank.order()
+            # Kills come in the midst of the bookings of a round; there are two for each order.
+            bank.wait_for(2 * ORDERS_A_ROUND * done + dice.randrange(1, ORDERS_A_ROUND))
+            if done % 2:
+                killed = dice.choice(services)
+                killed.kill()
+                killed.start()
+            else:
+                bank.clerks.kill(dice.randrange(CLERKS))
+        bank.flush()
+        bank.wait_for(2 * bank.orders)
+    finally:
+        bank.close()
+    expected = Counter({(str(name), side): 1 for name in range(bank.orders) for side in (False, True)})
+    assert bank.auditor.problems == [], bank
+    assert bank.auditor.booked == expected, bank
+    assert bank.auditor.audits > 0
+    assert all(service.said("coordinator") == "" for service in services), "nothing failed inside"
