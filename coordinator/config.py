@@ -237,7 +237,7 @@ class Settings(TopicDefaults):
     )
     ssl_keystore_type: Literal["PEM"] = Field(default="PEM", description="Only PEM is supported.")
     ssl_truststore_location: str = Field(
-        default="", description="PEM file with the authorities that sign certificates of clients."
+        default="", description="PEM file with the authorities that sign certificates of clients and of other nodes."
     )
     ssl_truststore_type: Literal["PEM"] = Field(default="PEM", description="Only PEM is supported.")
     ssl_client_auth: Literal["none", "requested", "required"] = Field(
@@ -334,6 +334,12 @@ class Settings(TopicDefaults):
     )
     emulator_users: SecretStr = Field(
         default=SecretStr(""), description="In place of such a file, its text. Only from the environment."
+    )
+    emulator_peers_username: str = Field(
+        default="", description="With several nodes on one store: the user as which this node logs in to the others."
+    )
+    emulator_peers_password: SecretStr = Field(
+        default=SecretStr(""), description="Its password, if the users have none for it. Only from the environment."
     )
     emulator_oauthbearer_unsecured: bool = Field(
         default=False, description="Accept tokens without a signature, which anyone can make."

@@ -161,7 +161,10 @@ class App:
             # Imported here: a node alone does without.
             from rejoin.coordinator.service.http.peers import HttpPeers  # noqa: PLC0415
 
-            self._peers = HttpPeers(self.runtime, self.security)
+            try:
+                self._peers = HttpPeers(self.runtime, self.security)
+            except ValueError as problem:
+                raise StartFailed(str(problem)) from None
         if self.control is not None and parts is None:
             self.control.clock.let_in = arrivals.then
             self.control.attach(self.runtime, self.publisher.feed, store.log, self.create_initial_topics)

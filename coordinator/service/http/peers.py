@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -22,17 +21,22 @@ TIMEOUT_SECONDS: Final = 10.0
 
 
 class HttpPeers:
-    """Sends the requests of a node to others, by TLS if its own listener has it."""
+    """Sends the requests of a node to others, by TLS and with a login if its own listener has them.
+
+    Raises ``ValueError`` for a login or files that cannot be used.
+    """
 
     def __init__(self, runtime: Runtime, security: ListenerSecurity) -> None:
         self._client_id = f"node-{runtime.node.settings.broker_id}"
         self._runtime = runtime
-        self._has_tls = security.protocol(HTTP).has_tls
-        self._ca_location = security.ca_location
+        self._context = security.peer_tls()
+        self._authorization = security.peer_authorization()
         runtime.reach(self)
         self._session: aiohttp.ClientSession | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._logger: Any = structlog.get_logger("coordinator").bind()
+        if security.protocol(HTTP).has_sasl and self._authorization is None:
+            self._logger.warning("peers_without_login", expected="emulator.peers.username, a user of the other nodes")
 
     def send(
         self, node_id: int, request: Request, api_version: int, on_answer: Callable[[Response | None], None]
@@ -57,7 +61,9 @@ class HttpPeers:
                 "Kafka-Client-Id": self._client_id,
                 "Kafka-Api-Version": str(api_version),
             }
-            scheme = "https" if self._has_tls else "http"
+            if self._authorization is not None:
+                headers["Authorization"] = self._authorization
+            scheme = "http" if self._context is None else "https"
             url = f"{scheme}://{broker.host}:{broker.port}{api.path}"
             async with self._opened().post(url, data=request.to_json(api_version), headers=headers) as answer:
                 if answer.status == 200:
@@ -71,11 +77,7 @@ class HttpPeers:
     def _opened(self) -> aiohttp.ClientSession:
         """The session, opened with the first request: a node alone needs none."""
         if self._session is None:
-            context: ssl.SSLContext | bool = True
-            if self._has_tls:
-                context = ssl.create_default_context(cafile=self._ca_location or None)
-                context.check_hostname = False
-            connector = aiohttp.TCPConnector(ssl=context)
+            connector = aiohttp.TCPConnector(ssl=True if self._context is None else self._context)
             timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         return self._session

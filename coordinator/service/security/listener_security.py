@@ -63,6 +63,20 @@ class ListenerSecurity:
         """The file with the authority that was made at the start; empty without one."""
         return self._self_signed.ca_location if self._self_signed is not None else ""
 
+    def peer_tls(self) -> ssl.SSLContext | None:
+        """How this node reaches the HTTP of other nodes, which are set up as it is; none without TLS."""
+        if self.tls(HTTP) is None:
+            return None
+        from rejoin.coordinator.service.security.peer_login import peer_context  # noqa: PLC0415
+
+        return peer_context(self._settings, self.ca_location)
+
+    def peer_authorization(self) -> str | None:
+        """The header with which it logs in there, if it has one."""
+        from rejoin.coordinator.service.security.peer_login import peer_authorization  # noqa: PLC0415
+
+        return peer_authorization(self._settings) if self.protocol(HTTP).has_sasl else None
+
     def protocol(self, listener: str) -> SecurityProtocol:
         """The security protocol of a listener."""
         # Differs: Kafka refuses to start with a listener that is not in the map.

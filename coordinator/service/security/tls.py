@@ -28,13 +28,14 @@ def server_context(settings: Settings, made: SelfSigned | None) -> ssl.SSLContex
     if made is not None:
         made.load_into(context)
     else:
-        _load_certificate(context, settings)
-    _load_authorities(context, settings)
+        load_certificate(context, settings)
+    load_authorities(context, settings)
     context.verify_mode = _CLIENT_AUTH[settings.ssl_client_auth]
     return context
 
 
-def _load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
+def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
+    """The node's own certificate. Raises ``ValueError`` where that fails."""
     setting, location = "ssl.keystore.location", settings.ssl_keystore_location
     if settings.ssl_certificate_location:
         if location:
@@ -64,7 +65,8 @@ def _reason(problem: ssl.SSLError, key_location: str) -> str:
     return "expected a PEM file with a certificate and its private key, which may be in ssl.key.location"
 
 
-def _load_authorities(context: ssl.SSLContext, settings: Settings) -> None:
+def load_authorities(context: ssl.SSLContext, settings: Settings) -> None:
+    """Whom the node trusts. Raises ``ValueError`` where that fails."""
     location = settings.ssl_truststore_location
     if not location:
         if settings.ssl_client_auth != "none":

@@ -44,6 +44,11 @@ class Users:
             self._made[mechanism, name] = made
         return made
 
+    def password(self, name: str) -> str:
+        """A user's password; empty where only keys are known, or there is no such user."""
+        found = self._given.get(name, "")
+        return found if isinstance(found, str) else ""
+
     def verify(self, name: str, password: str) -> bool:
         """Whether a password is a user's."""
         found = self._given.get(name, "")
