@@ -130,6 +130,11 @@ $(CONFORMANCE)/.installed: pyproject.toml conformance/constraints.txt
 record: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.record $(SETS)
 
+# Producers and transactions on a real Kafka; writes tests/golden/transactions/recorded. SETS=name ... for some.
+.PHONY: record-transactions
+record-transactions: setup
+	$(RUN) -m conformance.transactions.record $(SETS)
+
 # The same lives of a group by Kafka's Java client and by ours on a real Kafka; writes tests/golden/members. LIVES=name for some.
 .PHONY: record-members
 record-members: setup

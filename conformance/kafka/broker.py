@@ -57,7 +57,7 @@ class Cluster:
     """Brokers 1 to ``count``. Use it as an async context manager.
 
     ``listeners`` are further ones by name, each with its security protocol; ``users`` are log-ins by SCRAM, as
-    ``kafka-storage`` takes them.
+    ``kafka-storage`` takes them; ``features`` are levels of features other than the newest.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Cluster:
         *,
         listeners: Mapping[str, str] | None = None,
         users: Iterable[str] = (),
+        features: Mapping[str, int] | None = None,
     ) -> None:
         self._jars = jars
         self._logging = logging
@@ -77,6 +78,7 @@ class Cluster:
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._listeners = dict(listeners or {})
         self._users = tuple(users)
+        self._features = dict(features or {})
         free = _free_ports((2 + len(self._listeners)) * count)
         self.ports = {number: free.pop() for number in range(1, count + 1)}
         self.listener_ports = {number: {name: free.pop() for name in self._listeners} for number in range(1, count + 1)}
@@ -167,7 +169,9 @@ class Cluster:
 
     def _format(self, number: int) -> tuple[str, ...]:
         users = (part for user in self._users for part in ("--add-scram", user))
-        return ("format", "--cluster-id", CLUSTER_ID, "--config", str(self._file(number, "settings")), *users)
+        features = (part for name, level in self._features.items() for part in ("--feature", f"{name}={level}"))
+        settings = str(self._file(number, "settings"))
+        return ("format", "--cluster-id", CLUSTER_ID, "--config", settings, *users, *features)
 
     def _write_settings(self, number: int) -> None:
         port, controller_port = self.ports[number], self._controller_ports[number]

@@ -8,18 +8,20 @@ other line is a request with its answer, or something else that was done. Names 
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Final
 
+from conformance.transactions.described_records import HEADER, batch_of, described_batches
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.fetch.sessions import NO_SESSION
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
+    Context,
     Elected,
     Millis,
     PartitionRegistration,
@@ -28,21 +30,21 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
-from rejoin.protocol.message import Response
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.messages.transactions.describe_transactions import DescribeTransactionsRequest
 from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.topics import ProducerIdsData, ProducerIdsRecord
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.types import LogPartition, TopicIdPartition
-from rejoin.protocol.wire.record_batch import HEADER_SIZE, BatchHeader, crc_of, parse_header
-from rejoin.protocol.wire.records import write_records
-from tests.conformance.described_records import described_records, record_of
 from tests.conformance.wire import WireExchange
 from tests.coordinator.core.driver import DrivenNode
 from tests.paths import ROOT
 
-SCRIPTS: Final = sorted((ROOT / "tests/golden/transactions").glob("*.jsonl"))
+GIVEN: Final = sorted((ROOT / "tests/golden/transactions").glob("*.jsonl"))
+RECORDED: Final = sorted((ROOT / "tests/golden/transactions/recorded").glob("*.jsonl.gz"))
+"""What ``conformance/transactions`` has recorded, the scripts of a set in one file."""
 TOLERANCE_MS: Final = 150
 """A real broker takes its time; here a request is handled when it was sent."""
 MOST_POLLS: Final = 1_000
@@ -50,27 +52,16 @@ EARLY_MS: Final = 30
 LATE_MS: Final = 300
 """How much earlier and later than here a broker may answer a request that waits."""
 PORT: Final = 9_091
-MADE_UP: Final = ("producerId", "sessionId")
+FIRST_PRODUCER_ID: Final = ProducerIdsRecord(data=ProducerIdsData(broker_id=0, next_producer_id=5_000))
+"""So that what is said where there is no producer, 0 among it, is no producer's id."""
+MADE_UP: Final = ("producerId", "sessionId", "memberId")
 """Numbers that a broker makes up, and that have names in the recordings."""
 ADDRESS: Final[dict[str, dict[Any, Any]]] = {"host": {"node-1": "127.0.0.1"}, "port": {9_095: "port-1"}}
 """Where the node is, as the recordings name it."""
+_FIRST: Final = '{"script":"'
+"""The header of a script begins with this."""
+_NAME: Final = re.compile(r"(pid|session|member)-\d+")
 _TIME: Final = re.compile(r"T([+-]\d+)")
-_HEADER: Final = {
-    "baseOffset": "base_offset",
-    "batchLength": "batch_length",
-    "partitionLeaderEpoch": "partition_leader_epoch",
-    "magic": "magic",
-    "attributes": "attributes",
-    "lastOffsetDelta": "last_offset_delta",
-    "baseTimestamp": "base_timestamp",
-    "maxTimestamp": "max_timestamp",
-    "producerId": "producer_id",
-    "producerEpoch": "producer_epoch",
-    "baseSequence": "base_sequence",
-    "recordsCount": "records_count",
-}
-"""The fields of a batch but the checksum, in the recordings and here."""
-
 NOT_COMPARED: Final = {"throttleTimeMs"}
 EPOCHS: Final = {"partitionLeaderEpoch", "leaderEpoch", "coordinatorEpoch"}
 """Of these, after a restart, only whether they grew."""
@@ -119,8 +110,25 @@ class Script:
         return [line for line in self.lines if isinstance(line, Step)]
 
 
-def read_script(path: Path) -> Script:
-    header, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+def scripts() -> Iterator[tuple[str, list[str]]]:
+    """Every script by its name, as the lines of its file."""
+    for path in GIVEN:
+        yield path.stem, path.read_text().splitlines()
+    for path in RECORDED:
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        starts = [number for number, line in enumerate(lines) if line.startswith(_FIRST)]
+        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+            name = lines[start].removeprefix(_FIRST).partition('"')[0]
+            yield f"{path.name.partition('.')[0]}/{name}", lines[start:end]
+
+
+def read_script(given: list[str]) -> Script:
+    header, *lines = [json.loads(line) for line in given]
+    return script_of(header, lines)
+
+
+def script_of(header: dict[str, Any], lines: list[dict[str, Any]]) -> Script:
+    """The script with this header and these lines."""
     return Script(header["topics"], header["brokers"], settings_of(header), [_line(line) for line in lines])
 
 
@@ -174,6 +182,12 @@ class TimedNode(DrivenNode):
         self.step(TopicsChanged(((1, records),), 1))
         self.lead()
 
+    def send_as(self, client: str, request: Request, version: int) -> int:
+        """Send a client's request; returns the number under which it is answered."""
+        self.requests += 1
+        self.request(self.requests, request, Context(version, client, "/127.0.0.1"))
+        return self.requests
+
     def on_reply(self, token: Token, response: Response) -> None:
         super().on_reply(token, response)
         self.answered_at[token] = self.now
@@ -187,11 +201,15 @@ class RecordedPlay:
         self._over_wire = over_wire
         self._on_wire: dict[int, WireExchange] = {}
         self._was_restarted = False
+        self._lag = 0
+        """How much longer some wait for a state has taken here, or some request there."""
         usual = {"emulator_records_per_second": None, "transaction_partition_verification_enable": True}
         self._nodes = [
             TimedNode(leads=script.brokers == 1, broker_id=number, **(usual | script.settings))
             for number in range(1, script.brokers + 1)
         ]
+        for driven in self._nodes:
+            driven.step(TopicsChanged(((1, (FIRST_PRODUCER_ID,)),), 1))
         self.start = self._nodes[0].now
         self._waiting: list[tuple[Step, int]] = []
         """Steps that were not answered at once, with the number of their request."""
@@ -268,16 +286,16 @@ class RecordedPlay:
     def play(self, step: Step) -> list[str]:
         """Every difference between the recorded answer of a step and the node's, if it has answered already."""
         driven = self._nodes[step.broker - 1]
-        driven.elapse(max(0, self.start + round(step.sent) - driven.now))
+        at = self.start + round(step.sent)
+        self._lag = max(self._lag, driven.now - at, round(step.answered - step.sent))
+        driven.elapse(max(int(driven.now > at), at - driven.now))
         api = BY_NAME[step.api]
         body = json.dumps(self._to_send(step.request))
         request = api.request.parse(body, step.version)
         if self._over_wire:
-            exchange = WireExchange(request, step.version, step.client)
-            number = driven.send(exchange.request, step.version)
-            self._on_wire[step.number] = exchange
-        else:
-            number = driven.send(request, step.version)
+            self._on_wire[step.number] = exchange = WireExchange(request, step.version, step.client)
+            request = exchange.request
+        number = driven.send_as(step.client, request, step.version)
         if step.answer is None or step.answer == "closed":
             return []
         if number not in driven.replies:
@@ -334,25 +352,21 @@ class RecordedPlay:
         return batches + base64.b64decode(value.get("rest", ""))
 
     def _batch(self, described: dict[str, Any]) -> bytes:
-        header = BatchHeader(crc=0, **{ours: self._value(described[name]) for name, ours in _HEADER.items()})
-        if "compressed" in described:
-            payload = base64.b64decode(described["compressed"])
-        elif "raw" in described:
-            payload = base64.b64decode(described["raw"])
-        else:
-            payload = write_records(record_of(record) for record in described["records"])
-        batch = header.pack() + payload
-        crc = crc_of(batch) ^ (described["crc"] != "valid")
-        return header._replace(crc=crc).pack() + payload
+        return batch_of(described | {name: self._value(described[name]) for name in HEADER})
 
     # --- what comes back
 
     def _learn(self, recorded: Any, ours: Any) -> None:
-        """Take in the ids of producers and sessions that the node has made up."""
-        for key in MADE_UP:
-            name = recorded.get(key) if isinstance(recorded, dict) else None
-            if isinstance(name, str) and name not in self._values:
-                self._name(ours[key], name)
+        """Take in the ids of producers, sessions and members that the node has made up."""
+        if isinstance(recorded, dict) and isinstance(ours, dict):
+            for key, name in recorded.items():
+                is_name = key in MADE_UP and isinstance(name, str) and _NAME.fullmatch(name)
+                if is_name and name not in self._values and key in ours:
+                    self._name(ours[key], name)
+                self._learn(name, ours.get(key))
+        elif isinstance(recorded, list) and isinstance(ours, list):
+            for one, other in zip(recorded, ours, strict=False):
+                self._learn(one, other)
 
     def _named(self, value: Any, key: str = "") -> Any:
         if key == "records" and isinstance(value, str):
@@ -363,27 +377,16 @@ class RecordedPlay:
             return [self._named(each) for each in value]
         if key in ADDRESS and value in ADDRESS[key]:
             return ADDRESS[key][value]
-        if key in (*MADE_UP, "topicId", "port"):
+        if key in (*MADE_UP, "topicId", "port", "leader"):
             is_named = key != "sessionId" or value != NO_SESSION
             return self._names.get(value, value) if is_named else value
         return value
 
     def _described(self, data: bytes) -> dict[str, Any]:
-        batches, at = [], 0
-        while len(data) - at >= HEADER_SIZE:
-            header = parse_header(data, at)
-            if header.size > len(data) - at:
-                break
-            batch = data[at : at + header.size]
-            described = {name: getattr(header, ours) for name, ours in _HEADER.items()}
-            described["producerId"] = self._names.get(header.producer_id, header.producer_id)
-            described["crc"] = "valid" if crc_of(batch) == header.crc else "invalid"
-            described["records"] = list(described_records(batch, header))
-            if header.codec:
-                described["compressed"] = base64.b64encode(batch[HEADER_SIZE:]).decode()
-            batches.append(described)
-            at += header.size
-        return {"batches": batches} | ({"rest": base64.b64encode(data[at:]).decode()} if at < len(data) else {})
+        described = described_batches(data)
+        for batch in described["batches"]:
+            batch["producerId"] = self._names.get(batch["producerId"], batch["producerId"])
+        return described
 
     def _differences(self, recorded: Any, ours: Any, step: Step, at: str) -> Iterator[str]:
         key = at.rsplit(".", 1)[-1]
@@ -416,7 +419,7 @@ class RecordedPlay:
         if key in TEXTS:
             return (recorded is None) is (ours is None)
         if isinstance(recorded, str) and (time := _TIME.fullmatch(recorded)) and isinstance(ours, int):
-            late = max(TOLERANCE_MS, step.answered - step.sent)
+            late = TOLERANCE_MS + self._lag
             return abs(ours - self.start - int(time[1])) <= late
         if key in EPOCHS and self._was_restarted:
             return bool((recorded > 0) == (ours > 0))

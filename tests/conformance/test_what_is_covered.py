@@ -8,7 +8,7 @@ from conformance.replay.known_differences import GIVEN_UP
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import APIS, BY_NAME, Api
 from tests.conformance.golden import broker_versions, named, recordings
-from tests.conformance.recorded_records import SCRIPTS, read_script
+from tests.conformance.recorded_records import read_script, scripts
 
 NOT_OFFERED: Final = {
     "OffsetCommit": [10],
@@ -24,10 +24,6 @@ NOT_RECORDED: Final = {
     ("DeleteRecords", 1): "the same",
     **{("SaslHandshake", version): "in tests/golden/security" for version in range(2)},
     **{("SaslAuthenticate", version): "in tests/golden/security" for version in range(3)},
-    **{("ListTransactions", version): "no script asks for it" for version in range(3)},
-    ("AddPartitionsToTxn", 2): "like version 3 but for its encoding",
-    ("AddPartitionsToTxn", 4): "brokers send it to each other",
-    ("AddPartitionsToTxn", 5): "the same",
     ("OffsetForLeaderEpoch", 2): "no script asks for it",
     ("OffsetForLeaderEpoch", 3): "the same",
 }
@@ -86,7 +82,7 @@ def test_every_version_that_both_speak_was_sent_and_answered() -> None:
         for asked in played.exchanges
         if asked.answer is not None and isinstance(asked.answer.body, dict)
     }
-    sent |= {(step.api, step.version) for path in SCRIPTS for step in read_script(path).steps}
+    sent |= {(step.api, step.version) for _, lines in scripts() for step in read_script(lines).steps}
     wanted = {(api.name, version) for api in APIS for version in offered(api) if version in broker_versions()[api.name]}
     assert wanted - sent == NOT_RECORDED.keys()
 

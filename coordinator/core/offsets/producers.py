@@ -29,8 +29,7 @@ class OffsetProducers:
 
     def check(self, producer_id: int, producer_epoch: int) -> ErrorCode:
         """NONE, or why a producer cannot commit."""
-        entry = self._state.entries.get(producer_id)
-        is_fenced = entry is not None and producer_epoch < entry.epoch
+        is_fenced = self._state.is_fenced(producer_id, producer_epoch)
         return ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else ErrorCode.NONE
 
     def epoch_of(self, producer_id: int) -> int:

@@ -111,6 +111,11 @@ class ProducerStateManager:
         entry = self.entries.get(producer_id)
         return None if entry is None else entry.current_txn_first_offset
 
+    def is_fenced(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a newer epoch of this producer was here."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and producer_epoch < entry.epoch
+
     def verification(self, header: BatchHeader, adds: bool) -> VerificationEntry:
         """The entry of the attempt that a batch belongs to."""
         entry = self.verifications.get(header.producer_id)
@@ -205,8 +210,7 @@ class ProducerStateManager:
         # Kafka: UnifiedLog.analyzeAndValidateProducerState. The guard is gone if a marker came meanwhile.
         if self.is_ongoing(header.producer_id, header.producer_epoch):
             return ErrorCode.NONE
-        entry = self.entries.get(header.producer_id)
-        if entry is not None and header.producer_epoch < entry.epoch:
+        if self.is_fenced(header.producer_id, header.producer_epoch):
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if verifies and (guard is None or self.verifications.get(header.producer_id) is not guard):
             return ErrorCode.INVALID_TXN_STATE

@@ -92,7 +92,8 @@ def end_with_epoch_bump(
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if metadata.producer_id == producer_id and metadata.producer_epoch == producer_epoch:
         return FIRST_ENDS[metadata.state, commits]
-    is_bumped = metadata.raises_epochs and metadata.producer_epoch == producer_epoch + 1
+    # Kafka: also where the end before was of a version that does not raise the epoch.
+    is_bumped = metadata.producer_epoch == producer_epoch + 1
     has_ended = metadata.state in IS_DECIDED or metadata.state in (_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT)
     if has_ended and (is_bumped or overflowed):
         return ENDS[metadata.state, commits]

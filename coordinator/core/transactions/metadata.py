@@ -152,11 +152,6 @@ class TransactionMetadata:
         """Whether the producer id has no epoch left to give."""
         return self.producer_epoch >= EXHAUSTED_EPOCH
 
-    @property
-    def raises_epochs(self) -> bool:
-        """Whether the last end was decided by a version in which ends raise the epoch."""
-        return self.client_version >= FIRST_WITH_EPOCH_BUMPS
-
     # --- preparing changes
 
     def _prepare(self, transit: TxnTransit) -> TxnTransit:

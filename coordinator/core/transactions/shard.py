@@ -179,9 +179,15 @@ class TransactionsShard:
     # --- partitions
 
     def add_partitions(
-        self, transactional_id: str, producer: TxnProducer, partitions: Iterable[TopicPartition], on_end: OnError
+        self,
+        transactional_id: str,
+        producer: TxnProducer,
+        partitions: Iterable[TopicPartition],
+        on_end: OnError,
+        *,
+        by_broker: bool = False,
     ) -> None:
-        """Make partitions part of the transaction, which begins if it has not."""
+        """Make partitions part of the transaction, which begins if it has not; by a client, or the leader of one."""
         metadata = self.transactions.get(transactional_id)
         wanted = list(partitions)
         if metadata is None:
@@ -193,6 +199,9 @@ class TransactionsShard:
             on_end(error)
         elif metadata.state is TransactionState.ONGOING and all(each in metadata.partitions for each in wanted):
             on_end(ErrorCode.NONE)
+        elif by_broker and self._ctx.settings.transaction_version == 0:
+            # Kafka: the record of version 0 cannot say it. There the transactional id is stuck from then on.
+            on_end(ErrorCode.UNSUPPORTED_VERSION)
         else:
             self._write(metadata, metadata.prepare_add(wanted, self._ctx.now), on_end)
 

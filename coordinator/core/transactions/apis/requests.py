@@ -129,7 +129,7 @@ class TransactionRequests:
                 errors = shard.verify_partitions(transaction.transactional_id, producer, partitions)
                 batch.verified(number, errors)
             else:
-                shard.add_partitions(transaction.transactional_id, producer, partitions, done)
+                shard.add_partitions(transaction.transactional_id, producer, partitions, done, by_broker=True)
         batch.begun()
 
     # --- AddOffsetsToTxn

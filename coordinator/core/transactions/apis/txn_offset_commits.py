@@ -77,6 +77,9 @@ class TxnOffsetCommits:
             self._ctx.reply(token, request.response(refused, shard))
         elif not self._verifies(context) or shard.producers.is_ongoing(request.producer_id, request.producer_epoch):
             self._offsets.commit_to_group(token, request, context, refused)
+        elif error := shard.producers.check(request.producer_id, request.producer_epoch):
+            # Kafka: UnifiedLog.maybeStartTransactionVerification. The coordinator of the transaction is not asked.
+            self._ctx.reply(token, request.response(refused, error))
         else:
             self._verification.ask(
                 request.transactional_id,

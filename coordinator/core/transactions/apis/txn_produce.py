@@ -73,7 +73,12 @@ class TxnProduce:
             _, index, topic = partition.partition
             name = TopicPartition(topic, index)
             found[name] = None
-            if verifies and not partition.producers.is_ongoing(header.producer_id, header.producer_epoch):
+            if not verifies or partition.producers.is_ongoing(header.producer_id, header.producer_epoch):
+                continue
+            if partition.producers.is_fenced(header.producer_id, header.producer_epoch):
+                # Kafka: UnifiedLog.maybeStartTransactionVerification. The coordinator is not asked.
+                found[name] = ProduceError(ErrorCode.INVALID_PRODUCER_EPOCH, by_log=False)
+            else:
                 found[name] = wanted[name] = partition.producers.verification(header, adds)
         if not wanted:
             on_guards(found)

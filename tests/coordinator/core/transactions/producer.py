@@ -7,6 +7,10 @@ from typing import Any
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rejoin.protocol.messages.transactions.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from rejoin.protocol.messages.transactions.describe_transactions import (
     DescribedTransaction,
     DescribeTransactionsRequest,
@@ -61,6 +65,16 @@ class Producer:
         """Go on with these; sequences begin again with a new epoch."""
         if (producer_id, epoch) != (self.producer_id, self.epoch):
             self.producer_id, self.epoch, self.sequence = producer_id, epoch, 0
+
+    def add(self) -> None:
+        """AddPartitionsToTxn, as a client of versions 0 and 1 sends it before its first record."""
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=(AddPartitionsToTxnTopic(name=TOPIC, partitions=(0,)),),
+        )
+        self.driven.ask(request, 3)
 
     def produce(self, version: int = 12, value: bytes = b"v", key: bytes | None = None) -> ErrorCode | None:
         """Produce one record; none while the request waits."""

@@ -162,7 +162,9 @@ def test_a_batch_waits_while_the_transaction_before_ends() -> None:
 def test_version_0_knows_no_epochs_of_transactions() -> None:
     producer = Producer(node(emulator_transaction_version=0))
     producer.init()
-    producer.produce()
+    assert producer.produce() is ErrorCode.UNSUPPORTED_VERSION
+    producer.add()
+    assert producer.produce(version=11) is ErrorCode.NONE
     assert producer.end() is ErrorCode.UNSUPPORTED_VERSION
     assert producer.end(version=4) is ErrorCode.NONE
     assert (producer.described().transaction_state, producer.described().producer_epoch) == ("CompleteCommit", 0)

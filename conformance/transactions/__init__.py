@@ -1,0 +1,1 @@
+"""Records producers and transactions from a real Kafka: every field of every answer, batches included."""

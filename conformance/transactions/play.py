@@ -1,0 +1,285 @@
+"""One script on a real Kafka: requests by several clients, and every line of the recording.
+
+What a broker makes up has a name in the recording: ``pid-1`` for a producer id, ``id:NAME`` for a topic id,
+``member-1``, ``session-1``; times near the recording are ``T+123``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import struct
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from conformance.kafka.broker import Cluster
+from conformance.transactions.definitions import ZERO_ID, newest, request_frame, response, with_defaults
+from conformance.transactions.described_records import described_batches
+
+Json: TypeAlias = dict[str, Any]
+
+ANSWER_SECONDS: Final = 20.0
+NEAR_MS: Final = 40 * 24 * 3_600_000
+"""Times that are this near to a recording are said as what lies between."""
+
+SETTLE_MS: Final = 300
+"""Within this all markers are written that are written at all."""
+
+NAMED: Final = {"producerId": "pid", "sessionId": "session", "memberId": "member"}
+"""Fields with what a broker makes up, and how that is called."""
+LEARNED_FROM: Final = {"InitProducerId", "EndTxn", "Fetch", "JoinGroup"}
+"""Requests whose answers bring such values."""
+SPOKEN_OF: Final = {"producerId", "v3AndBelowProducerId", "sessionId", "memberId", "leader", "topicId"}
+
+
+class ScriptFailed(Exception):
+    """A script that did not go as its author meant."""
+
+
+@dataclass
+class _Connection:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    is_busy: bool = False
+
+
+@dataclass
+class Script:
+    """A script by its name: what it does, on how many partitions of its own topic, in which set.
+
+    ``assignment`` names the replicas of each partition; ``configs`` are the topic's settings.
+    """
+
+    name: str
+    run: Callable[[Play], Awaitable[None]]
+    partitions: int = 2
+    configs: dict[str, str] = field(default_factory=dict)
+    assignment: list[list[int]] | None = None
+    epochs: dict[str, int] = field(default_factory=dict)
+    """Transactional ids that there are before the script begins, with their epochs."""
+
+
+class Play:
+    """A script while it is played."""
+
+    def __init__(self, script: Script, cluster: Cluster, topic_ids: dict[str, str]) -> None:
+        self.script = script
+        self.cluster = cluster
+        self.topic = topic_of(script)
+        self.topic_ids = topic_ids
+        self.transactional_id = f"tx-{script.name}"
+        self.group = f"group-{script.name}"
+        self.lines: list[Json] = []
+        self._start = time.monotonic()
+        self._start_ms = round(time.time() * 1000)
+        self._free: dict[tuple[str, int], list[_Connection]] = {}
+        self._all: list[_Connection] = []
+        self._correlation_ids = itertools.count(1)
+        self._names: dict[Any, str] = {identity: f"id:{name}" for name, identity in topic_ids.items()}
+        self._counts: dict[str, int] = {}
+
+    @property
+    def topic_id(self) -> str:
+        return self.topic_ids[self.topic]
+
+    def elapsed(self) -> float:
+        return round((time.monotonic() - self._start) * 1000, 1)
+
+    def now(self, more: int = 0) -> int:
+        """The time of day, in milliseconds, at the script's start and some later."""
+        return self._start_ms + more
+
+    async def play(self) -> list[Json]:
+        """All lines, with names for what the broker made up."""
+        try:
+            await self.script.run(self)
+        finally:
+            self.close()
+        return [self._named_line(line) for line in self.lines]
+
+    def close(self) -> None:
+        """Close every connection."""
+        for connection in self._all:
+            connection.writer.close()
+
+    # --- requests
+
+    async def ask(
+        self,
+        client: str,
+        api: str,
+        body: Json,
+        version: int | None = None,
+        *,
+        broker: int = 1,
+        is_answered: bool = True,
+    ) -> Any:
+        """The answer, ``closed`` if there is a closed connection instead."""
+        version = newest(api) if version is None else version
+        line: Json = {"n": len(self.lines) + 1, "client": client, "broker": broker, "api": api, "version": version}
+        line |= {"sent": self.elapsed(), "request": with_defaults(api, version, body)}
+        self.lines.append(line)
+        answer = await self._exchange(client, broker, api, version, body, is_answered)
+        line |= {"answered": self.elapsed(), "answer": answer}
+        if api in LEARNED_FROM and isinstance(answer, dict):
+            self._learn(answer)
+        return answer
+
+    async def quietly(self, api: str, body: Json, version: int | None = None, *, broker: int = 1) -> Any:
+        """An answer that is not recorded."""
+        return await self._exchange("quiet", broker, api, newest(api) if version is None else version, body, True)
+
+    async def _exchange(self, client: str, broker: int, api: str, version: int, body: Json, is_answered: bool) -> Any:
+        correlation_id = next(self._correlation_ids)
+        frame = request_frame(api, version, correlation_id, client, body)
+        connection = await self._connection(client, broker)
+        connection.is_busy = True
+        connection.writer.write(struct.pack(">i", len(frame)) + frame)
+        if not is_answered:
+            await asyncio.sleep(0.1)
+            connection.is_busy = False
+            return None
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                (size,) = struct.unpack(">i", await connection.reader.readexactly(4))
+                found = await connection.reader.readexactly(size)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return "closed"
+        except TimeoutError:
+            raise ScriptFailed(f"{self.script.name}: {api} v{version} was not answered") from None
+        connection.is_busy = False
+        return response(api, version, found)
+
+    async def _connection(self, client: str, broker: int) -> _Connection:
+        known = self._free.setdefault((client, broker), [])
+        for connection in known:
+            if not connection.is_busy and not connection.reader.at_eof():
+                return connection
+        reader, writer = await asyncio.open_connection(*self.cluster.addresses[broker])
+        connection = _Connection(reader, writer)
+        known.append(connection)
+        self._all.append(connection)
+        return connection
+
+    # --- what is no request
+
+    def note(self, what: str, began: float, **more: Any) -> None:
+        """A line about something else that was done."""
+        self.lines.append({"n": len(self.lines) + 1, "do": what, **more, "began": began, "ended": self.elapsed()})
+
+    async def wait(self, ms: int) -> None:
+        began = self.elapsed()
+        await asyncio.sleep(ms / 1000)
+        self.note("wait", began, ms=ms)
+
+    async def together(self, *parts: Awaitable[Any]) -> None:
+        """Several at the same time."""
+        await asyncio.gather(*parts)
+
+    async def until_complete(self, transactional_id: str | None = None, *, broker: int = 1) -> None:
+        """Wait until the coordinator shows no Prepare state."""
+        began, wanted = self.elapsed(), transactional_id or self.transactional_id
+
+        async def is_complete() -> bool:
+            found = await self.quietly("DescribeTransactions", {"transactionalIds": [wanted]}, broker=broker)
+            return not found["transactionStates"][0]["transactionState"].startswith("Prepare")
+
+        await self._until(is_complete)
+        self.note("wait until the transaction is complete", began, transactionalId=wanted)
+
+    async def settle(self, transactional_id: str) -> None:
+        """Wait as :meth:`until_complete` does, but for a transaction that may stay in a Prepare state no longer."""
+        began, body = self.elapsed(), {"transactionalIds": [transactional_id]}
+        while self.elapsed() < began + SETTLE_MS:
+            (found,) = (await self.quietly("DescribeTransactions", body))["transactionStates"]
+            if not found["transactionState"].startswith("Prepare"):
+                self.note("wait until the transaction is complete", began, transactionalId=transactional_id)
+                return
+            await asyncio.sleep(0.01)
+        self.note("wait", began)
+
+    async def until_closed(self, partition: int = 0, topic: str | None = None, *, broker: int = 1) -> None:
+        """Wait until a partition has no open transaction."""
+        began, name = self.elapsed(), topic or self.topic
+        body = {"topics": [{"name": name, "partitionIndexes": [partition]}]}
+
+        async def is_closed() -> bool:
+            found = (await self.quietly("DescribeProducers", body, broker=broker))["topics"][0]["partitions"][0]
+            return all(each["currentTxnStartOffset"] < 0 for each in found["activeProducers"])
+
+        await self._until(is_closed)
+        self.note("wait until no transaction is open", began, topic=name, partition=partition)
+
+    async def _until(self, is_so: Callable[[], Awaitable[bool]]) -> None:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                while not await is_so():
+                    await asyncio.sleep(0.003)
+        except TimeoutError:
+            raise ScriptFailed(f"{self.script.name}: what was waited for never came") from None
+
+    # --- names
+
+    def _learn(self, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, prefix in NAMED.items():
+                made_up = value.get(key)
+                is_new = made_up not in (None, -1, 0, "") or (key == "producerId" and made_up == 0)
+                if is_new and made_up not in self._names:
+                    self._name(made_up, prefix)
+            for each in value.values():
+                self._learn(each)
+        elif isinstance(value, list):
+            for each in value:
+                self._learn(each)
+
+    def _name(self, value: Any, prefix: str) -> None:
+        self._counts[prefix] = self._counts.get(prefix, 0) + 1
+        self._names[value] = f"{prefix}-{self._counts[prefix]}"
+
+    def _named_line(self, line: Json) -> Json:
+        return {
+            name: self._named(value, name) if name in ("request", "answer") else value for name, value in line.items()
+        }
+
+    def _named(self, value: Any, key: str = "", within: Json | None = None) -> Any:
+        if key == "records" and not isinstance(value, (dict, list)):
+            return self._records(value)
+        if isinstance(value, dict):
+            return {name: self._named(each, name, value) for name, each in value.items()}
+        if isinstance(value, list):
+            inner = "producerId" if key == "producerIdFilters" else key
+            return [self._named(each, inner, within) for each in value]
+        if (key == "sessionId" and value == 0) or (key == "topicId" and value == ZERO_ID):
+            return value
+        if key in SPOKEN_OF:
+            return self._names.get(value, value)
+        if key == "port" and within is not None and value > 0:
+            node = next((each for each in self.cluster.ports if self.cluster.ports[each] == value), 0)
+            return f"port-{node}"
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return self._time(value) if is_number else value
+
+    def _time(self, value: int) -> Any:
+        between = value - self._start_ms
+        return f"T{between:+}" if abs(between) < NEAR_MS else value
+
+    def _records(self, value: bytes | str | None) -> Any:
+        if value is None:
+            return None
+        found = described_batches(base64.b64decode(value) if isinstance(value, str) else value)
+        for batch in found["batches"]:
+            for key in ("producerId", "baseTimestamp", "maxTimestamp"):
+                batch[key] = self._named(batch[key], key)
+        return found
+
+
+def topic_of(script: Script) -> str:
+    """The name of a script's own topic."""
+    return f"orders-{script.name}"
+
+
+__all__ = ["Play", "Script", "ScriptFailed", "topic_of"]

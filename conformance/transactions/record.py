@@ -1,0 +1,181 @@
+"""Records producers and transactions: ``python -m conformance.transactions.record [SET ...] [--only TEXT]``.
+
+One file for each set and kind of request below ``tests/golden/transactions/recorded``: scripts one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import itertools
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from conformance.kafka.broker import Cluster, class_path, kafka_version
+from conformance.transactions.play import Json, Play, Script, ScriptFailed, topic_of
+from conformance.transactions.sets import COMMON, SETS, ScriptSet
+
+GOLDEN: Final = Path(__file__).parents[2] / "tests" / "golden" / "transactions" / "recorded"
+INTERNAL: Final = {"__consumer_offsets": 4, "__transaction_state": 4}
+"""Topics that a cluster makes at first use; here they are there from the beginning."""
+
+SETTLED_SECONDS: Final = 0.1
+"""After this a broker takes records for a partition that it leads."""
+
+
+class Recorder:
+    """Records one set."""
+
+    def __init__(self, wanted: ScriptSet, jars: str) -> None:
+        self._set = wanted
+        self._settings = COMMON | wanted.settings
+        self._jars = jars
+        self.failed: list[str] = []
+
+    async def record(self, scripts: list[Script]) -> dict[str, list[Json]]:
+        """Play these scripts; returns their lines, the header first, by name."""
+        wanted = self._set
+        recorded: dict[str, list[Json]] = {}
+        async with Cluster(self._jars, wanted.brokers, self._settings, features=wanted.features) as cluster:
+            await self._prepare(cluster)
+            slots = asyncio.Semaphore(wanted.at_once)
+
+            async def one(script: Script) -> None:
+                async with slots:
+                    try:
+                        ids = await self._create_topic(cluster, script)
+                        recorded[script.name] = [self._header(script), *await Play(script, cluster, ids).play()]
+                        await self._delete_topic(cluster, script)
+                    except (ScriptFailed, TimeoutError, OSError, LookupError, TypeError, ValueError) as problem:
+                        self.failed.append(f"{wanted.name}/{script.name}: {problem!r}")
+
+            await asyncio.gather(*(one(script) for script in scripts))
+        return {script.name: recorded[script.name] for script in scripts if script.name in recorded}
+
+    async def _prepare(self, cluster: Cluster) -> None:
+        """Make the internal topics, and wait until producers and groups can be coordinated."""
+        play = Play(Script("warm-up", _nothing), cluster, {})
+        everywhere = list(cluster.ports)
+        for name, count in INTERNAL.items():
+            assignments = [
+                {"partitionIndex": index, "brokerIds": [everywhere[index % len(everywhere)]]} for index in range(count)
+            ]
+            topic = {"name": name, "numPartitions": -1, "replicationFactor": -1, "assignments": assignments}
+            configs = [{"name": "cleanup.policy", "value": "compact"}]
+            await play.quietly("CreateTopics", {"topics": [topic | {"configs": configs}], "timeoutMs": 10_000})
+        for number, (kind, key) in itertools.product(range(12), ((0, "group"), (1, "tx"))):
+            body = {"keyType": kind, "coordinatorKeys": [f"{key}-warm-up-{number}"]}
+            while True:
+                (found,) = (await play.quietly("FindCoordinator", body, 4))["coordinators"]
+                if not found["errorCode"] and not await self._is_loading(play, kind, found):
+                    break
+                await asyncio.sleep(0.05)
+
+    async def _is_loading(self, play: Play, kind: int, found: Json) -> bool:
+        broker, key = found["nodeId"], found["key"]
+        if kind == 0:
+            answer = await play.quietly("DescribeGroups", {"groups": [key]}, 0, broker=broker)
+            return answer["groups"][0]["errorCode"] in (14, 15, 16)
+        body = {"transactionalId": key, "transactionTimeoutMs": 1_000, "producerId": -1, "producerEpoch": -1}
+        return (await play.quietly("InitProducerId", body, 5, broker=broker))["errorCode"] in (14, 15, 16, 51)
+
+    async def _create_topic(self, cluster: Cluster, script: Script) -> dict[str, str]:
+        play = Play(script, cluster, {})
+        assignment = [
+            {"partitionIndex": index, "brokerIds": replicas} for index, replicas in enumerate(script.assignment or ())
+        ]
+        topic = {
+            "name": topic_of(script),
+            "numPartitions": -1 if assignment else script.partitions,
+            "replicationFactor": -1 if assignment else 1,
+            "assignments": assignment,
+            "configs": [{"name": name, "value": value} for name, value in script.configs.items()],
+        }
+        answer = await play.quietly("CreateTopics", {"topics": [topic], "timeoutMs": 10_000})
+        (made,) = answer["topics"]
+        if made["errorCode"]:
+            raise ScriptFailed(f"{made['name']}: {made['errorMessage']}")
+        for index in range(script.partitions):
+            leader = script.assignment[index][0] if script.assignment else 1
+            await self._until_led(play, made["name"], index, leader)
+        play.close()
+        await asyncio.sleep(SETTLED_SECONDS)
+        return {made["name"]: made["topicId"]}
+
+    async def _until_led(self, play: Play, topic: str, partition: int, leader: int) -> None:
+        wanted = {"topics": [{"name": topic, "partitionIndexes": [partition]}]}
+        while True:
+            (seen,) = (await play.quietly("DescribeProducers", wanted, broker=leader))["topics"]
+            if not seen["partitions"][0]["errorCode"]:
+                return
+            await asyncio.sleep(0.01)
+
+    async def _delete_topic(self, cluster: Cluster, script: Script) -> None:
+        """The files of thousands of partitions are more than a process may have open."""
+        play = Play(script, cluster, {})
+        await play.quietly("DeleteTopics", {"topics": [{"name": topic_of(script)}], "timeoutMs": 10_000})
+        play.close()
+
+    def _header(self, script: Script) -> Json:
+        topic: Json = {"partitions": script.partitions, "configs": script.configs}
+        if script.assignment is not None:
+            topic["assignment"] = script.assignment
+        return {
+            "script": script.name,
+            "set": self._set.name,
+            "kafka": kafka_version(),
+            "brokers": self._set.brokers,
+            "settings": self._settings,
+            "features": {name: str(level) for name, level in self._set.features.items()},
+            "topics": {topic_of(script): topic},
+        }
+
+
+async def _nothing(_: Play) -> None:
+    """Plays nothing."""
+
+
+def write(path: Path, lines: Iterable[Json]) -> None:
+    """One JSON object a line, compressed."""
+    text = "".join(f"{json.dumps(line, ensure_ascii=False, separators=(',', ':'))}\n" for line in lines)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+async def record(names: list[str], only: str, folder: Path) -> int:
+    """Record sets by name, or all. Returns the number of scripts that failed."""
+    jars = await class_path()
+    failed = 0
+    for wanted in SETS:
+        scripts = [script for script in wanted.scripts() if only in script.name]
+        if (names and wanted.name not in names) or not scripts:
+            continue
+        started, recorder = time.monotonic(), Recorder(wanted, jars)
+        recorded = await recorder.record(scripts)
+        write(folder / f"{wanted.name}.jsonl.gz", itertools.chain.from_iterable(recorded.values()))
+        print(f"{wanted.name}: {len(recorded)} scripts recorded in {time.monotonic() - started:.0f} s")
+        for problem in recorder.failed:
+            print(f"  {problem}")
+        failed += len(recorder.failed)
+    return failed
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Record producers and transactions from a real Kafka.")
+    parser.add_argument("sets", nargs="*", help="sets to record; all without any")
+    parser.add_argument("--only", default="", help="only scripts whose name contains this")
+    parser.add_argument("--into", type=Path, default=GOLDEN, help="the folder to write to")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that brokers are stopped in this case, too
+    sys.exit(1 if asyncio.run(record(given.sets, given.only, given.into)) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Scripts from tables: each kind of request in each state."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+from conformance.transactions.clients import Producer
+from conformance.transactions.looks import Looks
+from conformance.transactions.play import Play, Script
+from conformance.transactions.scripts.probes import REQUESTS, Probe
+from conformance.transactions.scripts.states import STATES, State
+
+
+def table(
+    requests: Iterable[str] = REQUESTS,
+    states: Iterable[str] = STATES,
+    *,
+    version: int = 2,
+    takes: Callable[[str], bool] = lambda _: True,
+) -> Iterator[Script]:
+    """A script for each kind of request and each state; the producers speak a version of transactions.
+
+    ``takes`` picks requests by their names in the table.
+    """
+    states = list(states)
+    for request in requests:
+        for state in states:
+            probes = {name: probe for name, probe in REQUESTS[request].items() if takes(name)}
+            yield Script(
+                f"{request}-{state}",
+                _script(STATES[state], probes, version),
+                partitions=2 * len(probes),
+            )
+
+
+def _script(state: State, probes: dict[str, Probe], version: int) -> Callable[[Play], Awaitable[None]]:
+    async def run(play: Play) -> None:
+        for number, (name, probe) in enumerate(probes.items()):
+            producer = Producer(play, transactional_id=f"{play.transactional_id}-{name}", version=version)
+            await state(producer, 2 * number)
+            await probe(producer, 2 * number)
+            await Looks(play).transactions(str(producer.transactional_id))
+        await Looks(play).producers()
+        await Looks(play).fetch()
+
+    return run

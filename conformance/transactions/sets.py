@@ -1,0 +1,81 @@
+"""Sets of scripts: each is played on a cluster of its own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from conformance.transactions.play import Script
+from conformance.transactions.scripts.tables import table
+
+COMMON: Final = {
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.coordinator.append.linger.ms": "0",
+    "log.retention.ms": "-1",
+    "log.roll.ms": "9223372036854775807",
+}
+"""Settings of all sets, as in the recordings that these go on from."""
+
+
+@dataclass(frozen=True)
+class ScriptSet:
+    """Scripts that share a cluster. They are played ``at_once``, so many at a time."""
+
+    name: str
+    scripts: Callable[[], Iterable[Script]]
+    settings: dict[str, str] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    brokers: int = 1
+    at_once: int = 4
+
+
+VERSION_1_STATES: Final = (
+    "empty",
+    "ongoing",
+    "ongoing-with-offsets",
+    "second-ongoing",
+    "complete-commit",
+    "complete-abort",
+    "fenced-while-ongoing",
+    "renewed",
+)
+"""Where the older versions differ."""
+VERSION_1_REQUESTS: Final = ("init", "add-partitions", "end", "produce", "offsets", "markers", "read")
+
+
+def _version_1() -> Iterable[Script]:
+    return table(VERSION_1_REQUESTS, VERSION_1_STATES, version=1)
+
+
+STUCK: Final = {
+    "v5-commit",
+    "v5-abort",
+    "v5-commit-older",
+    "v5-abort-older",
+    "v5-abort-newer",
+    "v5-other-id",
+    "v5-abort-twice",
+    "v13-again",
+}
+"""Requests whose records have no form in version 0: in Kafka their transactional id is stuck from then on."""
+
+
+def _version_0() -> Iterable[Script]:
+    requests = ("init", "end", "produce", "offsets")
+    states = ("ongoing", "complete-commit", "fenced-while-ongoing")
+    return table(requests, states, version=1, takes=lambda name: name not in STUCK)
+
+
+def _unverified() -> Iterable[Script]:
+    return table(("produce", "offsets"), ("unknown", "empty", "ongoing", "complete-commit", "fenced-while-ongoing"))
+
+
+SETS: Final = (
+    ScriptSet("one", table),
+    ScriptSet("tv1", _version_1, features={"transaction.version": 1}),
+    ScriptSet("tv0", _version_0, features={"transaction.version": 0}),
+    ScriptSet("unverified", _unverified, {"transaction.partition.verification.enable": "false"}),
+)
