@@ -16,6 +16,7 @@ from pyspark.sql.types import ArrayType, DateType, MapType, StructType
 from rejoin.journal.envelope import SOURCES as JOURNAL_SOURCES
 from rejoin.journal.events.fields import MEANINGS
 from rejoin.pipeline.columns import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, column, event_columns, struct, table
+from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 
 VERSION: Final = 2
 """Of these schemas. It rises with any change that an older reader would misunderstand."""
@@ -405,11 +406,7 @@ VIOLATIONS: Final = table(
     _RUN,
     _DAY,
     _GROUP,
-    column(
-        "kind",
-        STRING,
-        "two-owners | unexplained-gap | generation-went-back | commit-not-seen | static-member-rebalanced.",
-    ),
+    column("kind", STRING, "Name of the audit; rejoin.pipeline.report.page.VIOLATIONS has each in words."),
     _TOPIC,
     _PARTITION,
     column("at_ms", LONG, "When it began."),
@@ -441,6 +438,7 @@ FINDINGS: Final = table(
     column("members", STRINGS, "Member ids, instance ids or client ids it is about."),
     column("groups", STRINGS, "The groups that it is about; group_id is null where these are several."),
     column("rebalances", STRINGS, "rebalance_id of the rebalances it explains."),
+    column("transactional_ids", STRINGS, "Producers that it is about; findings about transactions have no group_id."),
     column("evidence", EVIDENCE, "Other rows that prove it."),
     _CONFIDENCE,
 )
@@ -487,6 +485,7 @@ TABLES: Final[dict[str, StructType]] = {
     "records": RECORDS,
     "progress": PROGRESS,
     "requests": REQUESTS,
+    **OF_TRANSACTIONS,
     "violations": VIOLATIONS,
     "findings": FINDINGS,
     "sweep_runs": SWEEP_RUNS,

@@ -323,6 +323,14 @@ MAY_IMPORT = {
         "pipeline.report",
         "pipeline.schemas",
         "pipeline.tables",
+        "pipeline.transactions",
+    ),
+    "pipeline.transactions": (
+        "journal.events.fields",
+        "pipeline.columns",
+        "pipeline.findings",
+        "pipeline.schemas",
+        "pipeline.transactions",
     ),
     "pipeline.live": (
         "journal",

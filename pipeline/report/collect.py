@@ -17,6 +17,7 @@ from rejoin.pipeline.findings.observed import RunContext, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.report.data import FINEST, MOST_INTERVALS, GroupReport, Intervals, Report, Row
 from rejoin.pipeline.report.defaults import MOST_GROUPS
+from rejoin.pipeline.report.transactions import collect_transactions
 
 MOST_LINES: Final = 20
 """Lines of the quarantine that the page shows."""
@@ -77,6 +78,9 @@ def collect(
     for key, group in made.items():
         group.findings = findings.get(key, [])
     _place_shared(made, [row for (_, group_id), rows in findings.items() if group_id is None for row in rows])
+    on_step("transactions")
+    about_producers = [row for rows in findings.values() for row in rows if row["transactional_ids"] is not None]
+    transactions = collect_transactions(tables, sorted(about_producers, key=order))
     on_step("quarantine")
     kinds = _rows(quarantine.groupBy("kind").agg(fn.count("*").alias("n")).orderBy(fn.desc("n"), "kind"))
     streams = _rows(tables["streams"].orderBy(*_KEY[:1], "source", "node"))
@@ -88,12 +92,15 @@ def collect(
         [(row["kind"], row["n"]) for row in kinds],
         _rows(quarantine.orderBy("file", "line").limit(MOST_LINES)),
         sum(row["rows"] or 0 for row in streams),
+        transactions=transactions,
     )
 
 
 def _place_shared(made: Mapping[Key, GroupReport], rows: Iterable[Row]) -> None:
     """Put findings about several groups beside those of the first of them that is shown."""
     for row in rows:
+        if row["transactional_ids"] is not None:
+            continue
         shown = [group for key, group in made.items() if key[0] == row["run_id"] and key[1] in row["groups"]]
         if shown:
             shown[0].findings = sorted([*shown[0].findings, row], key=order)

@@ -35,7 +35,7 @@ def show(report: Report, console: Console, *, page: Path | None, tables: Path | 
         console.print(f"\nand {count(len(found) - MOST, 'more finding')}: see the page")
     if unshown:
         console.print(f"\nand findings in {count(unshown, 'more group')}: see the page, or --group")
-    bad = sum(len(group.violations) for group in report.groups)
+    bad = sum(len(each.violations) for each in report.parts)
     if bad:
         console.print(Text(f"\n{count(bad, 'violation')} of what must never happen: see the page", "bold red"))
     console.print()
@@ -46,8 +46,10 @@ def show(report: Report, console: Console, *, page: Path | None, tables: Path | 
 
 
 def in_order(report: Report) -> list[tuple[GroupReport, Row]]:
-    """All findings of all groups, the worst first."""
+    """All findings of all groups, and about transactions, the worst first."""
     found = [(group, row) for group in report.groups for row in group.findings]
+    for each in report.transactions:
+        found += [(GroupReport(each.run_id, "transactions", each.from_ms, each.to_ms), row) for row in each.findings]
     return sorted(found, key=lambda each: order(each[1]))
 
 

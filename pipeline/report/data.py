@@ -146,6 +146,34 @@ class GroupReport:
 
 
 @dataclass(slots=True)
+class LogChart:
+    """The last stable offset of one log against its end."""
+
+    topic: str
+    partition: int
+    samples: Sequence[Row]
+    """Of the table stable_offsets, by time."""
+    spans: Sequence[Row]
+    """Transactions that were open in the log: ``opened_at_ms``, ``marker_at_ms``, ``length_ms``, ``outcome`` ..."""
+    held_ms: int
+    """The longest of them."""
+
+
+@dataclass(slots=True)
+class TransactionsReport:
+    """The transactions of one run."""
+
+    run_id: str
+    from_ms: int
+    to_ms: int
+    producers: Sequence[Row]
+    findings: Sequence[Row]
+    violations: Sequence[Row]
+    logs: Sequence[LogChart] = ()
+    more_logs: int = 0
+
+
+@dataclass(slots=True)
 class Report:
     """All of it."""
 
@@ -162,6 +190,13 @@ class Report:
     files: int = 0
     made: str = ""
     """How it was made, for the foot of the page."""
+    transactions: Sequence[TransactionsReport] = ()
+    """One for each run with producers."""
+
+    @property
+    def parts(self) -> list[GroupReport | TransactionsReport]:
+        """All that has findings and violations."""
+        return [*self.groups, *self.transactions]
 
     @property
     def rebalances(self) -> int:
@@ -172,7 +207,7 @@ class Report:
     @property
     def has_times_of_the_world(self) -> bool:
         """Whether times are of some day, and not counted from the start of a simulation."""
-        return any(not is_simulated(group.from_ms) for group in self.groups)
+        return any(not is_simulated(each.from_ms) for each in self.parts)
 
     @property
     def quarantined(self) -> int:

@@ -14,6 +14,7 @@ from rejoin.pages import Markup
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.findings.words import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.report.data import GroupReport, Report, Row, naming
+from rejoin.pipeline.report.transactions import section
 
 CAUSES: Final = {
     "join-new": "a member joined",
@@ -51,6 +52,10 @@ VIOLATIONS: Final = {
     "generation-went-back": "the generation went back",
     "commit-not-seen": "an acknowledged commit was not read later",
     "static-member-rebalanced": "a static member caused a rebalance that it should not have",
+    "hanging-transaction": "a transaction is open in a log, and its coordinator does not know of it",
+    "fenced-producer-wrote": "a log took a batch of a fenced producer",
+    "stable-offset-held": "the last stable offset stood for longer than the transaction timeout explains",
+    "timeout-not-kept": "a transaction was open for longer than its timeout",
 }
 """The text of each kind of violation."""
 
@@ -91,18 +96,21 @@ def _head(report: Report) -> str:
 
 
 def _body(report: Report) -> Iterable[str]:
+    parts = report.parts
+    transactions = sum(row["transactions"] for each in report.transactions for row in each.producers)
     yield _tiles(
         [
             _counted(len(report.groups) + len(report.others), "group"),
             _counted(report.rebalances, "rebalance"),
             (seconds(sum(group.stopped_ms for group in report.groups)), _STOPPED),
-            _counted(sum(len(group.findings) for group in report.groups), "finding"),
-            _counted(sum(len(group.violations) for group in report.groups), "violation"),
+            *([_counted(transactions, "transaction")] if report.transactions else []),
+            _counted(sum(len(each.findings) for each in parts), "finding"),
+            _counted(sum(len(each.violations) for each in parts), "violation"),
             (f"{report.quarantined:,}", "lines in quarantine"),
         ]
     )
     several = naming(report)
-    if not report.groups:
+    if not parts:
         yield '<div class="card soft">No group in the input.</div>'
     if several or report.others:
         yield "<h2>Groups, worst first</h2>"
@@ -111,30 +119,35 @@ def _body(report: Report) -> Iterable[str]:
         yield "<h2>Timeline</h2>"
     for index, group in enumerate(report.groups):
         yield from _group(index, group, several)
-    if any(row.get("score") for group in report.groups for row in group.findings):
+    if report.transactions:
+        yield "<h2>Transactions</h2>"
+    for each in report.transactions:
+        violations = "".join(_violations(each.violations)) if each.violations else ""
+        yield from section(each, len(report.transactions) > 1, "".join(_findings(each.findings)), violations)
+    if any(row.get("score") for each in parts for row in each.findings):
         yield f'<p class="soft">{_COSTS}</p>'
     yield "<h2>Input</h2>"
     yield from _read(report)
 
 
-def _findings(index: int, group: GroupReport) -> Iterable[str]:
-    """A line for each, the worst first, that opens."""
-    if not group.findings:
+def _findings(findings: Sequence[Row], index: int | None = None) -> Iterable[str]:
+    """A line for each, the worst first, that opens; ``index`` is that of the chart."""
+    if not findings:
         yield '<p><span class="good">No findings</span>: no rule found a cause that a change of settings would fix.</p>'
         return
-    yield f"<h4>{count(len(group.findings), 'finding')}</h4>"
-    for row in sorted(group.findings, key=order):
+    yield f"<h4>{count(len(findings), 'finding')}</h4>"
+    for row in sorted(findings, key=order):
         yield _finding(index, row)
 
 
-def _finding(index: int, row: Row) -> str:
+def _finding(index: int | None, row: Row) -> str:
     severity = str(row["severity"])
     cost = f"cost {seconds((row['score'] or 0) * 1_000)} consumer-seconds" if row.get("score") else ""
     shared = row.get("groups") or ()
     about = f"{len(shared)} groups: {', '.join(shared)}" if row.get("group_id") is None and len(shared) > 1 else ""
     sure = "" if row.get("confidence") == "exact" else '<p class="soft">Inferred, not in the input.</p>'
     button = ""
-    if row.get("from_ms") is not None and row.get("to_ms") is not None:
+    if index is not None and row.get("from_ms") is not None and row.get("to_ms") is not None:
         span_of = f'data-from="{row["from_ms"]}" data-to="{row["to_ms"]}"'
         button = f'<div class="tools"><button data-show="{index}" {span_of}>on the chart</button></div>'
     do = ""
@@ -223,7 +236,7 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
     if not group.partitions:
         lanes = "the lanes are members" if group.sessions else "there is no chart of owners"
         yield f'<p class="soft">The input does not say who owned which partition: {lanes}.</p>'
-    yield from _findings(index, group)
+    yield from _findings(group.findings, index)
     if group.rebalances:
         total = count(len(group.rebalances), "rebalance")
         yield f"<details data-rebalances><summary>{total}, one by one</summary></details>"
@@ -245,7 +258,7 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
     if group.requests:
         yield f"<details><summary>Requests</summary>{_requests(group.requests)}</details>"
     if group.violations:
-        yield from _violations(group)
+        yield from _violations(group.violations)
     yield "</section>"
 
 
@@ -270,8 +283,8 @@ def _numbers(group: GroupReport) -> list[tuple[str, str]]:
     return tiles
 
 
-def _violations(group: GroupReport) -> Iterable[str]:
-    yield f'<h4 class="high">{count(len(group.violations), "violation")}</h4>'
+def _violations(rows: Sequence[Row]) -> Iterable[str]:
+    yield f'<h4 class="high">{count(len(rows), "violation")}</h4>'
     body = [
         [
             _text(_moment(row["at_ms"])),
@@ -280,11 +293,11 @@ def _violations(group: GroupReport) -> Iterable[str]:
             _text(row.get("text")),
             ", ".join(_place(each) for each in (row.get("evidence") or ())[:3] if each.get("file")),
         ]
-        for row in group.violations[:MOST_VIOLATIONS]
+        for row in rows[:MOST_VIOLATIONS]
     ]
     yield _table(("when", "what", "partition", ":in words", "where"), body)
-    if group.violations[MOST_VIOLATIONS:]:
-        yield f'<p class="soft">and {len(group.violations) - MOST_VIOLATIONS:,} more: see the table violations.</p>'
+    if rows[MOST_VIOLATIONS:]:
+        yield f'<p class="soft">and {len(rows) - MOST_VIOLATIONS:,} more: see the table violations.</p>'
 
 
 def _requests(rows: Sequence[Row]) -> str:

@@ -50,6 +50,8 @@ QUICK: Final = {
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
 }
 """Settings of a session for little data: to compile a query, or to spread it out, takes longer than to run it."""
+_SUBJECTS: Final = ("group_id", "producer_id")
+"""Columns that say what an event is about; a report needs an event with one of them."""
 KINDS: Final = ("journal", "parquet", "log")
 _BYTES_A_ROW: Final = 400
 _PACKED: Final = 15
@@ -85,14 +87,14 @@ def make_report(
     keep: Keep = in_process if small else on_disk
     if small:
         rows = rows_of_events(spark, found, timezone, ahead)
-        names_groups = rows.events.column("group_id").null_count < rows.events.num_rows
+        names_groups = any(rows.events.column(each).null_count < rows.events.num_rows for each in _SUBJECTS)
         events = rows_in_process(spark, rows.events, schemas.EVENTS, folder / "events", ("day",))
         quarantine = rows_in_process(spark, rows.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
     else:
         bronze = read_events(spark, found, timezone)
         events = keep(in_one_run(bronze.events), schemas.EVENTS, folder / "events", ("day",))
         quarantine = keep(bronze.quarantine, schemas.QUARANTINE, folder / "quarantine", ())
-        names_groups = not events.where("group_id IS NOT NULL").isEmpty()
+        names_groups = not events.where(" OR ".join(f"{each} IS NOT NULL" for each in _SUBJECTS)).isEmpty()
     if not names_groups:
         raise NoInput(_nothing(found, quarantine))
     tables = make_tables(events, keep, folder, here=small, on_step=on_step)

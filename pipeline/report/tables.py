@@ -23,6 +23,7 @@ from rejoin.pipeline.tables.rebalances import rebalances
 from rejoin.pipeline.tables.records import progress, records
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams
+from rejoin.pipeline.transactions.tables import TransactionTables
 
 MakeTable = Callable[[DataFrame, Mapping[str, DataFrame]], DataFrame]
 """A table from the events and the tables before it."""
@@ -38,6 +39,7 @@ def all_tables(*, here: bool = False) -> Iterable[tuple[str, MakeTable]]:
 
     ``here``: what is written in Python runs in this process.
     """
+    of_transactions = TransactionTables(here=here)
     return (
         ("streams", lambda events, _: streams(events)),
         ("rebalances", lambda events, _: rebalances(events)),
@@ -49,13 +51,21 @@ def all_tables(*, here: bool = False) -> Iterable[tuple[str, MakeTable]]:
         ("records", lambda events, _: records(events)),
         ("progress", lambda events, _: progress(events)),
         ("requests", lambda events, _: requests(events)),
+        ("transactions", lambda events, _: of_transactions.make("transactions", events)),
+        ("producers", lambda events, tables: of_transactions.make("producers", events, tables)),
+        ("stable_offsets", lambda events, tables: of_transactions.make("stable_offsets", events, tables)),
         (
             "violations",
-            lambda events, tables: violations(
-                events, tables["rebalances"], tables["ownership"], tables["member_sessions"]
+            lambda events, tables: of_transactions.with_violations(
+                violations(events, tables["rebalances"], tables["ownership"], tables["member_sessions"]), tables
             ),
         ),
-        ("findings", lambda events, tables: (findings_in_process if here else findings)(tables, events)),
+        (
+            "findings",
+            lambda events, tables: of_transactions.with_findings(
+                (findings_in_process if here else findings)(tables, events), tables
+            ),
+        ),
     )
 
 

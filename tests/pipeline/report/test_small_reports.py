@@ -21,6 +21,8 @@ from rejoin.pipeline.report.keeping import in_process, on_disk
 from rejoin.pipeline.report.run import is_small, make_report
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
+from tests.pipeline.transactions import lives
+from tests.pipeline.transactions.lives import lines_of
 
 CRASH = """
 topics:
@@ -44,10 +46,13 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     play(scenario_from(CRASH), 1, journal=tmp_path / "run.jsonl", run_id="run")
     with (tmp_path / "run.jsonl").open("a") as journal:
         journal.write("not a row\n")
-    small = make_report(spark, [tmp_path / "run.jsonl"], tmp_path / "small", small=True)
-    large = make_report(spark, [tmp_path / "run.jsonl"], tmp_path / "large", small=False)
-    assert [group.findings for group in small.groups] == [group.findings for group in large.groups]
+    (tmp_path / "producers.jsonl").write_text(lines_of(lives.too_slow))
+    inputs = [tmp_path / "run.jsonl", tmp_path / "producers.jsonl"]
+    small = make_report(spark, inputs, tmp_path / "small", small=True)
+    large = make_report(spark, inputs, tmp_path / "large", small=False)
+    assert [each.findings for each in small.parts] == [each.findings for each in large.parts]
     assert small.groups[0].findings
+    assert [row["finding"] for row in small.transactions[0].findings] == ["transaction-timed-out"]
     assert small.quarantine_kinds == large.quarantine_kinds == [("not-json", 1)]
     found = rows_of(tmp_path / "small" / "tables")
     assert found == rows_of(tmp_path / "large" / "tables")
