@@ -88,6 +88,9 @@ class Partitions:
         registration = self._cluster.registration(partition)
         if registration is not None:
             return self._cluster.broker(registration.leader), registration.leader_epoch
+        if self._cluster.registrations is not None:
+            # The topic is new, and the controller's decision is not here yet.
+            return None, UNKNOWN_LEADER_EPOCH
         leased_by = self.leased_by(partition)
         return self._cluster.leader_of(leased_by), self._epochs.get(leased_by, UNKNOWN_LEADER_EPOCH)
 

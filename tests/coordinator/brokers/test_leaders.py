@@ -30,6 +30,7 @@ from rejoin.protocol.messages.topics.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
 from tests.coordinator.core.partitions.real_topic import batch
 
 TOPIC = "orders"
@@ -109,6 +110,30 @@ async def test_a_coordinator_that_moves_is_not_the_coordinator_any_more() -> Non
         assert refused.error_code is ErrorCode.NOT_COORDINATOR
         asked: Any = await coordinator.call(heartbeat, 3, broker=after)
         assert asked.error_code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_a_new_transaction_log_names_no_coordinator_before_the_controller_does() -> None:
+    # Kafka: TxnCoordinator of KafkaApis. There is no leader of the new topic yet, so clients ask again.
+    async with three() as coordinator:
+
+        async def find(broker: int) -> Any:
+            request = FindCoordinatorRequest(key_type=1, coordinator_keys=("tx",))
+            response: Any = await coordinator.call(request, 6, broker=broker)
+            return response.coordinators[0]
+
+        async def init(broker: int) -> Any:
+            request = InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1_000)
+            response: Any = await coordinator.call(request, 5, broker=broker)
+            return response.error_code
+
+        async with asyncio.timeout(30):
+            while (found := await find(1)).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                pass
+        assert found.error_code is ErrorCode.NONE
+        assert {broker: (await find(broker)).node_id for broker in (2, 3)} == {2: found.node_id, 3: found.node_id}
+        others = {broker for broker in (1, 2, 3) if broker != found.node_id}
+        assert {broker: await init(broker) for broker in others} == dict.fromkeys(others, ErrorCode.NOT_COORDINATOR)
+        assert await init(found.node_id) is ErrorCode.NONE
 
 
 async def test_a_killed_broker_is_noticed_when_its_session_is_over() -> None:
