@@ -30,9 +30,13 @@ class PeerRequests:
         """Requests of an API that this node sends to itself are handled so."""
         self._handlers[api] = handler
 
+    def is_own(self, node_id: int) -> bool:
+        """Whether this is the node itself."""
+        return node_id == self._ctx.settings.broker_id
+
     def ask(self, node_id: int, request: Request, api_version: int, on_answer: OnAnswer) -> None:
         """SendRequest a request to a node."""
-        if node_id == self._ctx.settings.broker_id:
+        if self.is_own(node_id):
             self._handlers[type(request)](OwnToken(on_answer), request)
             return
         self._last_id += 1

@@ -19,6 +19,7 @@ from rejoin.coordinator.core.effects import (
     Append,
     AppendTopics,
     DeleteLog,
+    Effect,
     ReadLog,
     Reply,
     SendRequest,
@@ -47,6 +48,7 @@ from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.base import DataLogs, OffsetsLog, StoreProblem
 from rejoin.coordinator.storage.topics.base import TopicsClient, TopicsLog, TopicsNotStored
 from rejoin.coordinator.storage.topics.sync import TopicsSync
+from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import PartitionLoaded
 from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.errors import ErrorCode
@@ -124,6 +126,16 @@ class Runtime:
         self._is_taking_arrivals = False
         self._is_stopped = False
         self._logger: Any = structlog.get_logger("coordinator").bind()
+        self._carry_out: dict[type[Effect], Callable[[Any], None]] = {
+            Reply: self._reply,
+            Append: self._append,
+            ReadLog: self._read,
+            DeleteLog: self._delete,
+            AlterPartition: self._alter,
+            AppendTopics: self._append_topics,
+            SendRequest: self._send,
+        }
+        """What is done about each effect that is no event."""
 
     def reach(self, peers: Peers) -> None:
         """Send requests to other nodes by these."""
@@ -285,24 +297,11 @@ class Runtime:
             self._give_up(what, problem)
             return
         for effect in effects:
-            if isinstance(effect, Reply):
-                self._reply(effect)
-            elif isinstance(effect, Append):
-                self._append(effect)
-            elif isinstance(effect, ReadLog):
-                self._read(effect)
-            elif isinstance(effect, DeleteLog):
-                self._data_logs.delete_data(effect.partition, effect.epoch, effect.leased_by)
-            elif isinstance(effect, AlterPartition):
-                assert self.alter_partition is not None, "only a controller registers partitions"
-                self.alter_partition(effect)
-            elif isinstance(effect, AppendTopics):
-                assert self.topics is not None, "a node with a topics log has one"
-                self.topics.append(effect)
-            elif isinstance(effect, SendRequest):
-                self._send(effect)
+            carry_out = self._carry_out.get(type(effect))
+            if carry_out is not None:
+                carry_out(effect)
             else:
-                # An exact class: to ask whether a model is of another class costs pydantic ten times as much.
+                assert isinstance(effect, Event), "what is nothing to carry out is an event"
                 if type(effect) is PartitionLoaded:
                     self.load_ms[TopicPartition(effect.topic, effect.partition)] = effect.load_ms
                 self._publisher.publish(effect, now)
@@ -354,6 +353,17 @@ class Runtime:
             self._data_logs.read_data(partition, epoch, piece)
         else:
             self._log.read(partition, epoch, piece)
+
+    def _delete(self, effect: DeleteLog) -> None:
+        self._data_logs.delete_data(effect.partition, effect.epoch, effect.leased_by)
+
+    def _alter(self, effect: AlterPartition) -> None:
+        assert self.alter_partition is not None, "only a controller registers partitions"
+        self.alter_partition(effect)
+
+    def _append_topics(self, effect: AppendTopics) -> None:
+        assert self.topics is not None, "a node with a topics log has one"
+        self.topics.append(effect)
 
     def _set_alarm(self) -> None:
         """Keep one alarm for the next deadline. One that rings before a deadline that has moved is set again."""

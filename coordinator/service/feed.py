@@ -81,7 +81,7 @@ class Feed:
         assert seq == self._head + 1, "rows come in order, without gaps"
         self._head = seq
         entries, begin = self._entries, self._begin
-        entries.append(FeedRow(seq, event.name, getattr(event, "group_id", None), text))
+        entries.append(FeedRow(seq, event.name, vars(event).get("group_id"), text))
         self._bytes += len(text)
         last = len(entries) - 1
         while (last - begin >= self._retained_rows or self._bytes > self._retained_bytes) and begin < last:

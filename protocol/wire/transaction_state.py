@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from rejoin.protocol.records.transaction_state import TransactionLogKey, TransactionLogValue
+from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.errors import RecordsError, SchemaError
 from rejoin.protocol.wire.reader import Reader, compile_reader
 from rejoin.protocol.wire.source import Layout
@@ -22,7 +23,7 @@ _VERSION_BYTES: Final = 2
 
 def key_bytes(transactional_id: str) -> bytes:
     """The key of a transactional id."""
-    key = TransactionLogKey(transactional_id=transactional_id)
+    key = unvalidated(TransactionLogKey, transactional_id=transactional_id)
     return _prefix(KEY_VERSION) + _writer(TransactionLogKey, KEY_VERSION)(key)
 
 

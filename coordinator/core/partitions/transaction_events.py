@@ -21,6 +21,7 @@ from rejoin.journal.events.transactions import (
 )
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import TopicIdPartition
+from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.record_batch import BatchHeader
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker
 
@@ -56,7 +57,8 @@ class TransactionEvents:
         now, log = self._ctx.now, self._log
         self._sampled_at = self._opened_at[header.base_offset] = now
         self._ctx.emit(
-            TransactionOpened(
+            unvalidated(
+                TransactionOpened,
                 topic=self._partition.topic,
                 partition=self._partition.partition,
                 producer_id=header.producer_id,
@@ -75,7 +77,8 @@ class TransactionEvents:
             self._opened_at.pop(first_offset, None)
         self._sampled_at = self._ctx.now
         self._ctx.emit(
-            TransactionMarkerWritten(
+            unvalidated(
+                TransactionMarkerWritten,
                 topic=self._partition.topic,
                 partition=self._partition.partition,
                 producer_id=header.producer_id,

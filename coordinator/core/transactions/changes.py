@@ -20,6 +20,7 @@ from rejoin.journal.events.transactions import (
     TransactionStarted,
 )
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.unvalidated import unvalidated
 
 
 def events_of(metadata: TransactionMetadata, transit: TxnTransit) -> Iterator[Event]:
@@ -29,7 +30,8 @@ def events_of(metadata: TransactionMetadata, transit: TxnTransit) -> Iterator[Ev
     elif transit.state is TransactionState.ONGOING:
         yield _added(metadata, transit)
     elif transit.state in IS_DECIDED:
-        yield TransactionPrepared(
+        yield unvalidated(
+            TransactionPrepared,
             transactional_id=metadata.transactional_id,
             producer_id=transit.producer_id,
             producer_epoch=transit.producer_epoch,
@@ -40,7 +42,8 @@ def events_of(metadata: TransactionMetadata, transit: TxnTransit) -> Iterator[Ev
             open_ms=transit.updated_at - transit.started_at,
         )
     else:
-        yield TransactionCompleted(
+        yield unvalidated(
+            TransactionCompleted,
             transactional_id=metadata.transactional_id,
             producer_id=metadata.producer_id,
             producer_epoch=metadata.producer_epoch,
@@ -66,13 +69,15 @@ def _initialized(metadata: TransactionMetadata, transit: TxnTransit) -> Event:
 
 def _added(metadata: TransactionMetadata, transit: TxnTransit) -> Event:
     if metadata.state is TransactionState.ONGOING:
-        return PartitionsAddedToTxn(
+        return unvalidated(
+            PartitionsAddedToTxn,
             transactional_id=metadata.transactional_id,
             producer_id=transit.producer_id,
             producer_epoch=transit.producer_epoch,
             partitions=_by_topic(each for each in transit.partitions if each not in metadata.partitions),
         )
-    return TransactionStarted(
+    return unvalidated(
+        TransactionStarted,
         transactional_id=metadata.transactional_id,
         producer_id=transit.producer_id,
         producer_epoch=transit.producer_epoch,

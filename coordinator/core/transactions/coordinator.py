@@ -6,6 +6,7 @@ Kafka: TransactionStateManager, AutoTopicCreationManager.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Broker, TopicsRecords
@@ -18,17 +19,20 @@ from rejoin.coordinator.core.topics.placement import Placement
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.transactions.markers import TransactionMarkers
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
-from rejoin.coordinator.core.transactions.shard import TransactionsShard
+from rejoin.coordinator.core.transactions.shard import OnComplete, TransactionsShard, TxnProducer
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC, TRANSACTION_STATE_TOPIC_ID
-from rejoin.protocol.types import LogPartition, TopicIdPartition
+from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
 TRANSACTION_STATE_CONFIGS: Final = {"cleanup.policy": "compact", "compression.type": "uncompressed"}
 
 Retry: TypeAlias = Callable[[], None]
 """Handles a request again."""
+
+Verified: TypeAlias = dict[TopicPartition, ErrorCode]
+"""The coordinator's error for each partition."""
 
 
 class TransactionCoordinator:
@@ -57,6 +61,7 @@ class TransactionCoordinator:
         """Requests that came before there was a transaction log, each with its transactional id."""
         self._has_failed = False
         self.shards: dict[TopicIdPartition, TransactionsShard] = {}
+        self.on_complete: OnComplete = lambda transactional_id: None
 
     # --- looking up
 
@@ -79,6 +84,29 @@ class TransactionCoordinator:
         if partition is None or partition not in self._partitions.led:
             return ErrorCode.NOT_COORDINATOR
         return self.shards.get(partition, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    # --- transactions
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer: TxnProducer,
+        partitions: list[TopicPartition],
+        *,
+        adds: bool,
+        on_verified: Callable[[Verified], None],
+    ) -> None:
+        """Verify that partitions are in a transaction that this node coordinates; with ``adds`` they become so."""
+        shard = self.find(transactional_id)
+        if not transactional_id:
+            shard = ErrorCode.INVALID_REQUEST
+        if isinstance(shard, ErrorCode):
+            on_verified(dict.fromkeys(partitions, shard))
+        elif adds:
+            on_end = partial(_verified_all, partitions, on_verified)
+            shard.add_partitions(transactional_id, producer, partitions, on_end, by_broker=True)
+        else:
+            on_verified(shard.verify_partitions(transactional_id, producer, partitions))
 
     @property
     def is_loading(self) -> bool:
@@ -125,7 +153,9 @@ class TransactionCoordinator:
             shard.resigned()
             shard = None
         if led is not None and shard is None:
-            shard = self.shards[partition] = TransactionsShard(self._ctx, led, self._ids, self._markers)
+            shard = self.shards[partition] = TransactionsShard(
+                self._ctx, led, self._ids, self._markers, self.on_complete
+            )
             shard.load()
         self._go_on()
 
@@ -135,6 +165,11 @@ class TransactionCoordinator:
             self._markers.timer_fired(key)
         elif isinstance(key.owner, TopicIdPartition) and key.owner in self.shards:
             self.shards[key.owner].timer_fired(key)
+
+
+def _verified_all(partitions: list[TopicPartition], on_verified: Callable[[Verified], None], error: ErrorCode) -> None:
+    """The same error for all partitions of a transaction."""
+    on_verified(dict.fromkeys(partitions, error))
 
 
 class _LogCreation(TopicChange):

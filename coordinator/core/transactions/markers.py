@@ -30,6 +30,7 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.unvalidated import unvalidated
 
 RETRY_MS: Final = 100
 MARKERS_VERSION: Final = 2
@@ -137,14 +138,18 @@ def _request(ending: _Ending, partitions: list[TopicPartition]) -> WriteTxnMarke
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
-    marker = WritableTxnMarker(
+    marker = unvalidated(
+        WritableTxnMarker,
         producer_id=metadata.producer_id,
         producer_epoch=metadata.producer_epoch,
         transaction_result=metadata.state is TransactionState.PREPARE_COMMIT,
         topics=tuple(
-            WritableTxnMarkerTopic(name=topic, partition_indexes=tuple(indexes)) for topic, indexes in topics.items()
+            [
+                unvalidated(WritableTxnMarkerTopic, name=topic, partition_indexes=tuple(indexes))
+                for topic, indexes in topics.items()
+            ]
         ),
         coordinator_epoch=ending.shard.coordinator_epoch,
         transaction_version=metadata.client_version,
     )
-    return WriteTxnMarkersRequest(markers=(marker,))
+    return unvalidated(WriteTxnMarkersRequest, markers=(marker,))

@@ -9,14 +9,14 @@ Kafka: TransactionMetadata, TransactionState, TxnTransitMetadata.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.journal.events.transactions import EndedBy
 from rejoin.protocol.records.transaction_state import TransactionLogPartitions, TransactionLogValue
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 MAX_EPOCH: Final = 2**15 - 1
@@ -53,12 +53,14 @@ STATES: Final = {state.title: state for state in TransactionState}
 IS_DECIDED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 """States in which the end is decided, and markers are missing."""
 
+IS_COMPLETE: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
+"""States in which every marker of the last transaction is written."""
+
 IS_IDLE: Final = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 """States in which no transaction is open."""
 
 
-@dataclass(frozen=True, slots=True)
-class TxnTransit:
+class TxnTransit(NamedTuple):
     """What the metadata will be when a change is stored."""
 
     state: TransactionState
@@ -79,9 +81,13 @@ class TxnTransit:
         for topic, partition in self.partitions:
             topics.setdefault(topic, []).append(partition)
         partitions = tuple(
-            TransactionLogPartitions(topic=topic, partition_ids=tuple(indexes)) for topic, indexes in topics.items()
+            [
+                unvalidated(TransactionLogPartitions, topic=topic, partition_ids=tuple(indexes))
+                for topic, indexes in topics.items()
+            ]
         )
-        return TransactionLogValue(
+        return unvalidated(
+            TransactionLogValue,
             producer_id=self.producer_id,
             previous_producer_id=self.previous_producer_id,
             next_producer_id=self.next_producer_id,
@@ -176,8 +182,7 @@ class TransactionMetadata:
 
     def prepare_increment(self, epoch: int, last_epoch: int, timeout_ms: int, now: Millis) -> TxnTransit:
         """The producer begins anew with its id, in an epoch."""
-        transit = replace(
-            self._as_is(TransactionState.EMPTY, now),
+        transit = self._as_is(TransactionState.EMPTY, now)._replace(
             producer_epoch=epoch,
             last_producer_epoch=last_epoch,
             timeout_ms=timeout_ms,
@@ -188,8 +193,7 @@ class TransactionMetadata:
 
     def prepare_rotation(self, producer_id: int, last_epoch: int, timeout_ms: int, now: Millis) -> TxnTransit:
         """The producer begins anew with another id, as its own has no epochs left."""
-        transit = replace(
-            self._as_is(TransactionState.EMPTY, now),
+        transit = self._as_is(TransactionState.EMPTY, now)._replace(
             producer_id=producer_id,
             previous_producer_id=self.producer_id,
             producer_epoch=0,
@@ -202,8 +206,7 @@ class TransactionMetadata:
 
     def prepare_add(self, partitions: Iterable[TopicPartition], now: Millis) -> TxnTransit:
         """Partitions become part of the transaction, which begins if it has not."""
-        transit = replace(
-            self._as_is(TransactionState.ONGOING, now),
+        transit = self._as_is(TransactionState.ONGOING, now)._replace(
             partitions=tuple({**self.partitions, **dict.fromkeys(partitions)}),
             started_at=self.started_at if self.state is TransactionState.ONGOING else now,
         )
@@ -212,8 +215,7 @@ class TransactionMetadata:
     def prepare_end(self, *, commits: bool, version: int, next_producer_id: int, now: Millis) -> TxnTransit:
         """The end is decided. With ``version`` 2 it raises the epoch; the next producer id is for when none is left."""
         transit = self._as_is(TransactionState.PREPARE_COMMIT if commits else TransactionState.PREPARE_ABORT, now)
-        transit = replace(
-            transit,
+        transit = transit._replace(
             client_version=version,
             next_producer_id=next_producer_id,
             # Kafka: an abort may end a transaction that has not begun, and needs a start all the same.
@@ -221,17 +223,16 @@ class TransactionMetadata:
         )
         if version >= FIRST_WITH_EPOCH_BUMPS:
             epoch = self.producer_epoch
-            transit = replace(transit, producer_epoch=epoch + 1, last_producer_epoch=epoch)
+            transit = transit._replace(producer_epoch=epoch + 1, last_producer_epoch=epoch)
         return self._prepare(transit)
 
     def prepare_complete(self, now: Millis) -> TxnTransit:
         """All markers are written. A producer whose epochs are used up goes on with its next id."""
         commits = self.state is TransactionState.PREPARE_COMMIT
         state = TransactionState.COMPLETE_COMMIT if commits else TransactionState.COMPLETE_ABORT
-        transit = replace(self._as_is(state, now), partitions=())
+        transit = self._as_is(state, now)._replace(partitions=())
         if self.next_producer_id != NO_PRODUCER_ID:
-            transit = replace(
-                transit,
+            transit = transit._replace(
                 producer_id=self.next_producer_id,
                 producer_epoch=0,
                 previous_producer_id=self.producer_id,

@@ -21,6 +21,7 @@ from rejoin.coordinator.core.transactions.log import read_transactions, transact
 from rejoin.coordinator.core.transactions.metadata import (
     EXHAUSTED_EPOCH,
     FIRST_WITH_EPOCH_BUMPS,
+    IS_COMPLETE,
     IS_DECIDED,
     IS_IDLE,
     TransactionMetadata,
@@ -72,6 +73,10 @@ OnProducer: TypeAlias = Callable[[ErrorCode, TxnProducer], None]
 """Called with the outcome of a change, and with what the producer goes on with."""
 
 
+OnComplete: TypeAlias = Callable[[str], None]
+"""Called with a transactional id whose transaction is complete, so that the next one can begin."""
+
+
 class MarkerSender(Protocol):
     """What writes markers to the partitions of transactions."""
 
@@ -85,8 +90,16 @@ class MarkerSender(Protocol):
 class TransactionsShard:
     """Some transactional ids, in one leader epoch, which is Kafka's coordinator epoch."""
 
-    def __init__(self, ctx: StepContext, partition: Partition, ids: ProducerIds, markers: MarkerSender) -> None:
+    def __init__(
+        self,
+        ctx: StepContext,
+        partition: Partition,
+        ids: ProducerIds,
+        markers: MarkerSender,
+        on_complete: OnComplete,
+    ) -> None:
         self._ctx = ctx
+        self._on_complete = on_complete
         self._partition = partition
         self._ids = ids
         self._markers = markers
@@ -297,6 +310,8 @@ class TransactionsShard:
         metadata.complete(transit)
         if transit.state is TransactionState.ONGOING:
             self._set_abort_timer()
+        elif transit.state in IS_COMPLETE:
+            self._on_complete(metadata.transactional_id)
 
     def forgotten(self, metadata: TransactionMetadata) -> None:
         """The tombstone of a transactional id is durable."""

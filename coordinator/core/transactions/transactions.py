@@ -56,6 +56,7 @@ class Transactions:
         verification = TransactionVerification(self.coordinator, peers)
         self.offset_commits = TxnOffsetCommits(ctx, groups, topics, offsets, verification, admission)
         self.produce = TxnProduce(ctx, verification)
+        self.coordinator.on_complete = self.produce.transaction_completed
         peers.serve(AddPartitionsToTxnRequest, self.requests.add_for_brokers)
         peers.serve(WriteTxnMarkersRequest, self.marker_requests.write_for_broker)
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from rejoin.coordinator.core.peers import PeerRequests
-from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
+from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator, Verified
 from rejoin.coordinator.core.transactions.shard import TxnProducer
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
@@ -23,9 +23,6 @@ from rejoin.protocol.messages.transactions.add_partitions_to_txn import (
 from rejoin.protocol.types import TopicPartition
 
 BROKERS_VERSION: Final = 5
-
-Verified: TypeAlias = dict[TopicPartition, ErrorCode]
-"""The coordinator's error for each partition."""
 
 
 class TransactionVerification:
@@ -52,6 +49,9 @@ class TransactionVerification:
         leader = self._coordinator.leader_of(transactional_id)
         if leader is None:
             on_verified(dict.fromkeys(wanted, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
+        if self._peers.is_own(leader.node_id):
+            self._coordinator.verify(transactional_id, producer, wanted, adds=adds, on_verified=on_verified)
             return
         topics: dict[str, list[int]] = {}
         for topic, partition in wanted:

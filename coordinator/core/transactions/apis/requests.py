@@ -12,7 +12,7 @@ from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import INTERNAL_TOPICS, Topics
-from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
+from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator, Verified
 from rejoin.coordinator.core.transactions.metadata import FIRST_WITH_EPOCH_BUMPS
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
 from rejoin.coordinator.core.transactions.shard import TxnProducer
@@ -24,11 +24,11 @@ from rejoin.protocol.messages.transactions.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
     topic_results,
 )
 from rejoin.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
 from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.unvalidated import unvalidated
 
 FIRST_WITH_FENCED: Final = 2
 FIRST_END_WITH_EPOCH_BUMP: Final = 5
@@ -117,19 +117,13 @@ class TransactionRequests:
         """Add or verify partitions of the transactions that a broker has records of."""
         batch = _BatchOfTransactions(self._ctx, token, request)
         for number, transaction in enumerate(request.transactions):
-            done = partial(batch.done, number)
-            shard = self._coordinator.find(transaction.transactional_id)
-            producer = TxnProducer(transaction.producer_id, transaction.producer_epoch)
-            partitions = _partitions(transaction.topics)
-            if not transaction.transactional_id:
-                done(ErrorCode.INVALID_REQUEST)
-            elif isinstance(shard, ErrorCode):
-                done(shard)
-            elif transaction.verify_only:
-                errors = shard.verify_partitions(transaction.transactional_id, producer, partitions)
-                batch.verified(number, errors)
-            else:
-                shard.add_partitions(transaction.transactional_id, producer, partitions, done, by_broker=True)
+            self._coordinator.verify(
+                transaction.transactional_id,
+                TxnProducer(transaction.producer_id, transaction.producer_epoch),
+                _partitions(transaction.topics),
+                adds=not transaction.verify_only,
+                on_verified=partial(batch.verified, number),
+            )
         batch.begun()
 
     # --- AddOffsetsToTxn
@@ -179,8 +173,12 @@ class TransactionRequests:
             shard.end(request.transactional_id, producer, commits=request.committed, version=version, on_end=answer)
 
     def _answer_end(self, token: Token, context: Context, error: ErrorCode, given: TxnProducer) -> None:
-        response = EndTxnResponse(
-            error_code=_error_for(error, context), producer_id=given.producer_id, producer_epoch=given.epoch
+        response = unvalidated(
+            EndTxnResponse,
+            throttle_time_ms=0,
+            error_code=_error_for(error, context),
+            producer_id=given.producer_id,
+            producer_epoch=given.epoch,
         )
         self._ctx.reply(token, response)
 
@@ -195,25 +193,11 @@ class _BatchOfTransactions:
     results: dict[int, AddPartitionsToTxnResult] = field(default_factory=dict)
     is_begun: bool = False
 
-    def done(self, number: int, error: ErrorCode) -> None:
-        """The same error for all partitions of a transaction."""
+    def verified(self, number: int, errors: Verified) -> None:
         transaction = self.request.transactions[number]
-        self._add(number, transaction, error, {})
-
-    def verified(self, number: int, errors: dict[TopicPartition, ErrorCode]) -> None:
-        transaction = self.request.transactions[number]
-        self._add(number, transaction, ErrorCode.NONE, errors)
-
-    def _add(
-        self,
-        number: int,
-        transaction: AddPartitionsToTxnTransaction,
-        others: ErrorCode,
-        errors: dict[TopicPartition, ErrorCode],
-    ) -> None:
         self.results[number] = AddPartitionsToTxnResult(
             transactional_id=transaction.transactional_id,
-            topic_results=topic_results(transaction.topics, others, errors),
+            topic_results=topic_results(transaction.topics, ErrorCode.NONE, errors),
         )
         self._answer()
 

@@ -30,6 +30,7 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
 from rejoin.protocol.records.keyed import TransactionMarker
+from rejoin.protocol.unvalidated import unvalidated
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker
 
 
@@ -153,27 +154,25 @@ class _PendingMarkers:
             self.reply()
 
     def reply(self) -> None:
-        markers = tuple(
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=tuple(
-                    WritableTxnMarkerTopicResult(
-                        name=topic.name,
-                        partitions=tuple(
-                            self._result(MarkerPartition(number, topic.name, index))
-                            for index in topic.partition_indexes
-                        ),
-                    )
-                    for topic in marker.topics
+        markers = tuple([self._marker(number, marker) for number, marker in enumerate(self.request.markers)])
+        self.ctx.reply(self.token, unvalidated(WriteTxnMarkersResponse, markers=markers))
+
+    def _marker(self, number: int, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
+        topics = [
+            unvalidated(
+                WritableTxnMarkerTopicResult,
+                name=topic.name,
+                partitions=tuple(
+                    [self._result(MarkerPartition(number, topic.name, index)) for index in topic.partition_indexes]
                 ),
             )
-            for number, marker in enumerate(self.request.markers)
-        )
-        self.ctx.reply(self.token, WriteTxnMarkersResponse(markers=markers))
+            for topic in marker.topics
+        ]
+        return unvalidated(WritableTxnMarkerResult, producer_id=marker.producer_id, topics=tuple(topics))
 
     def _result(self, partition: MarkerPartition) -> WritableTxnMarkerPartitionResult:
         error = self.results[partition] or ErrorCode.NONE
-        return WritableTxnMarkerPartitionResult(partition_index=partition.partition, error_code=error)
+        return unvalidated(WritableTxnMarkerPartitionResult, partition_index=partition.partition, error_code=error)
 
 
 @dataclass(slots=True)

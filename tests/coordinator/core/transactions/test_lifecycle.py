@@ -8,6 +8,7 @@ from rejoin.coordinator.core.inputs import Broker, ClusterSeen, TopicsChanged
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.records.produce import ProduceResponse
 from rejoin.protocol.wire.record_batch import parse_header
 from rejoin.protocol.wire.records import read_batch
 from tests.coordinator.core.driver import PARTITION, TOPIC, DrivenNode
@@ -155,8 +156,35 @@ def test_a_batch_waits_while_the_transaction_before_ends() -> None:
     producer.produce()
     producer.end()
     assert producer.produce() is None
-    driven.elapse(100)
+    driven.elapse(49)
+    assert producer.described().transaction_state == "PrepareCommit"
+    # Not 10 ms later, when it would ask again by itself.
+    driven.elapse(1)
     assert producer.described().transaction_state == "Ongoing"
+    driven.elapse(100)
+    assert _produced(driven) == [ErrorCode.NONE, ErrorCode.NONE]
+
+
+def test_a_batch_waits_no_longer_than_it_may() -> None:
+    driven = node(emulator_transaction_marker_delay_ms=500)
+    producer = Producer(driven)
+    producer.init()
+    producer.produce()
+    producer.end()
+    assert producer.produce() is None
+    driven.elapse(99)
+    assert len(_produced(driven)) == 1
+    driven.elapse(1)
+    assert _produced(driven) == [ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS]
+    driven.elapse(400)
+    assert producer.described().transaction_state == "CompleteCommit"
+    assert producer.produce() is ErrorCode.NONE
+
+
+def _produced(driven: DrivenNode) -> list[ErrorCode]:
+    """The error of each Produce that is answered."""
+    answers = [each for each in driven.replies.values() if isinstance(each, ProduceResponse)]
+    return [each.responses[0].partition_responses[0].error_code for each in answers]
 
 
 def test_version_0_knows_no_epochs_of_transactions() -> None:
