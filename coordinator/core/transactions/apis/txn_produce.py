@@ -14,7 +14,6 @@ from typing import Final
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.partitions.produce import Guards, TxnBatch
-from rejoin.coordinator.core.partitions.producer_state import VerificationEntry
 from rejoin.coordinator.core.partitions.validation import ProduceError
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.step_context import StepContext
@@ -46,10 +45,14 @@ class _Attempt:
     transactional_id: str
     producer: TxnProducer
     version: int
-    wanted: dict[TopicPartition, VerificationEntry]
+    wanted: dict[TopicPartition, TxnBatch]
     retry_until: Millis
     on_guards: Callable[[Guards], None]
     found: Guards
+
+    @property
+    def adds(self) -> bool:
+        return self.version >= FIRST_PRODUCE_THAT_ADDS
 
 
 class TxnProduce:
@@ -71,8 +74,9 @@ class TxnProduce:
         adds = version >= FIRST_PRODUCE_THAT_ADDS
         verifies = adds or settings.transaction_partition_verification_enable
         found: Guards = {}
-        wanted: dict[TopicPartition, VerificationEntry] = {}
-        for partition, header in batches:
+        wanted: dict[TopicPartition, TxnBatch] = {}
+        for batch in batches:
+            partition, header = batch
             _, index, topic = partition.partition
             name = TopicPartition(topic, index)
             found[name] = None
@@ -82,7 +86,7 @@ class TxnProduce:
                 # Kafka: UnifiedLog.maybeStartTransactionVerification. The coordinator is not asked.
                 found[name] = ProduceError(ErrorCode.INVALID_PRODUCER_EPOCH, by_log=False)
             else:
-                found[name] = wanted[name] = partition.producers.verification(header, adds)
+                wanted[name] = batch
         if not wanted:
             on_guards(found)
             return
@@ -109,17 +113,20 @@ class TxnProduce:
             self._ask(self._waiting.pop(key))
 
     def _ask(self, attempt: _Attempt) -> None:
+        for name, (partition, header) in attempt.wanted.items():
+            # Kafka: ReplicaManager.handleProduceAppend. Each attempt has its own guard: a marker ends those before it.
+            attempt.found[name] = partition.producers.verification(header, attempt.adds)
         self._verification.ask(
             attempt.transactional_id,
             attempt.producer,
             attempt.wanted,
-            adds=attempt.version >= FIRST_PRODUCE_THAT_ADDS,
+            adds=attempt.adds,
             on_verified=partial(self._verified, attempt),
         )
 
     def _verified(self, attempt: _Attempt, verified: Verified) -> None:
         ends = ErrorCode.CONCURRENT_TRANSACTIONS in verified.values()
-        if ends and attempt.version >= FIRST_PRODUCE_THAT_ADDS and self._ctx.now < attempt.retry_until:
+        if ends and attempt.adds and self._ctx.now < attempt.retry_until:
             self._number += 1
             key = TimerKey(TransactionTimer.VERIFICATION, TopicPartition("", -1), name=f"{self._number:012}")
             self._waiting[key] = attempt
