@@ -50,12 +50,15 @@ def _authorization(config: ClientSecurityConfig) -> str:
 
 
 class SaslLogin:
-    """Logs in on each new connection. Raises AuthenticationError where that is refused."""
+    """Logs in on each new connection, and before a login ends. Raises AuthenticationError where that is refused.
+
+    Returns for how many ms it lasts, 0 for as long as the connection.
+    """
 
     def __init__(self, config: ClientSecurityConfig) -> None:
         self._config = config
 
-    async def __call__(self, connection: BrokerConnection) -> None:
+    async def __call__(self, connection: BrokerConnection) -> int:
         mechanism = self._config.sasl_mechanism
         handshake = await connection.ask(SASL_HANDSHAKE, SaslHandshakeRequest(mechanism=mechanism), _HANDSHAKE_VERSION)
         assert isinstance(handshake, SaslHandshakeResponse)
@@ -65,13 +68,16 @@ class SaslLogin:
             raise AuthenticationError(f"{connection.address}: {detail}")
         client = self._client()
         token: bytes | None = client.first()
+        lifetime_ms = 0
         try:
             while token is not None:
-                token = client.evaluate(await self._exchange(connection, token))
+                answer = await self._exchange(connection, token)
+                token, lifetime_ms = client.evaluate(answer.auth_bytes), answer.session_lifetime_ms
         except AuthenticationFailed as problem:
             raise AuthenticationError(f"{connection.address}: {problem}") from None
+        return lifetime_ms
 
-    async def _exchange(self, connection: BrokerConnection, token: bytes) -> bytes:
+    async def _exchange(self, connection: BrokerConnection, token: bytes) -> SaslAuthenticateResponse:
         try:
             answer = await connection.ask(
                 SASL_AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=token), _AUTHENTICATE_VERSION
@@ -82,7 +88,7 @@ class SaslLogin:
         assert isinstance(answer, SaslAuthenticateResponse)
         if answer.error_code is not ErrorCode.NONE:
             raise AuthenticationError(f"{connection.address}: {answer.error_message or answer.error_code.name}")
-        return answer.auth_bytes
+        return answer
 
     def _client(self) -> SaslClient:
         config = self._config

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from random import random
 from ssl import SSLContext
 from time import monotonic
 from typing import Final, TypeAlias
@@ -31,8 +32,15 @@ SETUP_TIMEOUT_SECONDS: Final = 10.0
 
 _INTRODUCES_ITSELF: Final = 3
 
-Authenticator: TypeAlias = Callable[[BrokerConnection], Awaitable[None]]
-"""Logs in on a new connection, before anything else is sent. Raises KafkaError where that is refused."""
+Authenticator: TypeAlias = Callable[[BrokerConnection], Awaitable[int]]
+"""Logs in on a connection, before anything else is sent, and again before that login ends (KIP-368).
+
+Returns for how many ms the login lasts, 0 for as long as the connection. Raises KafkaError where it is refused.
+"""
+
+_SESSION_SHARE: Final = 0.85
+_SESSION_JITTER: Final = 0.1
+"""Kafka: SaslClientAuthenticator. So much of a login passes before the next, and up to so much more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,7 @@ class BrokerNode(NodeState):
     on_lost: Callable[[], None]
     versions: dict[int, tuple[int, int]] = field(default_factory=dict)
     last_problem: str = ""
+    _login_due_at: float | None = None
     _connection: BrokerConnection | None = None
     _opening: asyncio.Task[None] | None = None
     _waiting: list[SubmittedRequest] = field(default_factory=list)
@@ -87,12 +96,14 @@ class BrokerNode(NodeState):
         self.in_flight += 1
         pending.broker = self
         pending.future.add_done_callback(self._ended)
-        if self._connection is not None:
-            self._transmit(self._connection, pending)
+        connection, is_due = self._connection, self._login_due_at is not None and monotonic() >= self._login_due_at
+        if connection is not None and self._opening is None and not is_due:
+            self._transmit(connection, pending)
             return
         self._waiting.append(pending)
         if self._opening is None:
-            self._opening = asyncio.get_running_loop().create_task(self._open())
+            steps = self._open() if connection is None else self._log_in_again(connection)
+            self._opening = asyncio.get_running_loop().create_task(steps)
 
     def close(self, reason: str) -> None:
         """End the connection; whatever waits for an answer fails."""
@@ -151,8 +162,7 @@ class BrokerNode(NodeState):
         self.versions = {}
         connection = await open_connection(self.address, self.client_id, self.security.ssl)
         try:
-            if self.security.authenticate is not None:
-                await self.security.authenticate(connection)
+            await self._log_in(connection)
             self.versions = await ask_versions(connection)
         except TransportError as error:
             used = "TLS" if self.security.ssl is not None else "no TLS"
@@ -166,6 +176,27 @@ class BrokerNode(NodeState):
                 connection.close("the connection could not be set up")
         return connection
 
+    async def _log_in(self, connection: BrokerConnection) -> None:
+        self._login_due_at = None
+        if self.security.authenticate is not None:
+            lifetime_ms = await self.security.authenticate(connection)
+            if lifetime_ms > 0:
+                share = _SESSION_SHARE + _SESSION_JITTER * random()
+                self._login_due_at = monotonic() + lifetime_ms * share / 1_000
+
+    async def _log_in_again(self, connection: BrokerConnection) -> None:
+        """Log in on a connection that is in use. What is asked meanwhile waits; what was asked before is answered."""
+        # Kafka: KafkaChannel.maybeBeginClientReauthentication. The next request begins it, and no timer.
+        try:
+            await self._log_in(connection)
+        except (TransportError, KafkaError) as error:
+            self._connection = connection.on_lost = None
+            connection.close("the login could not be repeated")
+            self._opening_failed(error, str(error))
+        else:
+            self._opening = None
+            self._transmit_waiting(connection)
+
     def _become_ready(self, connection: BrokerConnection) -> None:
         self.succeed()
         self._connection = connection
@@ -174,6 +205,9 @@ class BrokerNode(NodeState):
             self._lost("the broker closed the connection")
             return
         self.on_versions(self.versions)
+        self._transmit_waiting(connection)
+
+    def _transmit_waiting(self, connection: BrokerConnection) -> None:
         waiting, self._waiting = self._waiting, []
         for pending in waiting:
             self._transmit(connection, pending)

@@ -153,6 +153,21 @@ class KafkaTransport:
     def _learn(self, response: MetadataResponse) -> None:
         if response.brokers:
             self._known = [Endpoint(node.node_id, node.host, node.port) for node in response.brokers]
+            self._close_those_that_left()
+
+    def _close_those_that_left(self) -> None:
+        """Close connections to addresses that the cluster does not name any more.
+
+        A node with another address now is not at the old one. One that is not named at all may be, so what waits there
+        is left to its answer.
+        """
+        named = {endpoint.node_id: (endpoint.host, endpoint.port) for endpoint in self._known}
+        for endpoint, broker in list(self._brokers.items()):
+            if endpoint.node_id < 0 or named.get(endpoint.node_id) == (endpoint.host, endpoint.port):
+                continue
+            if endpoint.node_id in named or not broker.in_flight:
+                del self._brokers[endpoint]
+                broker.close("the node has another address, or has left the cluster")
 
     def _take_versions(self, ranges: Mapping[int, tuple[int, int]]) -> None:
         for key, (_, newest) in ranges.items():

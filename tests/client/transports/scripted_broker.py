@@ -38,6 +38,7 @@ class ScriptedBroker:
     def __init__(self, script: Script, versions: Mapping[int, tuple[int, int]] | None = None) -> None:
         self.asked: list[Asked] = []
         self.connections = 0
+        self.open_connections = 0
         self._script = script
         self._versions = {**offered(), **(versions or {})}
 
@@ -64,6 +65,7 @@ class ScriptedBroker:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         number, self.connections = self.connections, self.connections + 1
+        self.open_connections += 1
         try:
             while True:
                 length = int.from_bytes(await reader.readexactly(4), "big")
@@ -73,6 +75,7 @@ class ScriptedBroker:
         except (asyncio.IncompleteReadError, ConnectionError, HangUp):
             pass
         finally:
+            self.open_connections -= 1
             writer.close()
 
     def _answer(self, frame: bytes, connection: int, writer: asyncio.StreamWriter) -> None:

@@ -160,11 +160,69 @@ async def test_the_nodes_of_the_cluster_are_asked_once_they_are_known(unused_tcp
     assert [asked.api for asked in second.asked] == [HEARTBEAT]
 
 
-async def test_the_authenticator_comes_before_everything_else() -> None:
-    async def authenticate(connection: BrokerConnection) -> None:
-        await connection.ask(HEARTBEAT, BEAT, 4)
+async def test_a_connection_to_an_address_that_a_node_has_left_is_closed() -> None:
+    ports: list[int] = []
 
-    async def refuse(connection: BrokerConnection) -> None:
+    def described(asked: Asked) -> Response:
+        node = MetadataResponseBroker(node_id=7, host="127.0.0.1", port=ports[-1])
+        return MetadataResponse(brokers=(node,)) if asked.api is METADATA else HeartbeatResponse()
+
+    async with (
+        ScriptedBroker(described) as old,
+        ScriptedBroker(described) as new,
+        KafkaTransport([old.address]) as transport,
+    ):
+        ports.append(old.port)
+        await ask(transport, ALL_TOPICS, 13)
+        await ask(transport, BEAT, 4)
+        assert old.open_connections == 2
+        ports.append(new.port)
+        await ask(transport, ALL_TOPICS, 13)
+        await ask(transport, BEAT, 4)
+        assert new.open_connections == 1
+        async with asyncio.timeout(30):
+            while old.open_connections > 1:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+
+async def test_a_client_logs_in_again_on_its_connection_before_a_login_ends() -> None:
+    # Kafka: KIP-368. The next request after most of the login's time begins it.
+    logins: list[BrokerConnection] = []
+
+    async def authenticate(connection: BrokerConnection) -> int:
+        logins.append(connection)
+        await connection.ask(HEARTBEAT, BEAT, 4)
+        return 1
+
+    async def refuse(connection: BrokerConnection) -> int:
+        if logins:
+            raise KafkaError("the password has changed")
+        return await authenticate(connection)
+
+    async with ScriptedBroker(answer) as broker:
+        async with KafkaTransport([broker.address], security=Security(authenticate=authenticate)) as transport:
+            async with asyncio.timeout(30):
+                while len(logins) < 3:
+                    answers = await asyncio.gather(*(ask(transport, ALL_TOPICS, 13) for _ in range(3)))
+                    assert answers == [MetadataResponse()] * 3
+        assert broker.connections == 1
+        logins.clear()
+        async with KafkaTransport([broker.address], security=Security(authenticate=refuse)) as transport:
+
+            async def ask_until_it_is_refused() -> None:
+                while True:
+                    await ask(transport, ALL_TOPICS, 13)
+
+            with pytest.raises(KafkaError, match="the password has changed"):
+                await asyncio.wait_for(ask_until_it_is_refused(), 30)
+
+
+async def test_the_authenticator_comes_before_everything_else() -> None:
+    async def authenticate(connection: BrokerConnection) -> int:
+        await connection.ask(HEARTBEAT, BEAT, 4)
+        return 0
+
+    async def refuse(connection: BrokerConnection) -> int:
         raise KafkaError("wrong password")
 
     async with ScriptedBroker(answer) as broker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
@@ -29,6 +30,7 @@ from tests.certificates import Authority
 
 logs.configure("critical")
 
+METADATA = MetadataRequest(topics=None)
 LISTENERS = {"SASL": "SASL_PLAINTEXT", "SASLTLS": "SASL_SSL", "HTTP": "SASL_SSL"}
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
@@ -167,6 +169,29 @@ async def test_a_command_takes_its_security_from_a_file(node: Node, tmp_path: Pa
             bad.write_text(text)
         with pytest.raises(WrongOption, match=problem):
             security_from(str(bad))
+
+
+async def test_a_login_that_ends_is_repeated_without_a_new_connection(tmp_path: Path) -> None:
+    settings = Settings(
+        listeners="SASL://127.0.0.1:0",
+        listener_security_protocol_map="SASL:SASL_PLAINTEXT",
+        connections_max_reauth_ms=1_300,  # Kafka: a login within a second of the last one is refused.
+        emulator_users=SecretStr(json.dumps({"alice": "alice-secret"})),
+        emulator_oauthbearer_unsecured=True,
+    )
+    lost: list[bool] = []
+    async with App(Options(settings=settings, port=0)) as app:
+        node = Node(app, tmp_path, Authority(tmp_path))
+        security = ClientSecurityConfig(**node.settings("SASL", "SCRAM-SHA-256"))
+        transport = open_transport([f"127.0.0.1:{app.bound_ports['SASL']}"], security=security)
+        transport.on_disconnect = lambda: lost.append(True)
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            await asyncio.sleep(0.02)
+            answer = await transport.send(None, METADATA, 9, timeout_ms=20_000, client_id="test")
+            assert isinstance(answer, MetadataResponse)
+        await transport.close()
+    assert lost == []
 
 
 async def test_consumer_and_producer_log_in(node: Node) -> None:
