@@ -9,6 +9,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.coordinator.ports import free_port
 from tests.postgres import postgres as postgres
 from tests.postgres import postgres_server as postgres_server
 
@@ -36,6 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         with_group = getattr(item, "_nodeid", item.nodeid)
         if with_group != item.nodeid:
             item._id = item.id.parse(with_group)
+
+
+@pytest.fixture
+def unused_tcp_port() -> int:
+    """A port that is free, and still is when a test comes to use it."""
+    return free_port()
 
 
 def pytest_report_header() -> list[str]:

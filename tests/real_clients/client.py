@@ -9,7 +9,7 @@ from typing import ClassVar, TypeAlias
 
 Partition: TypeAlias = tuple[str, int]
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 
 
 class Client(ABC):

@@ -71,7 +71,7 @@ def members(coordinator: BlockingGroupCoordinator, *client_ids: str) -> Iterator
 
 
 def poll_until(condition: Callable[[], Any], *polled: Member) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.002)

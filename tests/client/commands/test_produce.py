@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,7 +86,8 @@ def test_sigterm_ends_reading_and_what_was_read_is_stored(coordinator: BlockingG
         process.stdin.flush()
         while len(list(coordinator.records("piped"))) < 2:
             assert process.poll() is None
+            time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
         assert process.stdout is not None
         assert process.stdout.read().startswith(b"2 of 2 records stored in piped, 6 bytes in ")

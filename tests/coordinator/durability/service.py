@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import itertools
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -16,26 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from tests.coordinator.ports import free_port
+
 PATIENCE: Final = 180.0
 RETRIABLE: Final = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
-
-
-_PORTS: Final = range(30_000, 32_700)
-"""Below those that a system hands out by itself, so that no process takes a port while its owner is down."""
-
-_WORKER: Final = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-_next_ports: Final = itertools.count(_WORKER * 400 + os.getpid() * 31)
-"""Processes of tests begin far from one another."""
-
-
-def free_port() -> int:
-    """A port that this process has not had before."""
-    while True:
-        port = _PORTS[next(_next_ports) % len(_PORTS)]
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 class Service:

@@ -17,7 +17,8 @@ import aiohttp
 
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.registry import BY_NAME
-from tests.coordinator.durability.service import free_port, stop_all
+from tests.coordinator.durability.service import stop_all
+from tests.coordinator.ports import free_port
 
 LEASE_MS = 2_000
 SESSION_MS = 60_000

@@ -21,8 +21,8 @@ from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.service.app import App, ControlOptions, Options
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
 
-SESSION_MS: Final = 2_000
-STALL_SECONDS: Final = 3.0
+SESSION_MS: Final = 4_000
+STALL_SECONDS: Final = 5.0
 MEMBERS: Final = 4
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 100}
 

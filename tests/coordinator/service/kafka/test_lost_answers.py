@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from tests.coordinator.durability.producers import NumberingProducer, check_log
-from tests.coordinator.durability.service import free_port
+from tests.coordinator.ports import free_port
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.storage.proxy import Cut, Wire
 
