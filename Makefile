@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
-.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-security incident conformance-others clients client-logins clean
+.PHONY: setup test check lint demo bench bench-long bench-day search search-failovers search-producers idle-seeds table-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-transform bank failover client-failover record record-members record-security incident conformance-others clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -136,7 +136,6 @@ record-transactions: setup
 	$(RUN) -m conformance.transactions.record $(SETS)
 
 # The same lives of a group by Kafka's Java client and by ours on a real Kafka; writes tests/golden/members. LIVES=name for some.
-.PHONY: record-members
 record-members: setup
 	$(RUN) -m conformance.members $(LIVES)
 

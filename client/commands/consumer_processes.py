@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from rejoin.client.assignors import assignor_named
 from rejoin.client.commands.consume import ConsumeOptions
-from rejoin.client.commands.setting_options import WrongOption, with_settings
+from rejoin.client.commands.setting_options import WrongOption, refuse, with_settings
 from rejoin.client.commands.transform_options import check_transform, split_settings, transform_from
 from rejoin.client.config import ConsumerConfig, checked_config
 from rejoin.client.logs import LEVELS, configure
@@ -36,19 +36,19 @@ _GRACE_SECONDS: Final = 40.0
 def run(given: ConsumeOptions) -> int:
     """Run the consumers, and return the exit code."""
     if given.log_level not in LEVELS:
-        return _refuse(f"--log-level {given.log_level}: expected one of {', '.join(LEVELS)}")
+        return refuse(f"--log-level {given.log_level}: expected one of {', '.join(LEVELS)}")
     try:
         _check(given)
         seconds = None if given.duration is None else _seconds(given.duration)
         work = work_from(given)
     except (WrongOption, JournalError, ValueError) as problem:
-        return _refuse(str(problem))
+        return refuse(str(problem))
     configure(given.log_level)
     if given.processes == 1:
         try:
             return asyncio.run(_alone(work, seconds, given.child))
         except JournalError as problem:
-            return _refuse(str(problem))
+            return refuse(str(problem))
     return asyncio.run(_together(work.run_id, given.first, given.consumers, given.processes, seconds))
 
 
@@ -137,11 +137,6 @@ def settings_from(pairs: Sequence[str], given: Mapping[str, Any]) -> dict[str, A
 
 def _split(given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(part.strip() for text in given or () for part in text.split(",") if part.strip())
-
-
-def _refuse(problem: str) -> int:
-    print(f"error: {problem}", file=sys.stderr)
-    return 2
 
 
 # -- one process

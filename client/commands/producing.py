@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from rejoin.client.commands.input_lines import InputLines
 from rejoin.client.commands.produce import ProduceOptions
-from rejoin.client.commands.setting_options import WrongOption, with_settings
+from rejoin.client.commands.setting_options import WrongOption, refuse, with_settings
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.producer import Producer
 from rejoin.client.producer_config import ProducerConfig, checked_producer_config
@@ -37,15 +37,10 @@ def run(given: ProduceOptions) -> int:
         settings = _settings(given)
         lines = InputLines(given.file)
     except (WrongOption, ValueError) as problem:
-        return _refuse(str(problem))
+        return refuse(str(problem))
     except OSError as problem:
-        return _refuse(f"{given.file}: {problem.strerror or problem}")
+        return refuse(f"{given.file}: {problem.strerror or problem}")
     return asyncio.run(_produce(given, form, settings, lines))
-
-
-def _refuse(problem: str) -> int:
-    print(f"error: {problem}", file=sys.stderr)
-    return 2
 
 
 def _settings(given: ProduceOptions) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,12 @@ from rejoin.protocol.validation import nearest, sentence
 
 class WrongOption(Exception):
     """An option has a value that makes no sense; the text is for the user."""
+
+
+def refuse(problem: str) -> int:
+    """Say what is wrong with a command line; the exit code."""
+    print(f"error: {problem}", file=sys.stderr)
+    return 2
 
 
 def with_settings(model: type[BaseModel], given: Mapping[str, Any], pairs: Sequence[str]) -> dict[str, Any]:

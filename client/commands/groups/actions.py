@@ -9,13 +9,12 @@ from typing import Any, Final
 
 from rejoin.client.admin import Admin, GroupDescription
 from rejoin.client.commands.arguments import UsageError
+from rejoin.client.commands.connecting import advise, connected
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.reset import reset_offsets
 from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
-from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset
-from rejoin.client.transports.addresses import open_transport, split_servers
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.printable import printable
 from rejoin.protocol.types import TopicPartition
@@ -25,11 +24,7 @@ TYPES: Final = ("Consumer", "Classic", "Share")
 
 
 async def run_action(action: str, options: argparse.Namespace) -> int:
-    try:
-        security = security_from(options.command_config)
-        transport = open_transport(split_servers(options.bootstrap_server), security=security)
-    except (ValueError, WrongOption) as problem:
-        raise UsageError(str(problem)) from None
+    """Run an action; the exit code."""
     actions: Mapping[str, Callable[[Admin, argparse.Namespace], Awaitable[None]]] = {
         "--list": list_groups,
         "--describe": describe,
@@ -37,15 +32,14 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
         "--reset-offsets": reset_offsets,
         "--delete-offsets": delete_offsets,
     }
-    try:
+    async with connected(options) as admin:
         try:
-            await actions[action](Admin(transport, options.timeout), options)
+            await actions[action](admin, options)
         except KafkaError as problem:
             text = tables.error_text(problem.error) if isinstance(problem, CodedError) else str(problem)
             print(tables.error(f"Executing consumer group command failed due to {text}"))
+            advise(problem, options)
             return 0 if isinstance(problem, CodedError) else 1
-    finally:
-        await transport.close()
     return 0
 
 

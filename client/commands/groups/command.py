@@ -10,14 +10,12 @@ Source: Kafka's ConsumerGroupCommand (tools).
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Final
 
 from cyclopts import App, Parameter
 
-from rejoin.client.commands.arguments import UsageError
+from rejoin.client.commands.arguments import RunAction, run_tool
 from rejoin.client.commands.groups.options import DESCRIPTION, checked, parser
 
 app: Final = App(
@@ -36,17 +34,10 @@ def groups(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=Tr
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; its exit code."""
-    made = parser()
-    try:
-        options = made.parse_args(arguments)
-        action = checked(options)
-        if action is None:
-            made.print_help()
-            return 0
-        from rejoin.client.commands.groups.actions import run_action  # noqa: PLC0415 (help can do without)
+    return run_tool(parser(), checked, _actions, arguments)
 
-        return asyncio.run(run_action(action, options))
-    except UsageError as problem:
-        print(problem, file=sys.stderr)
-        print("--help lists the options.", file=sys.stderr)
-        return 1
+
+def _actions() -> RunAction:
+    from rejoin.client.commands.groups.actions import run_action  # noqa: PLC0415 (help can do without)
+
+    return run_action

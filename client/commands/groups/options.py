@@ -8,8 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from rejoin.client.commands.arguments import BOOTSTRAP_HELP, DEFAULT_SERVER, ArgumentParser, UsageError
-from rejoin.commands import COMMANDS
+from rejoin.client.commands.arguments import ArgumentParser, UsageError
 
 DESCRIPTION: Final = "List, describe, delete and reset groups, as kafka-consumer-groups.sh does."
 ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--delete-offsets")
@@ -17,21 +16,9 @@ ACTIONS: Final = ("--list", "--describe", "--delete", "--reset-offsets", "--dele
 
 def parser() -> argparse.ArgumentParser:
     """The options of kafka-consumer-groups.sh."""
-    made = ArgumentParser(
-        prog="rejoin groups",
-        description=DESCRIPTION,
-        epilog=COMMANDS["groups"].epilogue,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = ArgumentParser("groups", DESCRIPTION)
+    made.add_server()
     add = made.add_argument
-    add(
-        "--bootstrap-server",
-        "--bootstrap",
-        default=DEFAULT_SERVER,
-        metavar="SERVER",
-        help=BOOTSTRAP_HELP,
-    )
     add("--list", action="store_true", help="List all consumer groups.")
     add("--describe", nargs="*", metavar="GROUP", help="Describe groups and their lag.")
     add("--delete", nargs="*", metavar="GROUP", help="Delete groups with their offsets.")
@@ -46,8 +33,7 @@ def parser() -> argparse.ArgumentParser:
     add("--state", nargs="?", const="", metavar="STATES", help="With --describe or --list: show the state.")
     add("--type", nargs="?", const="", metavar="TYPES", help="With --list: show the type.")
     add("--verbose", action="store_true", help="With --describe: show more columns.")
-    add("--timeout", type=int, default=5_000, metavar="MS", help="How long to wait for an answer.")
-    add("--command-config", metavar="FILE", help="Properties file with security.protocol, sasl.mechanism and so on.")
+    made.add_connection()
     add("--dry-run", action="store_true", help="With --reset-offsets: only show the new offsets.")
     add("--execute", action="store_true", help="With --reset-offsets: set the new offsets.")
     add("--export", action="store_true", help="With --reset-offsets: print the new offsets as CSV.")

@@ -9,9 +9,8 @@ from typing import Final
 
 from rejoin.client.admin import Admin
 from rejoin.client.commands.arguments import UsageError
-from rejoin.client.commands.setting_options import WrongOption, security_from
+from rejoin.client.commands.connecting import advise, connected
 from rejoin.client.core.errors import KafkaError
-from rejoin.client.transports.addresses import open_transport, split_servers
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.describe_configs import (
     DescribeConfigsRequest,
@@ -50,11 +49,6 @@ class _Failed(Exception):
 
 async def run_action(action: str, options: argparse.Namespace) -> int:
     """Run an action; the exit code."""
-    try:
-        security = security_from(options.command_config)
-        transport = open_transport(split_servers(options.bootstrap_server), security=security)
-    except (ValueError, WrongOption) as problem:
-        raise UsageError(str(problem)) from None
     actions: Mapping[str, Callable[[Admin, argparse.Namespace], Awaitable[None]]] = {
         "--list": list_topics,
         "--describe": describe,
@@ -62,13 +56,13 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
         "--alter": alter,
         "--delete": delete,
     }
-    try:
-        await actions[action](Admin(transport, options.timeout), options)
-    except (KafkaError, _Failed) as problem:
-        print(f"Error while executing topic command : {problem}")
-        return 1
-    finally:
-        await transport.close()
+    async with connected(options) as admin:
+        try:
+            await actions[action](admin, options)
+        except (KafkaError, _Failed) as problem:
+            print(f"Error while executing topic command : {problem}")
+            advise(problem, options)
+            return 1
     return 0
 
 

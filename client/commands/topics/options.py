@@ -8,8 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from rejoin.client.commands.arguments import BOOTSTRAP_HELP, DEFAULT_SERVER, ArgumentParser, UsageError
-from rejoin.commands import COMMANDS
+from rejoin.client.commands.arguments import ArgumentParser, UsageError
 
 DESCRIPTION: Final = "List, create, describe, alter and delete topics, as kafka-topics.sh does."
 ACTIONS: Final = ("--list", "--describe", "--create", "--alter", "--delete")
@@ -17,15 +16,9 @@ ACTIONS: Final = ("--list", "--describe", "--create", "--alter", "--delete")
 
 def parser() -> argparse.ArgumentParser:
     """The options of kafka-topics.sh."""
-    made = ArgumentParser(
-        prog="rejoin topics",
-        description=DESCRIPTION,
-        epilog=COMMANDS["topics"].epilogue,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = ArgumentParser("topics", DESCRIPTION)
+    made.add_server()
     add = made.add_argument
-    add("--bootstrap-server", "--bootstrap", default=DEFAULT_SERVER, metavar="SERVER", help=BOOTSTRAP_HELP)
     add("--list", action="store_true", help="List topics.")
     add("--describe", action="store_true", help="Describe topics and their partitions.")
     add("--create", action="store_true", help="Create a topic.")
@@ -38,8 +31,7 @@ def parser() -> argparse.ArgumentParser:
     add("--if-exists", action="store_true", help="With --alter, --delete, --describe: a missing topic is no error.")
     add("--if-not-exists", action="store_true", help="With --create: a topic that exists is no error.")
     add("--exclude-internal", action="store_true", help="With --list or --describe: without internal topics.")
-    add("--timeout", type=int, default=5_000, metavar="MS", help="How long to wait for an answer.")
-    add("--command-config", metavar="FILE", help="Properties file with security.protocol, sasl.mechanism and so on.")
+    made.add_connection()
     return made
 
 

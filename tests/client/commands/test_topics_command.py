@@ -12,6 +12,7 @@ from rejoin.client.commands.groups.command import main as groups
 from rejoin.client.commands.topics.command import main
 from rejoin.client.commands.topics.options import checked, parser
 from rejoin.coordinator.testing import GroupCoordinator, running
+from tests.coordinator.ports import free_port
 
 Run = Callable[..., Awaitable[tuple[int, str]]]
 
@@ -89,3 +90,15 @@ async def test_an_address_of_the_other_protocol_is_named(
 def test_options_that_do_not_go_together(arguments: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         checked(parser().parse_args(arguments.split()))
+
+
+@pytest.mark.parametrize("command", [main, groups])
+def test_where_nothing_answers_it_says_what_to_do(
+    command: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = f"127.0.0.1:{free_port()}"
+    assert command(["--bootstrap-server", server, "--list", "--timeout", "200"]) == 1
+    assert capsys.readouterr().err == (
+        f"{server} did not answer. Is a coordinator running there (rejoin serve)? "
+        "--bootstrap-server names another address, --timeout gives it more time.\n"
+    )
