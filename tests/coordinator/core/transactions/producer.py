@@ -112,15 +112,23 @@ class Producer:
         return found
 
 
-def batch(producer_id: int, epoch: int, sequence: int, key: bytes | None = None, value: bytes = b"v") -> bytes:
-    """A transactional batch of one record."""
+def batch(
+    producer_id: int,
+    epoch: int,
+    sequence: int,
+    key: bytes | None = None,
+    value: bytes = b"v",
+    *,
+    is_transactional: bool = True,
+) -> bytes:
+    """A batch of one record."""
     header = BatchHeader(
         base_offset=0,
         batch_length=0,
         partition_leader_epoch=-1,
         magic=MAGIC,
         crc=0,
-        attributes=TRANSACTIONAL_BIT,
+        attributes=TRANSACTIONAL_BIT if is_transactional else 0,
         last_offset_delta=0,
         base_timestamp=START,
         max_timestamp=START,
