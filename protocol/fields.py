@@ -62,7 +62,7 @@ def fields_of(model: type) -> tuple[FieldSpec, ...]:
     """The fields of a message, a record or a part of one, in the order in which they are written."""
     if issubclass(model, BaseModel):
         return tuple(
-            _field(name, info.annotation, info.metadata, info.is_required(), info.get_default())
+            _field(name, info.annotation, info.metadata, info.is_required(), info.default)
             for name, info in model.model_fields.items()
         )
     hints = get_type_hints(model, include_extras=True)

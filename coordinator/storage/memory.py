@@ -70,8 +70,10 @@ class MemoryLog:
             return
         kept = self._data.setdefault(partition, [])
         kept += entries
-        if any(type(entry) is not BatchEntry for entry in entries):
-            kept[:] = trimmed(kept)
+        for entry in entries:
+            if type(entry) is not BatchEntry:
+                kept[:] = trimmed(kept)
+                break
         stored(ErrorCode.NONE)
 
     def read_data(self, partition: TopicIdPartition, epoch: int, piece: DataPiece) -> None:

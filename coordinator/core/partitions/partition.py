@@ -5,9 +5,11 @@ At most one append is in flight. What is appended meanwhile goes with the next o
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import attrgetter
 from typing import Protocol
 
 from rejoin.coordinator.core.effects import AlterPartition, Append, ReadLog
@@ -27,6 +29,8 @@ from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.protocol.wire.control_batches import marker_batch
 from rejoin.protocol.wire.record_batch import BatchHeader, parse_header
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker, read_batch
+
+_end_offset = attrgetter("end_offset")
 
 
 class PartitionTimer(IntEnum):
@@ -225,9 +229,9 @@ class Partition:
 
     def when_stored(self, end_offset: int, completion: AppendCompletion) -> None:
         """Call back when all that was asked for up to an end of the log is stored, or has failed."""
-        for wanted in (*self._in_flight, *self._waiting):
-            if wanted.end_offset >= end_offset:
-                wanted.completions.append(completion)
+        for some in (self._in_flight, self._waiting):
+            if some and some[-1].end_offset >= end_offset:
+                some[bisect_left(some, end_offset, key=_end_offset)].completions.append(completion)
                 return
         completion.ended(ErrorCode.NONE)
 
@@ -329,6 +333,8 @@ class Partition:
 
     def _end_replicated(self) -> None:
         """Go on with what waited for replicas that are there now."""
+        if not self._replicating:
+            return
         ended = [each for each in self._replicating if each.end_offset <= self.log.high_watermark]
         self._replicating = [each for each in self._replicating if each.end_offset > self.log.high_watermark]
         for each in ended:

@@ -68,6 +68,11 @@ class ProduceError(Exception):
 
 def find_batch(data: bytes | memoryview | None, version: int) -> BatchHeader:
     """The header of the one batch that there must be, which is whole. Raises :class:`ProduceError`."""
+    if data is not None and len(data) >= HEADER_SIZE:
+        header = parse_header(data)
+        if header.magic == MAGIC and header.size == len(data):
+            # One batch and nothing else, as nearly all producers send it.
+            return _with_known_codec(header, version)
     # Differs: null records make Kafka fail inside and never answer.
     size = 0 if data is None else _next_size(data, 0)
     if data is None or size == 0:
@@ -76,9 +81,12 @@ def find_batch(data: bytes | memoryview | None, version: int) -> BatchHeader:
         raise ProduceError(ErrorCode.INVALID_RECORD, by_log=False)
     if size < LENGTH_END + LEAST_LENGTH:
         raise ProduceError(ErrorCode.CORRUPT_MESSAGE, by_log=False)
-    header = parse_header(data)
     if len(data) > size and _next_size(data, size):
         raise ProduceError(ErrorCode.INVALID_RECORD, by_log=False)
+    return _with_known_codec(parse_header(data), version)
+
+
+def _with_known_codec(header: BatchHeader, version: int) -> BatchHeader:
     if version < FIRST_PRODUCE_WITH_ZSTD and header.codec == CompressionType.ZSTD:
         raise ProduceError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, by_log=False)
     return header

@@ -31,10 +31,14 @@ class Followers:
 
     def is_enough(self, min_insync_replicas: int) -> bool:
         """Whether enough replicas are in sync. Kafka: Partition.effectiveMinIsr."""
+        if not self._end_offsets:
+            return True
         return max(1, len(self.isr)) >= min(min_insync_replicas, self.replicas)
 
     def high_watermark(self, end_offset: int) -> int:
         """The end of what all replicas in sync have; ``end_offset`` is that of the leader."""
+        if not self._end_offsets:
+            return end_offset
         return min([end_offset, *(end for replica, end in self._end_offsets.items() if replica in self.isr)])
 
     # --- what happens to them
