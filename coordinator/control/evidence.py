@@ -39,7 +39,9 @@ class Evidence:
         from rejoin.coordinator.control.kafka_logs.writer import BrokerLog  # noqa: PLC0415
 
         version = kafka_version(kafka)
-        log = BrokerLog(version, self._settings.broker_id, self._settings.offsets_topic_num_partitions)
+        settings = self._settings
+        counts = (settings.offsets_topic_num_partitions, settings.transaction_state_log_num_partitions)
+        log = BrokerLog(version, settings.broker_id, *counts)
         lines: list[str] = []
         for step in self._all(since):
             for event in step.effects:

@@ -126,4 +126,6 @@ def evidence_of(row: Row) -> dict[str, Any]:
     """The row that a transaction began with."""
     event = "transaction_started" if row["coordinated"] else "transaction_opened"
     place = {name: row[name] for name in ("source", "node", "seq", "file", "line")}
+    if row["started_at_ms"] is None:
+        return {**place, "at_ms": row["ended_at_ms"], "event": "transaction_completed"}
     return {**place, "at_ms": row["started_at_ms"], "event": event}

@@ -177,19 +177,21 @@ def _timed_out(run: TransactionsOfRun) -> Iterator[Found]:
         if producer is None:
             continue
         timeout_ms = producer["transaction_timeout_ms"] or 0
+        first_ms = rows[0]["ended_at_ms"] if rows[0]["started_at_ms"] is None else rows[0]["started_at_ms"]
         cause, setting, advice = _why_late(run, producer, rows, timeout_ms)
         lost = count(len(rows), "transaction")
+        limit = f" ({span(timeout_ms)})" if timeout_ms else ""
         held_ms = sum(row["held_ms"] or row["open_ms"] or 0 for row in rows)
         groups = list(producer["groups"])
         yield (
             Finding(
                 TIMED_OUT,
-                f"{lost} of {name} aborted after transaction.timeout.ms ({span(timeout_ms)})",
+                f"{lost} of {name} aborted after transaction.timeout.ms{limit}",
                 f"The coordinator aborted {len(rows):,} of {count(producer['transactions'], 'transaction')} of {name} "
-                f"{period(rows[0]['started_at_ms'], rows[-1]['ended_at_ms'])}, since they were open for longer than "
-                f"{span(timeout_ms)}. {cause}",
+                f"{period(first_ms, rows[-1]['ended_at_ms'])}, since they were open for longer than "
+                f"{span(timeout_ms) if timeout_ms else 'their timeout'}. {cause}",
                 max(1, len(groups)) * held_ms / 1_000,
-                rows[0]["started_at_ms"],
+                first_ms,
                 rows[-1]["ended_at_ms"],
                 setting=setting,
                 advice=advice,
@@ -220,6 +222,14 @@ def _why_late(run: TransactionsOfRun, producer: Row, rows: Sequence[Row], timeou
             f"set to {value(at_least(max(2 * longest, timeout_ms + longest)))}, above what a rebalance takes "
             "(max.poll.interval.ms bounds it); or let rebalances be shorter: static members, cooperative-sticky.",
         )
+    if not timeout_ms:
+        # Brokers' logs have neither the timeout nor when a transaction began.
+        return (
+            "What it did meanwhile is not in the logs.",
+            "transaction.timeout.ms",
+            "set it above what the work within a transaction takes, or do less in one (max.poll.records); where its "
+            "process had died, a lower one lets readers of committed records wait less.",
+        )
     back = producer["fenced_requests"] > 0 or producer["last_at_ms"] > (rows[-1]["ended_at_ms"] or 0) + CLEANUP_MS
     if not back:
         return (
@@ -243,7 +253,12 @@ def _overlap(rebalance: Row, rows: Iterable[Row]) -> int:
     if begin is None or end is None:
         return 0
     return max(
-        (min(end, row["started_at_ms"] + row["open_ms"]) - max(begin, row["started_at_ms"]) for row in rows), default=0
+        (
+            min(end, row["started_at_ms"] + row["open_ms"]) - max(begin, row["started_at_ms"])
+            for row in rows
+            if row["started_at_ms"] is not None
+        ),
+        default=0,
     )
 
 

@@ -173,7 +173,7 @@ class ProducerHistory:
         self._knows_coordinator = True
         self._epoch(row["producer_epoch"])
         if self._current is None:
-            if not row["partition_count"]:
+            if row["partition_count"] == 0:
                 # Kafka: with version 2 a client may abort what it has not begun.
                 return
             self._begin(row, row["producer_epoch"])
@@ -188,7 +188,7 @@ class ProducerHistory:
         self._knows_coordinator = True
         current = self._current
         if current is None:
-            if row["open_ms"] is None or (not row["open_ms"] and row["source"] != "broker-log"):
+            if row["open_ms"] == 0:
                 return
             current = self._begin(row, row["producer_epoch"])
         current.completed = row

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.journal.events import coordinator as events
+from rejoin.journal.events import transactions
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import Cause
 from rejoin.journal.kafka_logs.lines import COORDINATOR, JAVA_MANAGER, JAVA_RUNTIME, MANAGER, line
@@ -24,6 +25,7 @@ from rejoin.journal.kafka_logs.reasons import (
     reason_line,
 )
 from rejoin.journal.kafka_logs.template import JAVA_SINCE, Template, Version
+from rejoin.journal.kafka_logs.transactions import PREFIXES, transaction_line
 from rejoin.protocol.partitioner import partition_for
 
 _REPLACED_SINCE: Final = (3, 0)
@@ -41,8 +43,11 @@ def stamp(at: Millis) -> str:
 class BrokerLog:
     """Writes the lines of one broker. Fed with every event from the start, it knows what the lines quote."""
 
-    def __init__(self, version: Version, broker_id: int, offsets_partitions: int) -> None:
+    def __init__(
+        self, version: Version, broker_id: int, offsets_partitions: int, transaction_partitions: int = 50
+    ) -> None:
         self._version = version
+        self._transaction_partitions = transaction_partitions
         self._is_java = version >= JAVA_SINCE
         self._broker_id = broker_id
         self._offsets_partitions = offsets_partitions
@@ -63,8 +68,16 @@ class BrokerLog:
             self._left.clear()
             self._at = at
         written = [self._write(template, values, event, at) for template, values in self._lines(event)]
+        if isinstance(event, transactions.ProducerFenced) and event.topic is not None and written:
+            written.append(self._exception(event))
         self._remember(event)
         return written
+
+    def _exception(self, event: transactions.ProducerFenced) -> str:
+        """The line below that of a refused batch; its offset is not known here."""
+        template = transaction_line("txn_fenced", self._version)
+        assert template is not None, "every version has one"
+        return template.format(self._version, {**event.model_dump(), "number": event.partition, "offset": 0})
 
     def _write(self, template: Template, values: dict[str, Any], event: Event, at: Millis) -> str:
         known = {"topic": "__consumer_offsets", **values}
@@ -72,7 +85,9 @@ class BrokerLog:
             known = {"group": event.group_id, "partition": self._partition(event.group_id), **known}
         logger = template.logger or (JAVA_MANAGER if self._is_java else COORDINATOR)
         prefix = ""
-        if self._is_java:
+        if logger in PREFIXES:
+            prefix = PREFIXES[logger].format(node=self._broker_id)
+        elif self._is_java:
             where = "" if logger == JAVA_RUNTIME else f" topic=__consumer_offsets partition={known['partition']}"
             prefix = f"[GroupCoordinator id={self._broker_id}{where}] "
         elif logger == COORDINATOR:
@@ -328,3 +343,47 @@ class BrokerLog:
             generation = self._generations.get(group_id, 0)
             yield from self._line("unloading", group=group_id, partition=event.partition, generation=generation)
         yield from self._line("unload_ends", **values, offsets=0, groups=len(groups))
+
+    # --- transactions
+
+    def _of_transactions(self, kind: str, variant: str = "", **values: Any) -> Lines:
+        template = transaction_line(kind, self._version, variant)
+        if template is not None:
+            yield template, values
+
+    @_lines.register
+    def _(self, event: transactions.ProducerIdInitialized) -> Lines:
+        name = event.transactional_id
+        if name is None:
+            return iter(())
+        partition = partition_for(name, self._transaction_partitions)
+        return self._of_transactions("txn_initialized", **event.model_dump(), partition=partition)
+
+    @_lines.register
+    def _(self, event: transactions.TransactionPrepared) -> Lines:
+        if event.ended_by == "timeout":
+            return self._of_transactions("txn_timed_out", transactional_id=event.transactional_id)
+        if event.ended_by == "fencing":
+            # Kafka: the producer that fences has to ask again.
+            name = event.transactional_id
+            return self._of_transactions("txn_not_initialized", transactional_id=name, error="CONCURRENT_TRANSACTIONS")
+        return iter(())
+
+    @_lines.register
+    def _(self, event: transactions.ProducerFenced) -> Lines:
+        if event.api == "InitProducerId":
+            name, error = event.transactional_id, event.error
+            return self._of_transactions("txn_not_initialized", transactional_id=name, error=error)
+        if event.topic is None or event.transactional_id is not None:
+            # Kafka: of those that are refused before the log is asked nothing is said.
+            return iter(())
+        return self._of_transactions("txn_append_refused", topic=event.topic, number=event.partition)
+
+    @_lines.register
+    def _(self, event: transactions.TransactionsLoaded) -> Lines:
+        known: dict[str, Any] = {"partition": event.partition, "coordinator_epoch": event.coordinator_epoch}
+        yield from self._of_transactions("txn_remark", "elected", **known)
+        yield from self._of_transactions("txn_remark", "loading", **known)
+        ids, at = event.transactional_ids, event.partition
+        yield from self._of_transactions("txn_loaded", partition=at, records=ids, load_ms=0, scheduler_ms=0)
+        yield from self._of_transactions("txn_remark", "loaded", **known)

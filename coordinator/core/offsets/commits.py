@@ -39,6 +39,24 @@ LATEST: Final = 2**63 - 1
 CommitRequest: TypeAlias = OffsetCommitRequest | TxnOffsetCommitRequest
 
 
+def emit_fenced_producer(
+    ctx: StepContext, request: TxnOffsetCommitRequest, error: ErrorCode, producers: OffsetProducers
+) -> None:
+    """A commit within a transaction is refused, as its epoch is below that of its producer."""
+    ctx.emit(
+        ProducerFenced(
+            transactional_id=request.transactional_id,
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+            current_epoch=producers.epoch_of(request.producer_id),
+            api="TxnOffsetCommit",
+            error=error.name,
+            topic=None,
+            partition=None,
+        )
+    )
+
+
 class Sessions(Protocol):
     """The sessions of a shard's members."""
 
@@ -76,25 +94,11 @@ class OffsetCommits:
         if isinstance(request, TxnOffsetCommitRequest):
             error = self._producers.check(request.producer_id, request.producer_epoch)
             if error is not ErrorCode.NONE:
-                self._fenced(request, error)
+                emit_fenced_producer(self._ctx, request, error, self._producers)
                 self._ctx.reply(token, request.response(results, error))
                 return
             self._producers.commit(request.producer_id, request.producer_epoch)
         self._write(group, committer, token, request, values, results)
-
-    def _fenced(self, request: TxnOffsetCommitRequest, error: ErrorCode) -> None:
-        self._ctx.emit(
-            ProducerFenced(
-                transactional_id=request.transactional_id,
-                producer_id=request.producer_id,
-                producer_epoch=request.producer_epoch,
-                current_epoch=self._producers.epoch_of(request.producer_id),
-                api="TxnOffsetCommit",
-                error=error.name,
-                topic=None,
-                partition=None,
-            )
-        )
 
     def resume(self, group: Group, token: Token, request: CommitRequest, version: int) -> None:
         """Write a commit that was accepted at the instant of this step."""

@@ -114,11 +114,11 @@ class TransactionEvents:
             )
         )
 
-    def fenced(self, header: BatchHeader) -> None:
-        """A batch was refused, as its epoch is below that of its producer."""
+    def fenced(self, header: BatchHeader, transactional_id: str | None = None) -> None:
+        """A batch was refused, as its epoch is below that of its producer; with its id if before the log was asked."""
         self._ctx.emit(
             ProducerFenced(
-                transactional_id=None,
+                transactional_id=transactional_id,
                 producer_id=header.producer_id,
                 producer_epoch=header.producer_epoch,
                 current_epoch=self._producers.entries[header.producer_id].epoch,

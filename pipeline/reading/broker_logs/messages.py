@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from rejoin.journal.kafka_logs.lines import LINES, METADATA
 from rejoin.journal.kafka_logs.template import Template, values_of
+from rejoin.journal.kafka_logs.transactions import EXCEPTIONS, TRANSACTION_LINES
 from rejoin.pipeline.reading.limits import INT32, INT64
 
 _G: Final = r"(?P<group>.*)"
@@ -322,3 +323,48 @@ def _read(text: str) -> Message | None:
                 values = values_of(match)
                 return Message(kind, values.pop("group", None), values)
     return None
+
+
+# --- transactions
+
+_OF_TRANSACTIONS: Final = re.compile(
+    r"\[(?:TransactionCoordinator id=|Transaction State Manager |Transaction Marker Request Completion Handler |"
+    r"ReplicaManager broker=)(?P<node>\d+)\]:? (?P<rest>.*)",
+    re.DOTALL,
+)
+_TRANSACTION_LINES: Final = [(each.kind, re.compile(each.pattern, re.DOTALL)) for each in TRANSACTION_LINES]
+_EXCEPTIONS: Final = [re.compile(each.pattern) for each in EXCEPTIONS]
+
+
+def read_transaction_message(text: str, more: Iterable[str] = ()) -> Message | None:
+    """What a line about transactions says, with the broker as ``node``; ``more`` are the lines below it."""
+    prefix = _OF_TRANSACTIONS.match(text)
+    if prefix is None:
+        return None
+    for kind, form in _TRANSACTION_LINES:
+        match = form.fullmatch(prefix["rest"])
+        if match is None:
+            continue
+        values = {"node": prefix["node"], **values_of(match)}
+        if kind != "txn_append_refused":
+            return Message(kind, None, values) if _fit(values) else None
+        below = next(iter(more), "")
+        refused = next((found for each in _EXCEPTIONS if (found := each.fullmatch(below)) is not None), None)
+        if refused is None:
+            return None
+        values |= values_of(refused)
+        return Message(kind, None, values) if _fit(values) else None
+    return None
+
+
+def _fit(values: dict[str, str]) -> bool:
+    """Whether numbers are ones that a broker can have printed."""
+    return all(
+        len(value) <= _DIGITS and int(value) in (INT64 if name in _OF_64_BITS else INT32)
+        for name, value in values.items()
+        if name in _OF_64_BITS or name in _OF_32_BITS
+    )
+
+
+_OF_64_BITS: Final = ("producer_id", "offset", "load_ms", "scheduler_ms")
+_OF_32_BITS: Final = ("producer_epoch", "current_epoch", "coordinator_epoch", "number", "partition", "records")

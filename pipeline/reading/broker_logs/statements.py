@@ -20,6 +20,7 @@ from rejoin.pipeline.reading.broker_logs.messages import (
     of_a_coordinator,
     read_broker_message,
     read_message,
+    read_transaction_message,
     split_prefix,
 )
 from rejoin.pipeline.reading.broker_logs.reasons import instance, read_reason, several
@@ -42,6 +43,7 @@ MARKS: Final = (
     b"Creating new partition",
     b"it was missing. Creating",
     b"Created log for partition",
+    b"Error processing append operation",
 )
 """One of these is in every line that is looked for: in its prefix, its logger, or its beginning."""
 
@@ -214,7 +216,7 @@ class LogFile:
 
     def _read_broker(self, record: Record) -> Iterator[Statement]:
         """A line of the broker itself, if it is one of those that matter to groups."""
-        message = read_broker_message(record.message)
+        message = read_broker_message(record.message) or read_transaction_message(record.message, record.more)
         if message is None:
             self.counts.other += 1
             return
@@ -234,7 +236,8 @@ class LogFile:
             self.file,
             record.line,
             record.message,
-            values=values,
+            int(values["partition"]) if "partition" in values else None,
+            values,
         )
 
     def _about_the_static_member(self, statement: Statement, partition: int | None) -> Statement:

@@ -27,6 +27,7 @@ from rejoin.pipeline.reading.broker_logs.reconstruction import partition_events,
 from rejoin.pipeline.reading.broker_logs.requests import complete
 from rejoin.pipeline.reading.broker_logs.rounds import SourcedExchange, request_event
 from rejoin.pipeline.reading.broker_logs.statements import PARTITION_CREATED, LogFile, Statement
+from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS, transaction_events
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.request_log import LoggedExchange
 from rejoin.pipeline.reading.text_lines import UNREADABLE, opened
@@ -47,7 +48,7 @@ PARSED: Final = StructType(
     ]
 )
 """What a file holds: ``what`` is statement, request, broken or file; ``about`` is what its history is of: g: and a
-group, t: and a topic, or p: and a node, for offsets partitions; ``body`` is JSON."""
+group, t: and a topic, x: and a transactional id, or p: and a node, for offsets partitions; ``body`` is JSON."""
 
 READ: Final = StructType(
     [
@@ -223,6 +224,8 @@ def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[s
 def _about(statement: Statement) -> str:
     if statement.kind == PARTITION_CREATED:
         return f"t:{statement.values['topic']}"
+    if statement.kind.startswith(OF_TRANSACTIONS):
+        return f"x:{statement.values.get('transactional_id', '')}"
     return f"g:{statement.group}" if statement.group is not None else f"p:{statement.node}"
 
 
@@ -256,6 +259,9 @@ def _events(rows: pa.Table) -> Iterator[EventRow]:
     statements = _statements(rows, asked)
     if about.startswith("t:"):
         yield from topic_events(statements)
+        return
+    if about.startswith("x:"):
+        yield from transaction_events(statements)
         return
     if about.startswith("p:"):
         yield from partition_events(statements)

@@ -11,7 +11,7 @@ from typing import Final
 
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Context, Token
-from rejoin.coordinator.core.offsets.commits import PartitionErrors
+from rejoin.coordinator.core.offsets.commits import PartitionErrors, emit_fenced_producer
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.authorizer import Resource
@@ -80,6 +80,7 @@ class TxnOffsetCommits:
             self._offsets.commit_to_group(token, request, context, refused)
         elif error := shard.producers.check(request.producer_id, request.producer_epoch):
             # Kafka: UnifiedLog.maybeStartTransactionVerification. The coordinator of the transaction is not asked.
+            emit_fenced_producer(self._ctx, request, error, shard.producers)
             self._ctx.reply(token, request.response(refused, error))
         else:
             self._verification.ask(

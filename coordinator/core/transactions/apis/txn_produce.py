@@ -84,7 +84,7 @@ class TxnProduce:
                 continue
             if partition.producers.is_fenced(header.producer_id, header.producer_epoch):
                 # Kafka: UnifiedLog.maybeStartTransactionVerification. The coordinator is not asked.
-                partition.events.fenced(header)
+                partition.events.fenced(header, transactional_id)
                 found[name] = ProduceError(ErrorCode.INVALID_PRODUCER_EPOCH, by_log=False)
             else:
                 wanted[name] = batch

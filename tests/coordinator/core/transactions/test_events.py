@@ -76,8 +76,8 @@ def test_another_instance_takes_over_and_the_first_is_fenced_wherever_it_asks() 
     assert zombie.produce() is ErrorCode.INVALID_PRODUCER_EPOCH
     assert zombie.produce(version=11) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert [(each.api, each.transactional_id, each.current_epoch) for each in driven.emitted(ProducerFenced)] == [
-        ("Produce", None, 2),
-        ("Produce", None, 2),
+        ("Produce", "tx", 2),
+        ("Produce", "tx", 2),
     ]
 
 
