@@ -51,6 +51,7 @@ from rejoin.protocol.registry import API_VERSIONS, APIS
 if TYPE_CHECKING:
     from rejoin.coordinator.service.http.login import HttpLogin
 
+_MOST_LOGGED: Final = 100
 _BACKLOG: Final = 4_096
 CONTROL: Final = "/control"
 RESIGN: Final = "/cluster/partitions/{partition}/resign"
@@ -103,6 +104,7 @@ class Service:
         self._stopping = False
         self._server = Connections(self._handle, metrics, arrivals or Arrivals(), head_seconds)
         self._listening: asyncio.Server | None = None
+        self._failed_handshakes: set[str] = set()
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log
         self._log_requests: bool = log.is_enabled_for(logging.DEBUG)
@@ -112,8 +114,16 @@ class Service:
         tls = None
         if self._security is not None:
             tls, self._login = self._security.tls(HTTP), _login(self._security, self.runtime.node.settings)
+            self._security.on_failed_handshake = self._take_failed_handshake
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(self._server, sock=listener, backlog=_BACKLOG, ssl=tls)
+
+    def _take_failed_handshake(self, reason: str) -> None:
+        """A client of any listener could not agree on TLS, or showed no good certificate; said once for each reason."""
+        self.metrics.refused["none"] += 1
+        if reason not in self._failed_handshakes and len(self._failed_handshakes) < _MOST_LOGGED:
+            self._failed_handshakes.add(reason)
+            self._log.warning("tls_handshake_failed", reason=reason)
 
     async def begin(self, listener: socket.socket) -> None:
         """Serve everything. The bound socket may already be listening."""

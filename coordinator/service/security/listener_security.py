@@ -5,6 +5,7 @@ What takes time to import, or more than the standard library, is imported where 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.config import Settings
@@ -24,6 +25,10 @@ _EXPOSED: Final = (
 )
 
 
+def _ignore(_: str) -> None:
+    pass
+
+
 class ListenerSecurity:
     """How each listener is protected. ``names`` are those that a certificate made at the start is valid for.
 
@@ -38,6 +43,8 @@ class ListenerSecurity:
         self._self_signed: SelfSigned | None = None
         self._principals: SslPrincipals | None = None
         self._logins: Logins | None = None
+        self.on_failed_handshake: Callable[[str], None] = _ignore
+        """Called with the reason why a client's TLS handshake has failed, on any listener."""
         self.default = SecurityProtocol.of(tls=self._has_certificate, sasl=self._has_logins)
         """The protocol of a listener that no setting names."""
 
@@ -109,8 +116,11 @@ class ListenerSecurity:
                 from rejoin.coordinator.service.security.self_signed import SelfSigned  # noqa: PLC0415
 
                 self._self_signed = SelfSigned(self._names, self._settings.emulator_tls_ca_file)
-            self._context = server_context(self._settings, self._self_signed)
+            self._context = server_context(self._settings, self._self_signed, self._handshake_failed)
         return self._context
+
+    def _handshake_failed(self, reason: str) -> None:
+        self.on_failed_handshake(reason)
 
     def principals(self) -> SslPrincipals:
         """Who shows a certificate."""

@@ -6,6 +6,7 @@ Kafka: SslFactory, with stores of type PEM.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,9 +22,26 @@ _CLIENT_AUTH: Final = {
 }
 
 
-def server_context(settings: Settings, made: SelfSigned | None) -> ssl.SSLContext:
-    """The context with its certificate; ``made`` is one of this start. Raises ``ValueError`` where that fails."""
+def server_context(
+    settings: Settings, made: SelfSigned | None, on_failed_handshake: Callable[[str], None]
+) -> ssl.SSLContext:
+    """The context with its certificate; ``made`` is one of this start. Raises ``ValueError`` where that fails.
+
+    An event loop closes a connection whose handshake fails, and says nothing: ``on_failed_handshake`` gets the reason.
+    """
+
+    class Connection(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError as problem:
+                on_failed_handshake(handshake_problem(problem))
+                raise
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = Connection
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if made is not None:
         made.load_into(context)
@@ -32,6 +50,12 @@ def server_context(settings: Settings, made: SelfSigned | None) -> ssl.SSLContex
     load_authorities(context, settings)
     context.verify_mode = _CLIENT_AUTH[settings.ssl_client_auth]
     return context
+
+
+def handshake_problem(problem: ssl.SSLError) -> str:
+    """Why a handshake failed, in OpenSSL's words."""
+    detail = getattr(problem, "verify_message", "")
+    return f"{problem.reason or problem}{f': {detail}' if detail else ''}".replace("_", " ").lower()
 
 
 def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 import sys
 from pathlib import Path
@@ -27,6 +28,16 @@ GROUP_AUTHORIZATION_FAILED = 30
 
 def port(node: Harness, listener: str) -> int:
     return node.app.bound_ports[listener]
+
+
+class Recorder:
+    """A log that keeps warnings."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, dict[str, Any]]] = []
+
+    def warning(self, event: str, **fields: Any) -> None:
+        self.lines.append((event, fields))
 
 
 async def refused(node: Harness, listener: str, context: ssl.SSLContext) -> bool:
@@ -93,7 +104,29 @@ async def test_a_required_certificate_must_be_good(serve: Serve, certificates: C
     )
     shown = None if client == "none" else getattr(certificates, client)
     assert await refused(node, "SSL", certificates.context(shown))
+    assert node.app.metrics.refused["none"] == 1
     assert not await refused(node, "SSL", certificates.context(certificates.client))
+
+
+async def test_a_failed_handshake_is_counted_each_time_and_logged_once(
+    serve: Serve, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = await serve(listeners=LISTENERS, ssl_keystore_location=str(certificates.server.keystore))
+    log = Recorder()
+    monkeypatch.setattr(node.app.service, "_log", log)
+
+    def distrust(to: int) -> None:
+        # asyncio's own client sends no alert.
+        with socket.create_connection(("127.0.0.1", to)) as plain, pytest.raises(ssl.SSLError):
+            ssl.create_default_context().wrap_socket(plain, server_hostname="localhost")
+
+    for to in (port(node, "SSL"), node.app.port):
+        for _ in range(2):
+            await asyncio.to_thread(distrust, to)
+    async with asyncio.timeout(30):
+        while node.app.metrics.refused["none"] < 4:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert log.lines == [("tls_handshake_failed", {"reason": "tlsv1 alert unknown ca"})]
 
 
 async def test_a_certificate_that_no_rule_fits_is_refused(serve: Serve, certificates: Certificates) -> None:
